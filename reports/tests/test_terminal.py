@@ -92,7 +92,6 @@ def test_markup_in_names_is_shown_as_it_is() -> None:
 def test_csv_is_pinned() -> None:
     runs: list[RunDocument] = [make() for make in RUNS.values()]
     pinned("summary-complete.csv", tables.summary_csv(runs[0]))
-    pinned("listing.csv", tables.listing_csv([ListingRow.from_document(run) for run in runs]))
 
 
 def test_csv_figures_are_the_documents() -> None:

@@ -14,6 +14,7 @@ from typing import Literal
 from hotset.core.errors import RequestError
 from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
+from hotset.core.record import Record
 from hotset.core.units import Bytes
 from hotset.databases import connect
 from hotset.databases.connect import EngineName
@@ -83,7 +84,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Schedule:
     """A schedule as it is listed. ``last``: how its last run came out, ``ended`` when, both empty
     where it has not run since the machine started."""
 
@@ -92,6 +93,13 @@ class Row:
     last: Last
     ended: str
     command: str
+
+
+@dataclass(frozen=True)
+class Schedules(Record):
+    """Those of a machine."""
+
+    schedules: tuple[Schedule, ...]
 
 
 def calendar(text: str) -> str:
@@ -329,7 +337,7 @@ def list_units(machine: Machine) -> list[Unit]:
     return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in found]
 
 
-def rows(machine: Machine, found: Sequence[Unit]) -> list[Row]:
+def rows(machine: Machine, found: Sequence[Unit]) -> list[Schedule]:
     """What there is to tell of each schedule."""
     timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
     services = [unit for unit in found if unit.name not in timers]
@@ -344,7 +352,7 @@ def rows(machine: Machine, found: Sequence[Unit]) -> list[Row]:
         last, ended = outcomes.get(unit.name, _NEVER)
         if key == "ExecStop":
             last, ended = _saved(machine, _disk_of(unit))
-        listed.append(Row(stem.removeprefix(PREFIX), when, last, ended, _value(unit, key)))
+        listed.append(Schedule(stem.removeprefix(PREFIX), when, last, ended, _value(unit, key)))
     return listed
 
 

@@ -1,99 +1,111 @@
-"""Plans and preferences as text: a table for people, JSON and CSV for programs."""
+"""What warm-ups come to and what a cache is to keep: records, and tables of them for people."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
 
+from hotset.core.record import Record
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.offers import Offer
 from hotset.reports.model.words import duration, percent
-from hotset.reports.render.plain import csv_text, listing, text_table
-from hotset.tier.base import Warmup
-from hotset.tier.pins import Preferences
+from hotset.reports.render.plain import text_table
+from hotset.tier import pins
+from hotset.tier.base import Warmup, WarmupMethod
+from hotset.tier.filling import Way
 
 from .division import Kept
-from .plan_store import SavedPlan
+from .plan_store import SavedPlan, State
 from .planner import Plan, Row
 from .planning import Planned
 
-SCHEMA_VERSION = 1
 _METHODS = {"offline": "off line", "read": "on line", "insert": "inserted, on line"}
-_COLUMNS = (
-    "order",
-    "target",
-    "pinned",
-    "extents",
-    "bytes",
-    "fits",
-    "resident",
-    "to_fetch",
-    "left_out",
-    "expected_s",
-)
 _HEADS = ("target", "extents", "size", "fits", "cached already", "to fetch", "left out", "expected")
 
 
-def plan(planned: Planned, form: str) -> str:
-    """A plan with its targets in order of importance, and their total."""
-    rate = planned.origin_mb_per_s
-    rows = [_figures(at, row, planned.plan, rate) for at, row in enumerate(planned.plan.rows, 1)]
-    if form == "csv":
-        return csv_text(_COLUMNS, rows)
-    if form == "json":
-        fields = {
-            "schema_version": SCHEMA_VERSION,
-            "targets": [dict(zip(_COLUMNS, row, strict=True)) for row in rows],
-            "cache_bytes": int(planned.plan.capacity.bytes(planned.plan.block)),
-            "to_fetch": int(planned.plan.bytes),
-            "origin_mb_per_s": round(rate, 1),
-            "expected_s": round(planned.plan.seconds(rate), 1),
-            "notes": planned.notes,
-        }
-        return json.dumps(fields, indent=1)
-    return _plan_table(planned)
+@dataclass(frozen=True, slots=True)
+class PlannedTarget:
+    """What a plan does with a target. ``bytes`` are its own: neither excluded nor those of another
+    target before it; of these ``fits`` will be cached, and ``resident`` of that are so already."""
+
+    order: int
+    target: str
+    pinned: bool
+    extents: int
+    bytes: Bytes
+    fits: Bytes
+    resident: Bytes
+    to_fetch: Bytes
+    left_out: Bytes
+    expected_s: float
 
 
-def _plan_table(planned: Planned) -> str:
-    whole, rate = planned.plan, planned.origin_mb_per_s
-    lines = [
-        _line(f"{at}. {row.name}{' (pinned)' * row.pinned}", [row], whole, rate)
-        for at, row in enumerate(whole.rows, 1)
-    ]
-    last = (
-        f"room for {whole.capacity.bytes(whole.block)} in blocks of {whole.block}; expected seconds"
-        f" are bytes to fetch over the origin's sequential rate, {rate:.0f} MB/s"
-    )
-    total = _line("total", whole.rows, whole, rate)
-    return "\n".join((text_table(_HEADS, [*lines, total]), "", last))
+@dataclass(frozen=True)
+class WarmupPlan(Record):
+    """A plan, its targets in order of importance, and their total.
+
+    ``expected_s`` are the bytes to fetch over the origin's sequential rate.
+    """
+
+    targets: tuple[PlannedTarget, ...]
+    cache_bytes: Bytes
+    to_fetch: Bytes
+    origin_mb_per_s: float
+    expected_s: float
+    notes: tuple[str, ...]
+    block_bytes: Bytes
+
+    @classmethod
+    def of(cls, planned: Planned) -> WarmupPlan:
+        whole, rate = planned.plan, planned.origin_mb_per_s
+        return cls(
+            tuple(_planned(at, row, whole, rate) for at, row in enumerate(whole.rows, 1)),
+            whole.capacity.bytes(whole.block),
+            whole.bytes,
+            round(rate, 1),
+            round(whole.seconds(rate), 1),
+            tuple(planned.notes),
+            whole.block,
+        )
 
 
-def _line(name: str, rows: Sequence[Row], whole: Plan, rate: float) -> tuple[str, ...]:
-    """The rows' figures, summed up, as cells."""
-    names = ("blocks", "taken", "resident", "missing", "left_out")
-    sizes = [Blocks(sum(getattr(row, one) for row in rows)).bytes(whole.block) for one in names]
-    extents = sum(row.extents for row in rows)
-    missing = sizes[names.index("missing")]
-    return (name, f"{extents:,}", *map(str, sizes), duration(missing / 1e6 / rate))
-
-
-def _figures(at: int, row: Row, whole: Plan, rate: float) -> tuple[object, ...]:
-    sizes = (row.blocks, row.taken, row.resident, row.missing, row.left_out)
-    blocks, taken, resident, missing, left_out = (int(one.bytes(whole.block)) for one in sizes)
-    return (
+def _planned(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
+    block = whole.block
+    return PlannedTarget(
         at,
         row.name,
         row.pinned,
         row.extents,
-        blocks,
-        taken,
-        resident,
-        missing,
-        left_out,
-        round(missing / 1e6 / rate, 1),
+        row.blocks.bytes(block),
+        row.taken.bytes(block),
+        row.resident.bytes(block),
+        row.missing.bytes(block),
+        row.left_out.bytes(block),
+        round(row.missing.bytes(block) / 1e6 / rate, 1),
     )
+
+
+def render_plan(found: WarmupPlan) -> str:
+    """As a table, with its total and where its seconds come from."""
+    lines = [
+        _line(f"{one.order}. {one.target}{' (pinned)' * one.pinned}", [one], one.expected_s)
+        for one in found.targets
+    ]
+    total = _line("total", found.targets, found.expected_s)
+    last = (
+        f"room for {found.cache_bytes} in blocks of {found.block_bytes}; expected seconds are bytes"
+        f" to fetch over the origin's sequential rate, {found.origin_mb_per_s:.0f} MB/s"
+    )
+    return "\n".join((text_table(_HEADS, [*lines, total]), "", last))
+
+
+def _line(name: str, rows: Sequence[PlannedTarget], seconds: float) -> tuple[str, ...]:
+    """The rows' figures, summed up, as cells."""
+    names = ("bytes", "fits", "resident", "to_fetch", "left_out")
+    sizes = [str(Bytes(sum(getattr(row, one) for row in rows))) for one in names]
+    extents = sum(row.extents for row in rows)
+    return (name, f"{extents:,}", *sizes, duration(seconds))
 
 
 def summary(whole: Plan) -> str:
@@ -104,90 +116,164 @@ def summary(whole: Plan) -> str:
     return f"{planned} planned, {whole.bytes} of it to fetch{rest}"
 
 
-def done(plan: SavedPlan, warmed: Warmup, cached: Blocks, form: str) -> str:
-    """What a plan came to. ``cached``: how many of its blocks are cached now."""
-    share = _cached_share(plan, cached)
+@dataclass(frozen=True)
+class WarmupResult(Record):
+    """What a plan came to; see `hotset.tier.base.Warmup`.
+
+    ``job`` is the plan's name; ``cached_share`` is how much of the plan is cached now.
+    """
+
+    method: WarmupMethod
+    bytes: Bytes
+    seconds: float
+    total_seconds: float
+    origin_mb_per_s: float
+    sampled_blocks: int
+    differing_blocks: int
+    mb_per_s: float
+    job: str
+    cached_share: float
+    planned_bytes: Bytes
+
+    @classmethod
+    def of(cls, plan: SavedPlan, warmed: Warmup, cached: Blocks) -> WarmupResult:
+        """:param cached: how many of the plan's blocks are cached now."""
+        share = cached / (plan.bytes // plan.block) if plan.bytes else 1.0
+        return cls(
+            **asdict(warmed),
+            mb_per_s=round(warmed.mb_per_s, 1),
+            job=plan.id,
+            cached_share=share,
+            planned_bytes=plan.bytes,
+        )
+
+
+def render_result(found: WarmupResult) -> str:
+    """What was done, in words."""
     figures = [
-        # Programs that read CSV know it by its first name.
-        ("job" if form == "csv" else "plan", plan.id),
-        ("method", _METHODS[warmed.method]),
-        ("fetched", f"{warmed.bytes} in {warmed.seconds:.1f} s, {warmed.mb_per_s:.1f} MB/s"),
-        ("origin", f"{warmed.origin_mb_per_s:.1f} MB/s sequentially"),
-        ("in all", duration(warmed.total_seconds)),
-        ("sampled", f"{warmed.sampled_blocks} blocks, {warmed.differing_blocks} differ"),
-        ("cached now", f"{percent(share)} of {plan.bytes}"),
+        ("plan", found.job),
+        ("method", _METHODS[found.method]),
+        ("fetched", f"{found.bytes} in {found.seconds:.1f} s, {found.mb_per_s:.1f} MB/s"),
+        ("origin", f"{found.origin_mb_per_s:.1f} MB/s sequentially"),
+        ("in all", duration(found.total_seconds)),
+        ("sampled", f"{found.sampled_blocks} blocks, {found.differing_blocks} differ"),
+        ("cached now", f"{percent(found.cached_share)} of {found.planned_bytes}"),
     ]
-    if form == "csv":
-        return csv_text(("figure", "value"), figures)
     return text_table(("warm-up", ""), figures)
 
 
-def done_document(plan: SavedPlan, warmed: Warmup, cached: Blocks) -> dict[str, Any]:
-    """As :func:`done`, for programs."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        **asdict(warmed),
-        "mb_per_s": round(warmed.mb_per_s, 1),
-        "job": plan.id,
-        "cached_share": _cached_share(plan, cached),
-    }
+@dataclass(frozen=True, slots=True)
+class KeptPlan:
+    """A saved plan, without its blocks; ``targets`` have a space between them."""
+
+    job: str
+    state: State
+    machine: str
+    disk: str
+    method: Way
+    bytes: Bytes
+    targets: str
+    said: str
 
 
-def _cached_share(plan: SavedPlan, cached: Blocks) -> float:
-    return cached / (plan.bytes // plan.block) if plan.bytes else 1.0
+@dataclass(frozen=True)
+class WarmupPlans(Record):
+    """The saved plans."""
 
+    jobs: tuple[KeptPlan, ...]
 
-def render_saved(found: Sequence[SavedPlan], form: str) -> str:
-    """The saved plans, without their blocks."""
-    columns = ("job", "state", "machine", "disk", "method", "bytes", "targets", "said")
-    rows = [
-        (
-            plan.id,
-            plan.state,
-            plan.machine,
-            plan.disk,
-            plan.method,
-            int(plan.bytes),
-            " ".join(plan.targets),
-            plan.said,
+    @classmethod
+    def of(cls, found: Sequence[SavedPlan]) -> WarmupPlans:
+        return cls(
+            tuple(
+                KeptPlan(
+                    plan.id,
+                    plan.state,
+                    plan.machine,
+                    plan.disk,
+                    plan.method,
+                    plan.bytes,
+                    " ".join(plan.targets),
+                    plan.said,
+                )
+                for plan in found
+            )
         )
-        for plan in found
-    ]
-    if form != "table":
-        return listing("jobs", SCHEMA_VERSION, columns, rows, form)
+
+
+def render_saved(found: WarmupPlans) -> str:
+    """A line for each, and what was said of it below."""
     lines = [
-        f"{plan.id}  {plan.state}: {plan.bytes} of {' '.join(plan.targets)} on {plan.disk}"
+        f"{plan.job}  {plan.state}: {plan.bytes} of {plan.targets} on {plan.disk}"
         f" ({plan.machine})" + (f"\n  {plan.said}" if plan.said else "")
-        for plan in found
+        for plan in found.jobs
     ]
     return "\n".join(lines) or "no saved plans"
 
 
-def render_offers(offers: Sequence[Offer], form: str) -> str:
+@dataclass(frozen=True)
+class WarmupTargets(Record):
     """What a server has that can be named."""
-    if form != "table":
-        rows = [(one.target, one.bytes) for one in offers]
-        return listing("targets", SCHEMA_VERSION, ("target", "bytes"), rows, form)
-    shown = [(one.target, "" if one.bytes is None else str(Bytes(one.bytes))) for one in offers]
+
+    targets: tuple[Offer, ...]
+
+
+def render_offers(found: WarmupTargets) -> str:
+    """With their sizes, where known."""
+    shown = [
+        (one.target, "" if one.bytes is None else str(Bytes(one.bytes))) for one in found.targets
+    ]
     return text_table(("target", "size"), shown)
 
 
-def render_preferences(wanted: Preferences, form: str, kept: Mapping[str, Kept]) -> str:
-    """Pinned, excluded and shared targets.
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """A target that is pinned, excluded or shared. None: it has no share, or is not known."""
 
-    :param kept: what the cache has of each, where it tells.
-    """
-    rows: list[tuple[Any, ...]] = [(text, "pinned", None, None) for text in wanted.pinned]
-    rows += [(text, "excluded", None, None) for text in wanted.excluded]
-    rows += [(one.target, "shared", one.guarantee, one.limit) for one in wanted.shares]
-    full = [(*row, *_sizes(kept.get(row[0]))) for row in rows]
-    if form != "table":
-        columns = ("target", "preference", "guarantee", "limit", "bytes", "cached_bytes")
-        return listing("preferences", SCHEMA_VERSION, (*columns, "guaranteed_bytes"), full, form)
+    target: str
+    preference: Literal["pinned", "excluded", "shared"]
+    guarantee: str | None = None
+    limit: str | None = None
+    bytes: Bytes | None = None
+    cached_bytes: Bytes | None = None
+    guaranteed_bytes: Bytes | None = None
+
+
+@dataclass(frozen=True)
+class Preferences(Record):
+    """What a disk's cache is to keep, to leave out, and how it is shared."""
+
+    preferences: tuple[Preferred, ...]
+
+    @classmethod
+    def of(cls, wanted: pins.Preferences, kept: Mapping[str, Kept]) -> Preferences:
+        """:param kept: what the cache has of each, where it tells."""
+        return cls(tuple(_preferred(wanted, kept)))
+
+
+def _preferred(wanted: pins.Preferences, kept: Mapping[str, Kept]) -> Iterator[Preferred]:
+    def sizes(target: str) -> tuple[Bytes | None, Bytes | None, Bytes | None]:
+        known = kept.get(target)
+        return (None,) * 3 if known is None else (known.size, known.cached, known.guaranteed)
+
+    for target in wanted.pinned:
+        yield Preferred(target, "pinned", None, None, *sizes(target))
+    for target in wanted.excluded:
+        yield Preferred(target, "excluded", None, None, *sizes(target))
+    for one in wanted.shares:
+        yield Preferred(one.target, "shared", one.guarantee, one.limit, *sizes(one.target))
+
+
+def render_preferences(found: Preferences) -> str:
+    """Pinned, excluded and shared targets, with their sizes."""
     heads = ("target", "preference", "guarantee", "limit", "size", "cached", "guaranteed")
-    shown = [["" if value is None else str(value) for value in row] for row in full]
+    rows = [
+        (
+            one.target,
+            one.preference,
+            *(one.guarantee, one.limit, one.bytes, one.cached_bytes, one.guaranteed_bytes),
+        )
+        for one in found.preferences
+    ]
+    shown = [["" if value is None else str(value) for value in row] for row in rows]
     return text_table(heads, shown) if shown else "nothing is pinned, excluded or shared"
-
-
-def _sizes(kept: Kept | None) -> tuple[Bytes | None, Bytes | None, Bytes | None]:
-    return (None, None, None) if kept is None else (kept.size, kept.cached, kept.guaranteed)

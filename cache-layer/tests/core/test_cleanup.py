@@ -267,7 +267,7 @@ def test_the_next_run_clears_what_a_killed_one_left(killed_run: int, folder: Pat
 def test_what_was_killed_shows_as_left_over_and_is_cleared(killed_run: int, folder: Path) -> None:
     status = labs.status(folder)
     assert (status.state, status.purpose) == ("left over", "experiment demo")
-    assert status.processes == (("slow disk", killed_run, True),)
+    assert status.processes == (labs.LabProcess("slow disk", killed_run, True),)
     assert alive(killed_run), "looking changed something"
     said: list[str] = []
     labs.refuse_or_clear(folder, said.append)
@@ -382,11 +382,8 @@ def test_a_run_going_on_shows_as_running(
         cleanup.owner("experiment demo")
         cleanup.process("virtual machine", sleeper.pid)
         status = labs.status(folder)
-    assert status.as_dict() == {
-        "state": "running",
-        "purpose": "experiment demo",
-        "processes": [{"name": "virtual machine", "pid": sleeper.pid, "alive": True}],
-    }
+    process = labs.LabProcess("virtual machine", sleeper.pid, True)
+    assert status == labs.Status("running", "experiment demo", (process,))
 
 
 def test_down_clears_the_lab_of_this_user(sleeper: subprocess.Popen[bytes]) -> None:

@@ -239,8 +239,8 @@ def test_a_kind_that_is_in_no_table_is_named() -> None:
 def test_its_status_says_whose_word_it_is() -> None:
     there, _ = created()
     row = tier_status.status_row(lifecycle.inspect(cards.find(there, "oltp")))
-    assert (row["kind"], row["read_hits"], row["write_hits"]) == ("dram", 30, None)
-    assert row["hit_ratio_of"] == "hits / (hits + misses) since the module was loaded"
+    assert (row.kind, row.read_hits, row.write_hits) == ("dram", 30, None)
+    assert row.hit_ratio_of == "hits / (hits + misses) since the module was loaded"
     assert any(line.split()[:2] == ["module", "says"] for line in tier_status.status_lines([row]))
     (seen,) = top.inspect(there, here=False)
     assert (seen.kind, kinds.of(seen.kind).counter_bits) == ("dram", 48)

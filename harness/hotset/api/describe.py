@@ -9,6 +9,7 @@ from fastapi import Security
 from fastapi.security import HTTPBearer
 from pydantic.json_schema import models_json_schema
 
+from hotset.core.record import model_of
 from hotset.operations.base import records, registry
 from hotset.operations.base.registry import Kind, Operation
 
@@ -62,7 +63,7 @@ _PARAMETER = (
 @cache
 def _records() -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """A reference to what each operation's result holds, by its name; and all that they hold."""
-    models = {one.name: one.result.record() for one in registry.every()}
+    models = {one.name: model_of(one.result.record()) for one in registry.every()}
     wanted = [(one, "serialization") for one in dict.fromkeys(models.values())]
     references, found = models_json_schema(
         wanted,  # type: ignore[arg-type]
@@ -82,7 +83,7 @@ def result(name: str) -> dict[str, Any]:
 
 def schema_of_result(name: str) -> dict[str, Any]:
     """The JSON Schema of an operation's result by itself, with units."""
-    found = registry.find(name).result.record().model_json_schema(mode="serialization")
+    found = model_of(registry.find(name).result.record()).model_json_schema(mode="serialization")
     for one in (found, *found.setdefault("$defs", {}).values()):
         records.add_units(one)
     return found

@@ -9,7 +9,6 @@ import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from xml.etree import ElementTree
 
 from hotset.core.errors import RequestError, ThresholdError
@@ -57,6 +56,15 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class ThresholdVerdict:
+    """A verdict as a result has it."""
+
+    threshold: str
+    measured: float | None
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """A threshold and what was measured; None: nothing was, which counts as missed."""
 
@@ -67,9 +75,8 @@ class Verdict:
     def met(self) -> bool:
         return self.value is not None and self.threshold.holds(self.value)
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"threshold": self.threshold.text, "measured": self.value, "met": self.met}
+    def recorded(self) -> ThresholdVerdict:
+        return ThresholdVerdict(self.threshold.text, self.value, self.met)
 
     def __str__(self) -> str:
         if self.value is None:

@@ -1,17 +1,17 @@
-"""A TPC-C run, a curve over users and the twelve conditions as text: table, JSON, CSV."""
+"""A TPC-C run, a curve over users and the twelve conditions as records and as text: table, CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass, replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hotset.core.record import columns_of, extended
 from hotset.load.record import Second
-from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.schema import Versioned
 from hotset.reports.model.words import percent
 from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
@@ -21,38 +21,79 @@ from hotset.tpcc.record import RunResult
 from . import window_report
 from .tpcc import Outcome
 from .window import Warned
+from .window_record import WindowCurve, WindowRun
 
 
-def document(points: Sequence[Outcome]) -> dict[str, Any]:
-    """A run, or the runs of a curve; of a curve the values beside it are its last run's.
+@dataclass(frozen=True, slots=True)
+class TpccCondition:
+    """One of the twelve, with its first violations."""
 
-    Everything, second by second. Times are in seconds, latencies in milliseconds.
-    """
-    last = {"schema_version": SCHEMA_VERSION, **_run(points[-1])}
+    number: int
+    title: str
+    holds: bool
+    violations: int
+    examples: tuple[tuple[int | float | str | None, ...], ...]
+
+    @classmethod
+    def of(cls, found: ConditionResult) -> TpccCondition:
+        examples = tuple(tuple(map(_scalar, row)) for row in found.examples)
+        return cls(found.number, found.title, found.holds, found.violations, examples)
+
+
+@dataclass(frozen=True)
+class TpccConditions(Versioned):
+    """The twelve conditions."""
+
+    conditions: tuple[TpccCondition, ...]
+
+    @classmethod
+    def of(cls, results: Iterable[ConditionResult]) -> TpccConditions:
+        return cls(tuple(map(TpccCondition.of, results)))
+
+
+@dataclass(frozen=True)
+class TpccPoint(WindowRun):
+    """A run, second by second. Times are in seconds, latencies in milliseconds."""
+
+    result: RunResult | None
+    conditions: tuple[TpccCondition, ...] | None
+    plan_changes: tuple[Flip, ...]
+
+
+@dataclass(frozen=True)
+class TpccCurve(WindowCurve):
+    """The runs of a curve."""
+
+    points: tuple[TpccPoint, ...]
+
+
+@dataclass(frozen=True)
+class TpccRun(TpccPoint, Versioned):
+    """A run, or the runs of a curve; of a curve the values beside it are its last run's."""
+
+    curve: TpccCurve | None
+
+
+def recorded(points: Sequence[Outcome]) -> TpccRun:
+    """:param points: a run, or the runs of a curve."""
+    last = _point(points[-1])
     if len(points) == 1:
-        return {**last, "curve": None}
-    return {
-        **last,
-        "result": None,
-        "time": None,
-        "sampled": None,
-        "curve": window_report.curve_document(points, list(map(_run, points)), _nopm),
-    }
+        return extended(TpccRun, last, curve=None)
+    whole = WindowCurve.of(points, _nopm)
+    drawn = extended(TpccCurve, whole, points=tuple(map(_point, points)))
+    without = replace(last, result=None, time=None, sampled=None)
+    return extended(TpccRun, without, curve=drawn)
 
 
-def _run(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "state": outcome.state,
-        "cause": outcome.cause,
-        "result": asdict(outcome.result) if outcome.result else None,
-        "conditions": None if outcome.conditions is None else _plain(outcome.conditions),
-        "thresholds": [one.as_dict() for one in outcome.verdicts],
-        "find_rate": outcome.found and window_report.search_document(outcome.found),
-        "time": outcome.time_use and window_report.time_document(outcome.time_use),
-        "sampled": outcome.server and window_report.server_document(outcome.server),
-        "plan_changes": [asdict(one) for one in outcome.flips],
-        "warnings": [asdict(one) for one in _warnings(outcome)],
-    }
+def _point(outcome: Outcome) -> TpccPoint:
+    conditions = outcome.conditions
+    return extended(
+        TpccPoint,
+        WindowRun.of(outcome, _warnings(outcome)),
+        result=outcome.result,
+        conditions=None if conditions is None else tuple(map(TpccCondition.of, conditions)),
+        plan_changes=outcome.flips,
+    )
 
 
 _DRAWN = {"nurand": "NURand", "uniform": "uniform"}
@@ -76,7 +117,7 @@ def _curve_row(outcome: Outcome) -> tuple[object, ...]:
 
 
 def _run_csv(outcome: Outcome) -> str:
-    names = tuple(Second.__dataclass_fields__)
+    names = columns_of(Second)
     rows = outcome.result.series if outcome.result else []
     return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
 
@@ -148,24 +189,13 @@ def _conditions(outcome: Outcome) -> list[Text]:
     return [Text(f"consistency: {held} of {len(outcome.conditions)} conditions hold")]
 
 
-def conditions_document(results: Iterable[ConditionResult]) -> dict[str, Any]:
-    """The conditions with their first violations."""
-    return {"schema_version": SCHEMA_VERSION, "conditions": _plain(results)}
-
-
-def conditions_csv(results: Iterable[ConditionResult]) -> str:
-    """One row per condition."""
-    rows = ((one.number, one.title, one.violations) for one in results)
-    return csv_text(("number", "title", "violations"), rows)
-
-
-def conditions_table(results: Iterable[ConditionResult]) -> Table:
+def conditions_table(found: TpccConditions) -> Table:
     """One line per condition."""
     table = Table(box=None, header_style="bold")
     table.add_column("", justify="right")
     for name in ("condition (clause 3.3.2)", "violations", "such as"):
         table.add_column(name)
-    for one in results:
+    for one in found.conditions:
         example = ", ".join(map(str, one.examples[0])) if one.examples else ""
         table.add_row(str(one.number), Text(one.title), f"{one.violations:,}", Text(example))
     return table
@@ -212,18 +242,5 @@ def _flip(one: Flip) -> str:
     )
 
 
-def _plain(results: Iterable[ConditionResult]) -> list[dict[str, Any]]:
-    return [
-        {
-            "number": one.number,
-            "title": one.title,
-            "holds": one.holds,
-            "violations": one.violations,
-            "examples": [[_scalar(value) for value in row] for row in one.examples],
-        }
-        for one in results
-    ]
-
-
-def _scalar(value: object) -> object:
+def _scalar(value: object) -> int | float | str | None:
     return value if value is None or isinstance(value, int | float) else str(value)

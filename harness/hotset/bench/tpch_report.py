@@ -1,22 +1,48 @@
-"""What `hotset tpch run` and `check` print: a table, JSON or CSV."""
+"""What runs and checks of TPC-H come to: records, tables of them and CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.schema import Versioned
 from hotset.reports.render.plain import csv_text
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 
-from .thresholds import Verdict
+from .thresholds import ThresholdVerdict, Verdict
 
 _NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
+
+
+@dataclass(frozen=True)
+class TpchRun(Versioned):
+    """A power run and, if there was one, a throughput run; the composite is of both."""
+
+    note: str
+    thresholds: tuple[ThresholdVerdict, ...]
+    power: PowerResult
+    throughput: ThroughputResult | None
+    tproc_h_composite: float | None
+
+    @classmethod
+    def of(
+        cls,
+        power: PowerResult,
+        throughput: ThroughputResult | None,
+        verdicts: Sequence[Verdict] = (),
+    ) -> TpchRun:
+        both = None if throughput is None else composite(power, throughput)
+        judged = tuple(one.recorded() for one in verdicts)
+        return cls(_NOTE, judged, power, throughput, both)
+
+
+@dataclass(frozen=True)
+class TpchCheck(CheckResult, Versioned):
+    """What a check found, wrong or right."""
 
 
 def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:
@@ -35,11 +61,6 @@ def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:
         for stream, one in _results(power, throughput)
     )
     return csv_text(header, rows)
-
-
-def check_document(found: CheckResult) -> dict[str, Any]:
-    """What a check found, wrong or right."""
-    return {"schema_version": SCHEMA_VERSION, "holds": found.holds, **asdict(found)}
 
 
 def check_csv(found: CheckResult) -> str:
@@ -68,33 +89,6 @@ def _results(
     yield from ((0, one) for one in power.queries)
     for stream in throughput.streams if throughput else ():
         yield from ((stream.number, one) for one in stream.queries)
-
-
-def run_document(
-    power: PowerResult, throughput: ThroughputResult | None, verdicts: Sequence[Verdict] = ()
-) -> dict[str, Any]:
-    """A power run and, if there was one, a throughput run."""
-    document: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "note": _NOTE,
-        "thresholds": [one.as_dict() for one in verdicts],
-        "power": {
-            **asdict(power),
-            "complete": power.complete,
-            "total_s": power.total_s,
-            "geometric_mean_s": power.geometric_mean_s,
-            "tproc_h_power": power.power,
-        },
-    }
-    if throughput is not None:
-        document["throughput"] = {
-            **asdict(throughput),
-            "complete": throughput.complete,
-            "seconds": throughput.seconds,
-            "tproc_h_throughput": throughput.throughput,
-        }
-        document["tproc_h_composite"] = composite(power, throughput)
-    return document
 
 
 def print_run(console: Console, power: PowerResult, throughput: ThroughputResult | None) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from hotset.core.errors import (
     HotsetError,
@@ -83,7 +83,7 @@ class Outcome(Generic[Result]):
         return result.window_end - result.window_start < result.options.duration_s - _EDGE_S
 
     @property
-    def state(self) -> str:
+    def state(self) -> Literal["complete", "failed", "interrupted"]:
         """In one word."""
         if self.cause is None:
             return "complete"
@@ -92,7 +92,7 @@ class Outcome(Generic[Result]):
 
 AnyOutcome = TypeVar("AnyOutcome", bound=Outcome[Any])
 
-INTERRUPTED = "interrupted"
+INTERRUPTED: Final = "interrupted"
 """The cause of a run that ended by Ctrl-C; where no user did it, what did follows a colon."""
 _EDGE_S = 0.01
 

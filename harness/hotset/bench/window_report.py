@@ -1,9 +1,9 @@
-"""Windows of any workload as text: tables, JSON, CSV, JUnit XML."""
+"""Windows of any workload as text: tables, CSV, JUnit XML."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,29 +11,23 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.block.io_counters import IoUse
-from hotset.hitratio.sampler import Window
 from hotset.load.record import KindResult, Latency, WindowResult
 from hotset.load.search import FoundRate
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.caveats import unsteadiness
 from hotset.reports.analysis.comparison import curve
-from hotset.reports.model.windows import DeviceUse, Steadiness
+from hotset.reports.model.windows import Steadiness
 from hotset.reports.model.words import percent, plural
 
 from .server import ServerUse
 from .thresholds import Case, junit
 from .window import Outcome, Result, Warned, WindowTime
+from .window_record import Points, Rate, device_record, points_of
 
 _DIGITS = 2
 _OF_STEADINESS = ("NOT_STEADY", "STEADINESS_UNKNOWN")
 COUNTS = ("committed", "rolled back", "retries", "failed")
 _LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
-
-Points = Sequence[Outcome[Result]]
-"""The runs of a curve, or one."""
-Rate = Callable[[Result], float]
-"""What a curve draws: a throughput."""
 
 
 def empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
@@ -47,22 +41,9 @@ def empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
     return table
 
 
-def curve_document(
-    points: Points[Result], each: Sequence[Mapping[str, Any]], rate: Rate[Result]
-) -> dict[str, Any]:
-    """Each number of users' run; peak and knee as numbers of users, None where there is none."""
-    drawn = _drawn(points, rate)
-    knee = curve.knee(drawn)
-    return {
-        "points": list(each),
-        "peak_users": curve.peak(drawn).users if drawn else None,
-        "knee_users": knee.users if knee else None,
-    }
-
-
 def curve_figures(points: Points[Result], rate: Rate[Result], unit: str) -> dict[str, str]:
     """The values that one asks for first, and each number of users'."""
-    drawn = _drawn(points, rate)
+    drawn = points_of(points, rate)
     if not drawn:
         return {}
     peak, knee = curve.peak(drawn), curve.knee(drawn)
@@ -75,7 +56,7 @@ def curve_figures(points: Points[Result], rate: Rate[Result], unit: str) -> dict
 
 def curve_table(points: Points[Result], rate: Rate[Result], unit: str) -> RenderableType:
     """A line for each number of users with a bar of its throughput; peak and knee."""
-    drawn = _drawn(points, rate)
+    drawn = points_of(points, rate)
     if not drawn:
         return Text("no run of the curve has a result")
     numbers = ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed")
@@ -125,11 +106,6 @@ def _most_time(outcome: Outcome[Result]) -> str:
 
 def _measured(points: Points[Result]) -> list[Outcome[Result]]:
     return [outcome for outcome in points if outcome.result is not None]
-
-
-def _drawn(points: Points[Result], rate: Rate[Result]) -> list[curve.Point]:
-    results = [outcome.result for outcome in points if outcome.result is not None]
-    return [curve.Point(one.options.users, rate(one)) for one in results]
 
 
 def junit_xml(points: Points[Result], suite: str) -> str:
@@ -249,33 +225,6 @@ def server_text(use: ServerUse) -> list[RenderableType]:
     return [cpu, table]
 
 
-def device_record(use: IoUse) -> DeviceUse:
-    """As the result document has it."""
-    return DeviceUse.model_validate(asdict(use))
-
-
-def server_document(use: ServerUse) -> dict[str, Any]:
-    """As JSON has it."""
-
-    def one(window: Window) -> dict[str, Any]:
-        shares = ("cpu", "user", "system", "iowait", "steal")
-        devices = [device_record(device).model_dump() for device in window.devices]
-        return {**{name: getattr(window, name) for name in shares}, "devices": devices}
-
-    return {"window": one(use.window), "series": [each and one(each) for each in use.seconds]}
-
-
-def time_document(time: WindowTime) -> dict[str, Any]:
-    """As JSON has it."""
-    return {
-        "window": time.window and time.window.model_dump(),
-        "series": [one and one.model_dump() for one in time.series],
-        "missing": time.missing,
-        "server_io": time.io and time.io.model_dump(),
-        "server_io_missing": time.io_missing,
-    }
-
-
 def search(found: FoundRate[Result]) -> list[RenderableType]:
     """The rates that were tried, and the highest that held."""
     table = empty_table(("rate", "done", ""), ("rate", "done"))
@@ -287,25 +236,6 @@ def search(found: FoundRate[Result]) -> list[RenderableType]:
         return [table, Text(f"no rate holds; {highest}", style="bold")]
     text = f"highest rate that holds: {found.highest.rate_per_s:,.1f}/s; {highest}"
     return [table, Text(text, style="bold")]
-
-
-def search_document(found: FoundRate[Result]) -> dict[str, Any]:
-    """As JSON has it."""
-    return {
-        "rate_per_s": found.highest.rate_per_s if found.highest else None,
-        "highest_per_s": found.highest_per_s,
-        "trials": [
-            {
-                "rate_per_s": one.rate_per_s,
-                "reached_per_s": one.reached_per_s,
-                "seed": one.result.options.seed,
-                "holds": one.holds,
-                "missed": one.missed,
-                "latency_ms": asdict(one.result.latency_ms),
-            }
-            for one in found.trials
-        ],
-    }
 
 
 def _counts(kinds: Iterable[KindResult], counts: Sequence[str]) -> list[str]:

@@ -62,38 +62,9 @@ _TYPES = {
     "warmup run": "WarmupRun",
     "whatif check": "PredictionCheck",
 }
-_ITEMS = {
-    "audit": "entries",
-    "disk arrays": "lines",
-    "disk bench": "cells",
-    "disk calibrate": "lines",
-    "disk calibrate-all": "cells",
-    "disk fail": "members",
-    "disk models": "models",
-    "disk raffle": "passes",
-    "disk replace": "members",
-    "disk reread": "disks",
-    "disk status": "members",
-    "doctor": "findings",
-    "heat map": "cells",
-    "heat top": "rows",
-    "report hit-ratio": "rows",
-    "runs compare": "lines",
-    "runs list": "runs",
-    "sql suggest": "scripts",
-    "tier resident": "runs",
-    "tier scan": "flash_devices",
-    "tier status": "disks",
-    "tpcc check": "conditions",
-    "warmup list": "preferences",
-    "warmup plan": "targets",
-    "warmup plans": "jobs",
-    "warmup schedule list": "schedules",
-    "warmup targets": "targets",
-    "whatif flash": "needs",
-    "whatif predict": "lines",
-}
-"""The list of a result whose entries are the objects; what stands beside it is on each of them."""
+_WHOLE = frozenset(("whatif advise", "whatif check", "whatif mrc", "whatif simulate"))
+"""Results that are one object, although their lists have entries. Of the others with a list its
+entries are the objects; what stands beside it is on each of them."""
 _NAMES = {
     "duration": "DurationSeconds",
     "interval": "IntervalSeconds",
@@ -253,7 +224,7 @@ def _cmdlet(found: Operation) -> Cmdlet:
         method,
         path,
         f"Hotset.{kind}" if kind else "",
-        _ITEMS.get(found.name, ""),
+        "" if found.name in _WHOLE else found.result.rows,
         (*own, *_common(found)),
         values,
     )

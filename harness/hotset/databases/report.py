@@ -1,19 +1,31 @@
-"""A server's records as text: table, JSON or CSV."""
+"""What a server tells: records, and tables of them for people."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
+from hotset.core.record import Record, columns_of
+from hotset.core.units import Bytes
 from hotset.reports.render.plain import csv_text
 
-from .base import Counter, Engine, Figure, FileIo, Memory, Unavailable, Wait, difference
+from .base import (
+    Counter,
+    DatabaseFile,
+    Engine,
+    Figure,
+    FileIo,
+    Memory,
+    Unavailable,
+    Version,
+    Wait,
+    difference,
+)
 
-SCHEMA_VERSION = 1
-"""Of the JSON of `hotset database`. 1: first."""
 _WAITS_SHOWN = 15
 Cell = str | int | float | None
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,60 +48,116 @@ class Reading:
         )
 
 
-def to_show(server: Engine, form: str) -> str:
-    """Version, memory and files of a server."""
-    version, databases = server.version(), server.databases()
-    memory, files = server.memory(), server.placement()
-    if form == "json":
-        return _json(
-            {
-                "version": asdict(version),
-                "databases": databases,
-                "memory": _plain(memory),
-                "files": _plain(files),
-            }
+@dataclass(frozen=True, slots=True)
+class NotTold:
+    """What a server does not give, and why."""
+
+    unavailable: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseMemory:
+    """The machine's, as far as the server knows, and what the server may take at most."""
+
+    machine: Bytes | NotTold
+    cap: Bytes | None
+
+
+@dataclass(frozen=True)
+class DatabaseServer(Record):
+    """A server: its version, databases, memory, and which file lies where."""
+
+    version: Version
+    databases: tuple[str, ...]
+    memory: DatabaseMemory | NotTold
+    files: tuple[DatabaseFile, ...] | NotTold
+
+    @classmethod
+    def of(cls, server: Engine) -> DatabaseServer:
+        version, databases = server.version(), server.databases()
+        memory, files = _memory_of(server.memory()), _told(server.placement())
+        return cls(version, tuple(databases), memory, _rows(files))
+
+
+@dataclass(frozen=True)
+class DatabaseCounters(Record):
+    """What a server counted in an interval."""
+
+    interval_s: float
+    files: tuple[FileIo, ...] | NotTold
+    waits: tuple[Wait, ...] | NotTold
+    counters: tuple[Counter, ...] | NotTold
+
+    @classmethod
+    def of(cls, reading: Reading, interval_s: float) -> DatabaseCounters:
+        return cls(
+            interval_s,
+            _rows(_told(reading.files)),
+            _rows(_told(reading.waits)),
+            _rows(_told(reading.counters)),
         )
-    columns = ("database", "name", "kind", "path", "bytes" if form == "csv" else "size")
-    if isinstance(files, Unavailable):
-        rows: list[Sequence[Cell]] | Unavailable = files
-    elif form == "csv":
-        rows = [(f.database, f.name, f.kind, f.path, int(f.size)) for f in files]
-    else:
-        rows = [(f.database, f.name, f.kind, f.path, str(f.size)) for f in files]
-    if form == "csv":
-        return _csv(columns, rows)
+
+
+def _told(part: T | Unavailable) -> T | NotTold:
+    return NotTold(part.reason) if isinstance(part, Unavailable) else part
+
+
+def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotTold:
+    if isinstance(memory, Unavailable):
+        return NotTold(memory.reason)
+    return DatabaseMemory(_told(memory.machine), memory.cap)
+
+
+def _rows(part: Sequence[T] | NotTold) -> tuple[T, ...] | NotTold:
+    return part if isinstance(part, NotTold) else tuple(part)
+
+
+def show_server(found: DatabaseServer) -> str:
+    """Version, memory and files, as a table."""
+    version, files = found.version, found.files
+    rows: list[Sequence[Cell]] | NotTold = (
+        files
+        if isinstance(files, NotTold)
+        else [(one.database, one.name, one.kind, one.path, str(one.size)) for one in files]
+    )
     edition = f", {version.edition}" if version.edition else ""
     head = [
         f"{version.product} {version.version}{edition}",
-        f"memory: {_memory(memory)}",
-        f"databases: {', '.join(databases)}",
+        f"memory: {_memory(found.memory)}",
+        f"databases: {', '.join(found.databases)}",
         "",
     ]
+    columns = ("database", "name", "kind", "path", "size")
     return "\n".join(head) + _table("files", columns, rows)
 
 
-def to_counters(reading: Reading, interval_s: float, form: str) -> str:
-    """I/O, waits and counters."""
-    if form == "json":
-        plain = {name: _plain(getattr(reading, name)) for name in ("files", "waits", "counters")}
-        return _json({"interval_s": interval_s, **plain})
-    if form == "csv":
-        return _csv(("metric", "name", "value"), _long(reading))
-    waits, counters = reading.waits, reading.counters
-    if isinstance(waits, list):
-        waits = sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN]
-    values: list[Sequence[Cell]] | Unavailable
-    if isinstance(counters, Unavailable):
-        values = counters
-    else:
-        values = [(one.name, one.value) for one in counters]
+def csv_of_files(found: DatabaseServer) -> str:
+    """A line a file; none where the server does not tell."""
+    columns = columns_of(DatabaseFile)
+    files = () if isinstance(found.files, NotTold) else found.files
+    return csv_text(columns, ([getattr(one, name) for name in columns] for one in files))
+
+
+def show_counters(found: DatabaseCounters) -> str:
+    """I/O, waits and counters, as tables."""
+    waits, counters = found.waits, found.counters
+    if not isinstance(waits, NotTold):
+        waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
+    values: list[Sequence[Cell]] | NotTold = (
+        counters if isinstance(counters, NotTold) else [(one.name, one.value) for one in counters]
+    )
     columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
     parts = [
-        _table("I/O", columns, _records(reading.files)),
+        _table("I/O", columns, _records(found.files)),
         _table("waits", ("wait", "count", "ms"), _records(waits)),
         _table("counters", ("counter", "value"), values),
     ]
     return "\n\n".join(parts)
+
+
+def csv_of_counters(found: DatabaseCounters) -> str:
+    """One figure a line."""
+    return csv_text(("metric", "name", "value"), _long(found))
 
 
 def _since(
@@ -100,19 +168,21 @@ def _since(
     return after if isinstance(after, Unavailable) else difference(before, after)
 
 
-def _records(figures: Sequence[FileIo | Wait] | Unavailable) -> list[Sequence[Cell]] | Unavailable:
-    if isinstance(figures, Unavailable):
+def _records(
+    figures: Sequence[FileIo] | Sequence[Wait] | NotTold,
+) -> list[Sequence[Cell]] | NotTold:
+    if isinstance(figures, NotTold):
         return figures
     return [tuple(asdict(one).values()) for one in figures]
 
 
-def _long(reading: Reading) -> list[Sequence[Cell]]:
-    """One figure a line; what is unavailable has a line too, without a value."""
+def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
+    """What is unavailable has a line too, without a value."""
     lines: list[Sequence[Cell]] = []
     for part in ("files", "waits", "counters"):
-        figures = getattr(reading, part)
-        if isinstance(figures, Unavailable):
-            lines.append((part, f"unavailable: {figures.reason}", None))
+        figures = getattr(found, part)
+        if isinstance(figures, NotTold):
+            lines.append((part, f"unavailable: {figures.unavailable}", None))
             continue
         for one in figures:
             values = asdict(one)
@@ -125,40 +195,19 @@ def _long(reading: Reading) -> list[Sequence[Cell]]:
     return lines
 
 
-def _plain(part: object) -> object:
-    if isinstance(part, Unavailable):
-        return {"unavailable": part.reason}
-    if isinstance(part, list):
-        return [asdict(one) for one in part]
-    assert isinstance(part, Memory)
-    machine = part.machine
-    return {
-        "machine": _plain(machine) if isinstance(machine, Unavailable) else int(machine),
-        "cap": None if part.cap is None else int(part.cap),
-    }
-
-
-def _memory(memory: Memory | Unavailable) -> str:
-    if isinstance(memory, Unavailable):
-        return f"unavailable: {memory.reason}"
+def _memory(memory: DatabaseMemory | NotTold) -> str:
+    if isinstance(memory, NotTold):
+        return f"unavailable: {memory.unavailable}"
     machine = memory.machine
-    known = f"unknown ({machine.reason})" if isinstance(machine, Unavailable) else str(machine)
+    known = f"unknown ({machine.unavailable})" if isinstance(machine, NotTold) else str(machine)
     cap = "no cap" if memory.cap is None else f"cap {memory.cap}"
     return f"{cap}, machine {known}"
 
 
-def _json(parts: dict[str, object]) -> str:
-    return json.dumps({"schema_version": SCHEMA_VERSION, **parts}, indent=1)
-
-
-def _csv(columns: Iterable[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
-    return csv_text(columns, [] if isinstance(rows, Unavailable) else rows)
-
-
-def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
+def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | NotTold) -> str:
     """Plain columns, numbers to the right; one line where the figure is unavailable."""
-    if isinstance(rows, Unavailable):
-        return f"{what}: unavailable: {rows.reason}"
+    if isinstance(rows, NotTold):
+        return f"{what}: unavailable: {rows.unavailable}"
     texts = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[at]) for line in texts) for at in range(len(columns))]
     right = [bool(rows) and not isinstance(rows[0][at], str) for at in range(len(columns))]

@@ -17,6 +17,7 @@ from hotset.hammerdb import release
 from hotset.lab import image
 from hotset.lab.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.lab.machines import chroot, uml
+from hotset.reports.model.schema import Versioned
 from hotset.tier import kinds
 from hotset.tpcc import native
 from hotset.tpcc.record import DriverMissing
@@ -49,6 +50,13 @@ class Finding:
     what: str
     state: State
     detail: str
+
+
+@dataclass(frozen=True)
+class Findings(Versioned):
+    """All that was looked at."""
+
+    findings: tuple[Finding, ...]
 
 
 def examine() -> list[Finding]:

@@ -9,6 +9,7 @@ from contextlib import closing
 from hotset.bench.disks import arrays, mounted_model, reread
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
+from hotset.core.record import document_of
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
 from hotset.reports.model.disks import DiskResults
@@ -104,7 +105,7 @@ def _rereads(
     models = [one for one in want.models if _phase(reread.name_of(one)) in pending]
     with closing(reread.hold(local, models, want.size, want.passes, want.seed, report)) as measured:
         for one in measured:
-            yield DiskResults.model_validate({"scenario": "reread", "disks": [one.as_dict()]})
+            yield DiskResults.model_validate({"scenario": "reread", "disks": [document_of(one)]})
 
 
 def _arrays(
@@ -113,7 +114,7 @@ def _arrays(
     parts = [one for one in arrays.parts(want.search) if one.name in pending]
     with closing(arrays.measure(local, parts, want.load, report)) as measured:
         for one in measured:
-            yield DiskResults.model_validate({"scenario": "arrays", **one.as_dict()})
+            yield DiskResults.model_validate({"scenario": "arrays", **document_of(one)})
 
 
 def _keep(journal: Journal, more: DiskResults) -> None:

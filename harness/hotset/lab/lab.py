@@ -118,16 +118,21 @@ class Lab:
 
 
 @dataclass(frozen=True, slots=True)
+class LabProcess:
+    """A process that the journal names."""
+
+    name: str
+    pid: int
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """What stands: the journal's processes, each with whether it is alive."""
+    """What is running, and who started it."""
 
     state: Literal["down", "up", "running", "left over"]
     purpose: str
-    processes: tuple[tuple[str, int, bool], ...]
-
-    def as_dict(self) -> dict[str, object]:
-        rows = [{"name": name, "pid": pid, "alive": alive} for name, pid, alive in self.processes]
-        return {"state": self.state, "purpose": self.purpose, "processes": rows}
+    processes: tuple[LabProcess, ...]
 
 
 def lab_folder() -> Path:
@@ -273,13 +278,13 @@ def status(folder: Path) -> Status:
     if owner is None:
         return Status("down", "", ())
     processes = tuple(
-        (entry["process"], entry["pid"], start_time(entry["pid"]) == entry["started"])
+        LabProcess(entry["process"], entry["pid"], start_time(entry["pid"]) == entry["started"])
         for entry in entries
         if "process" in entry
     )
     try:
         with exclusive(folder):
-            up = owner["owner"] == LEFT_UP and any(alive for _, _, alive in processes)
+            up = owner["owner"] == LEFT_UP and any(one.alive for one in processes)
             return Status("up" if up else "left over", owner["owner"], processes)
     except BusyError:
         return Status("running", owner["owner"], processes)
@@ -287,7 +292,7 @@ def status(folder: Path) -> Status:
 
 def guest_up(folder: Path) -> MachineKind | None:
     """The kind of guest that is up in a lab's folder."""
-    names = {name for name, _, alive in status(folder).processes if alive}
+    names = {one.name for one in status(folder).processes if one.alive}
     if uml.PROCESS in names:
         return "uml"
     return "vm" if qemu.PROCESS in names else None

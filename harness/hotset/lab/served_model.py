@@ -17,6 +17,7 @@ from hotset.core.errors import RequestError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
+from hotset.reports.model.schema import Versioned
 
 DISK_NAME = "disk"
 SOCKET_NAME = "control"
@@ -52,6 +53,18 @@ class DeviceState:
     spares: int
     volatile: Bytes
     reads: Reads | None = None
+
+
+@dataclass(frozen=True)
+class DiskArray(DeviceState, Versioned):
+    """How the members of a served array are."""
+
+
+@dataclass(frozen=True)
+class DiskPowerCut(Versioned):
+    """What a loss of power has taken of what was written and not flushed."""
+
+    lost_bytes: Bytes
 
 
 @dataclass(frozen=True, slots=True)

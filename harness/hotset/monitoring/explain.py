@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.block import extents
 from hotset.block.extents import Extent
 from hotset.core.errors import NotFoundError
+from hotset.core.record import Record
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, total
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.reports.model.words import percent, size
-from hotset.reports.render.hits import SCHEMA_VERSION
 from hotset.tier import kinds, pins
 from hotset.tier.base import Counters
 from hotset.tier.disk_tier import Contents
@@ -35,8 +34,8 @@ class NoSuchOwnerError(NotFoundError):
     """Nothing of that name lies on the disk; the message shows what does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True)
+class Explanation(Record):
     """All that is known of one file or table.
 
     ``resident`` and ``dirty`` are shares of its bytes: in the cache, and there alone (None: the
@@ -118,9 +117,8 @@ def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:
     return "pinned" if names & set(wanted.pinned) else None
 
 
-def to_text(found: Explanation, form: str) -> str:
-    if form == "json":
-        return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(found)}, indent=1)
+def to_text(found: Explanation) -> str:
+    """A line for each of what is known."""
     heat = "not known yet: nothing counts it (heat start does)"
     if found.heat is not None:
         times = (

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import log1p
 
 from hotset.block import extents
 from hotset.block.extents import Extent
+from hotset.core.record import Record
 from hotset.core.units import Bytes
 from hotset.databases import file_labels
 from hotset.hitratio import attribution
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid
 from hotset.reports.model.words import ABSENT, percent, size
-from hotset.reports.render.hits import SCHEMA_VERSION
-from hotset.reports.render.plain import csv_text, text_table
+from hotset.reports.render.plain import text_table
 from hotset.warmup.resolve import region_name
 
 _MIB = 1024**2
@@ -50,6 +49,21 @@ class Cell:
     heat: float
     heat_per_mib: float
     resident: float | None
+
+
+@dataclass(frozen=True)
+class HeatRanking(Record):
+    """What is hot, the hottest first. ``by``: what the rows are."""
+
+    by: str
+    rows: tuple[Hot, ...]
+
+
+@dataclass(frozen=True)
+class HeatMap(Record):
+    """The disk as a strip, from its beginning to its end."""
+
+    cells: tuple[Cell, ...]
 
 
 def by_owner(
@@ -115,26 +129,15 @@ def level_of(heat_per_mib: float, most: float) -> float:
     return log1p(heat_per_mib) / log1p(most) if most > 0 else 0.0
 
 
-def top_text(rows: Sequence[Hot], what: str, form: str) -> str:
-    if form == "json":
-        return json.dumps(
-            {"schema_version": SCHEMA_VERSION, "by": what, "rows": [asdict(row) for row in rows]},
-            indent=1,
-        )
-    if form == "csv":
-        return csv_text(Hot.__dataclass_fields__, [asdict(row).values() for row in rows])
-    heads = (what, "heat", "of all", "size", "heat/MiB", "in cache")
-    return text_table(heads, [_cells(row) for row in rows])
+def top_text(found: HeatRanking) -> str:
+    """As a table."""
+    heads = (found.by, "heat", "of all", "size", "heat/MiB", "in cache")
+    return text_table(heads, [_cells(row) for row in found.rows])
 
 
-def map_text(cells: Sequence[Cell], form: str, width: int) -> str:
+def map_text(found: HeatMap, width: int) -> str:
     """For people two strips a line: heat above (logarithmic), what is cached below."""
-    if form == "json":
-        return json.dumps(
-            {"schema_version": SCHEMA_VERSION, "cells": [asdict(cell) for cell in cells]}, indent=1
-        )
-    if form == "csv":
-        return csv_text(Cell.__dataclass_fields__, [asdict(cell).values() for cell in cells])
+    cells = found.cells
     most = max((cell.heat_per_mib for cell in cells), default=0.0)
     lines: list[str] = []
     for start in range(0, len(cells), width):

@@ -22,7 +22,7 @@ from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Tally, total
 from hotset.hitratio.heatstore import Store, open_store, store_path
-from hotset.reports.render.hits import HitReport, HitRow
+from hotset.reports.render.hits import HitRatios, HitRow, moment
 from hotset.tier.base import Counters, Hits, hits_over
 from hotset.tier.disk_tier import DiskTier
 
@@ -91,7 +91,7 @@ def parse_since(text: str, now: float) -> Since:
 
 def of_disk(
     target: Target, since: Since, now: float | None = None, *, mark: bool = False
-) -> HitReport:
+) -> HitRatios:
     """The whole disk, by the tier's own counters; the reading is kept.
 
     :param mark: what is since ``last`` counts from here on. A look alone does not move that.
@@ -107,12 +107,12 @@ def of_disk(
     counted = hits_over([*readings, counters], tier.counter_bits) if readings else counters.hits
     row = _whole(target.disk, counters, counted)
     notes = () if since == "boot" or begun is not None else (_no_reading(since),)
-    return HitReport(
+    return HitRatios(
         target.disk.name,
         tier.kind,
         "total",
-        begun,
-        now,
+        None if begun is None else moment(begun),
+        moment(now),
         Tally.from_hits(counted).denominator,
         (row,),
         row,
@@ -120,7 +120,7 @@ def of_disk(
     )
 
 
-def of_card(target: Target, now: float | None = None) -> HitReport:
+def of_card(target: Target, now: float | None = None) -> HitRatios:
     """All disks of a card and its VOLUME, since their counters began.
 
     :raises TierRefusedError: one of the disks is not active; the message names it.
@@ -137,12 +137,12 @@ def of_card(target: Target, now: float | None = None) -> HitReport:
     whole = total(tallies)
     if target.card.volume:
         rows.append(_volume(target))
-    return HitReport(
+    return HitRatios(
         target.card.name,
         " + ".join(dict.fromkeys(kinds)),
         "volume",
         None,
-        now,
+        moment(now),
         whole.denominator,
         tuple(rows),
         _row("(disks together)", whole),
@@ -158,7 +158,7 @@ def of_parts(
     now: float | None = None,
     *,
     mark: bool = False,
-) -> HitReport:
+) -> HitRatios:
     """By file, or by whatever the label makes of a file's path.
 
     :param mark: as for :func:`of_disk`.
@@ -183,12 +183,12 @@ def of_parts(
     notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
     if dropped:
         notes.append(f"{dropped:,} requests found no room in the kernel's table and are in no line")
-    return HitReport(
+    return HitRatios(
         disk.name,
         disk.kind,
         by,
-        begun,
-        ended,
+        None if begun is None else moment(begun),
+        moment(ended),
         whole.denominator,
         rows,
         _row("(total)", whole),

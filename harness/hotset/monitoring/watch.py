@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import datetime
 
+from hotset.core.record import Record, columns_of, document_of
 from hotset.core.units import Bytes
 from hotset.hitratio.heat import Tally
 from hotset.reports.model.words import ABSENT, percent, size
-from hotset.reports.render.hits import SCHEMA_VERSION, iso
+from hotset.reports.render.hits import moment
 from hotset.tier.base import Counters, Tier, hits_between
 
 HEADER_EVERY = 20
@@ -30,11 +32,11 @@ COLUMNS = (
 _WIDTHS = (8, 9, 9, 9, 10, 7, 10, 10, 9, 10, 10)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+@dataclass(frozen=True)
+class Line(Record):
     """One interval. Rates are a second; ratios of what was asked in it; levels at its end."""
 
-    at: float
+    at: datetime
     seconds: float
     reads: float
     writes: float | None
@@ -82,7 +84,7 @@ def line(
         return None if value is None else round(value / seconds, 1)
 
     return Line(
-        at,
+        moment(at),
         round(seconds, 3),
         tally.reads / seconds,
         None if counted.write_hits is None else tally.writes / seconds,
@@ -99,7 +101,7 @@ def line(
 
 def as_json(line: Line) -> str:
     """One object a line."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(line), "at": iso(line.at)})
+    return json.dumps(document_of(line))
 
 
 def header() -> str:
@@ -108,7 +110,7 @@ def header() -> str:
 
 def as_text(line: Line) -> str:
     cells = (
-        time.strftime("%H:%M:%S", time.localtime(line.at)),
+        f"{line.at.astimezone():%H:%M:%S}",
         _rate(line.reads),
         percent(line.read_hit_ratio),
         _rate(line.writes),
@@ -125,10 +127,11 @@ def as_text(line: Line) -> str:
 
 def values(line: Line) -> tuple[object, ...]:
     """For CSV, with :data:`FIELDS` above."""
-    return (iso(line.at), *(getattr(line, name) for name in FIELDS[1:]))
+    found = document_of(line)
+    return tuple(found[name] for name in FIELDS)
 
 
-FIELDS = tuple(Line.__dataclass_fields__)
+FIELDS = tuple(name for name in columns_of(Line) if name != "schema_version")
 
 
 def _rate(value: float | None) -> str:

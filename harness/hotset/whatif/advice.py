@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
+from hotset.reports.model.schema import Versioned
 
 from .caches import Cache, Curve, Outcome
-from .prediction import Line
+from .doubt import Doubt
+from .prediction import PredictedLine
 
 _DAY_S = 24 * 3600
 
@@ -48,15 +50,32 @@ class Wear:
     origin_writes_share: float
 
 
+@dataclass(frozen=True)
+class CacheAdvice(Versioned):
+    """What is recommended.
+
+    :ivar run: whose NOPM they are; None: by hits alone.
+    :ivar doubts: of the predictions; none without a run.
+    """
+
+    trace: str
+    run: str | None
+    asked_share: float
+    recommended: Size
+    wear: Wear
+    sizes: tuple[Size, ...]
+    doubts: tuple[Doubt, ...]
+
+
 def sizes(
-    curve: Curve, predicted: Sequence[Line] | None, price_per_gib: float | None
+    curve: Curve, predicted: Sequence[PredictedLine] | None, price_per_gib: float | None
 ) -> list[Size]:
     """The points of a curve with what they give.
 
     :param predicted: at each point; None: there is no run to learn from.
     :raises RequestError: the trace is empty.
     """
-    lines: Sequence[Line | None] = predicted or [None for _ in curve.points]
+    lines: Sequence[PredictedLine | None] = predicted or [None for _ in curve.points]
     gained = [one.nopm for one in predicted] if predicted else [p.hit_ratio for p in curve.points]
     if not gained or gained[-1] <= 0:
         raise RequestError("nothing of the trace hits any cache: record for longer", field="trace")

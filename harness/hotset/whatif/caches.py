@@ -17,7 +17,9 @@ from hotset.block.engine_program import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.paths import state_dir
+from hotset.core.record import derived, extended
 from hotset.core.units import Bytes
+from hotset.reports.model.schema import Versioned
 
 from . import parquet
 from .choices import Mode, Policy
@@ -68,7 +70,7 @@ class Curve:
     points: tuple[CurvePoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cache:
     """A cache that is asked about."""
 
@@ -100,11 +102,11 @@ class Outcome:
     flash_writes: int
     bypassed: int
 
-    @property
+    @derived
     def hit_ratio(self) -> float:
         return self.hits / self.requests if self.requests else 0.0
 
-    @property
+    @derived
     def origin_writes(self) -> int:
         """Writes that the slow storage gets, at once or later."""
         return self.writes - self.absorbed + self.write_backs
@@ -113,6 +115,50 @@ class Outcome:
     def parse(cls, found: dict[str, Any]) -> Self:
         """:raises TypeError: a field is missing, or one is not known."""
         return cls(**found)
+
+
+@dataclass(frozen=True)
+class _OfTrace(Versioned):
+    """:ivar trace: its file's name, or a load's words."""
+
+    trace: str
+
+
+@dataclass(frozen=True)
+class Trace(TraceFigures, _OfTrace):
+    """What a trace holds."""
+
+
+@dataclass(frozen=True)
+class RecordedTrace(Trace):
+    """A trace that was recorded just now; ``cpu_share`` of one core recording took."""
+
+    device: str
+    recorded_s: float
+    cpu_share: float
+
+
+@dataclass(frozen=True)
+class HitCurve(Curve, _OfTrace):
+    """A curve of a trace."""
+
+
+@dataclass(frozen=True)
+class SimulatedCache(Outcome, Cache):
+    """What a cache made of a trace."""
+
+
+@dataclass(frozen=True)
+class Simulations(_OfTrace):
+    """Caches on a trace."""
+
+    caches: tuple[SimulatedCache, ...]
+
+    @classmethod
+    def of(cls, trace: str, found: Sequence[tuple[Cache, Outcome]]) -> Simulations:
+        return cls(
+            trace, tuple(extended(SimulatedCache, one, **asdict(cache)) for cache, one in found)
+        )
 
 
 def trace_figures(local: Local, trace: str) -> TraceFigures:

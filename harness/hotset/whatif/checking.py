@@ -18,11 +18,12 @@ from hotset.reports.model.document import (
     Predictions,
     RunDocument,
 )
+from hotset.reports.model.schema import Versioned
 from hotset.reports.model.windows import Repeat
 
 from .demands import FlashPromise, SetUp
 from .doubt import Kind
-from .prediction import FAST, Line, Taught, predict_by, rates, taught_users, teach, windows
+from .prediction import FAST, PredictedLine, Taught, predict_by, rates, taught_users, teach, windows
 from .storage import own_flash, own_iops
 from .traffic import Traffic, kind_of
 
@@ -30,6 +31,19 @@ _ARMS: tuple[ArmName, ...] = ("baseline", *CACHED_ARMS, "all-flash")
 _ANOTHER: tuple[Kind, ...] = ("another run",)
 _TEACHERS_MAX = 50
 """Runs of the archive that are looked at, the newest first."""
+
+
+@dataclass(frozen=True)
+class PredictionCheck(Versioned):
+    """Predictions of a run beside what it measured; learned from the run ``by``."""
+
+    run: str
+    by: str
+    arms: tuple[PredictedArm, ...]
+
+    @property
+    def predictions(self) -> Predictions:
+        return Predictions(learned_from=self.by, arms=self.arms)
 
 
 def of_an_earlier_run(archive: Archive, run: RunDocument) -> Predictions | None:
@@ -100,7 +114,7 @@ def check(
     return tuple(checked)
 
 
-def _beside(arm: Arm, users: int, measured: list[Repeat], line: Line) -> PredictedArm:
+def _beside(arm: Arm, users: int, measured: list[Repeat], line: PredictedLine) -> PredictedArm:
     nopm = mean(one.rate for one in measured)
     return PredictedArm(
         arm=arm.name,

@@ -14,6 +14,9 @@ import numpy as np
 
 from hotset.core.units import Bytes
 from hotset.hitratio.heat import Grid
+from hotset.reports.model.schema import Versioned
+
+from .prediction import PredictedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,16 @@ class Need:
     hit_ratio: float
     flash_bytes: Bytes
     disk_share: float
+
+
+@dataclass(frozen=True)
+class FlashNeeds(Versioned):
+    """How much flash a disk needs. ``region_bytes``: how finely its heat is known."""
+
+    disk: str
+    region_bytes: Bytes
+    needs: tuple[Need, ...]
+    prediction: PredictedRun | None
 
 
 def needs(heats: Mapping[int, float], grid: Grid, hit_ratios: Sequence[float]) -> list[Need]:

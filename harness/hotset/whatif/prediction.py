@@ -24,6 +24,7 @@ from statistics import mean
 from hotset.core.errors import Remedy, RequestError
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm, RunDocument
+from hotset.reports.model.schema import Versioned
 from hotset.reports.model.windows import Repeat
 from hotset.reports.model.words import percent
 
@@ -52,7 +53,7 @@ _PAIRS_MAX = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PredictedLine:
     """A prediction: NOPM with its range (what the run's repeats give and, of all that was not
     measured, the doubt of its kinds on top), and how many times those with nothing cached they are;
     how much of the CPU (all cores) and of the slow storage's best rate is used; where most of a
@@ -84,22 +85,30 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """:ivar users: with which the run measured what is learned from it.
-    :ivar requests: to the data disk for each transaction, as its counters have them.
-    :ivar enough: the hit ratio from which on NOPM are :data:`NEARLY_ALL` of the attainable.
+    """:ivar learned_users: with which the run measured what is learned from it.
+    :ivar requests_per_transaction: to the data disk, as the run's counters have them.
+    :ivar enough_hit_ratio: from it on NOPM are :data:`NEARLY_ALL` of the attainable.
     :ivar doubts: of each kind that a line has.
     :ivar assumed: what no counter of the run told, in words.
     """
 
-    users: int
+    learned_users: int
     demands: Demands
-    requests: float | None
+    requests_per_transaction: float | None
     learned_from: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PredictedLine, ...]
     ceiling: Ceiling | None
-    enough: float
+    enough_hit_ratio: float
     doubts: tuple[Doubt, ...]
     assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PredictedRun(Prediction, Versioned):
+    """A run's prediction. ``storage``: the name of the slow storage that is asked about."""
+
+    run: str
+    storage: str
 
 
 def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:
@@ -259,14 +268,14 @@ def _nopm(taught: Taught, demands: Demands, setup: SetUp, hit_ratio: float) -> f
 
 def _line(
     taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, also: Collection[Kind]
-) -> Line:
+) -> PredictedLine:
     found = solve_network(typical, asked, hit_ratio)
     middle = found.throughput * 60 * taught.share
     every = [middle, *(_nopm(taught, one, asked, hit_ratio) for one in taught.each)]
     each_takes = waited_for(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
     unlike = _unlike(taught, asked, hit_ratio, also)
     doubt = together(unlike)
-    return Line(
+    return PredictedLine(
         hit_ratio,
         middle,
         min(every) / doubt,

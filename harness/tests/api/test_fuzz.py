@@ -20,6 +20,7 @@ from schemathesis.checks import negative_data_rejection, positive_data_acceptanc
 from schemathesis.config import SchemathesisConfig
 
 from hotset.api import app, tokens
+from hotset.core.record import model_of
 from hotset.operations.base import audit, registry, run
 from hotset.operations.base.context import Context
 from hotset.operations.base.registry import Request
@@ -60,7 +61,7 @@ class Least:
     """A result with the least that its record allows."""
 
     def __init__(self, result: type[Result]) -> None:
-        self._schema = result.record().model_json_schema(mode="serialization")
+        self._schema = model_of(result.record()).model_json_schema(mode="serialization")
         # One whose texts have forms of their own.
         self._whole = documents.complete() if result is RunResult else None
 

@@ -22,6 +22,7 @@ from tree_sitter import Node
 from hotset.api import app
 from hotset.clients import cmdlets
 from hotset.clients.cmdlets import Cmdlet
+from hotset.core.record import columns_of
 from hotset.monitoring import tier_status
 from hotset.operations.base import registry
 from hotset.operations.base.rights import Right
@@ -484,9 +485,9 @@ SHOWN: dict[str, set[str]] = {
     # Duration, and the last three of a run, are added by the module.
     "Hotset.Job": {*DESCRIPTION["components"]["schemas"]["JobDetail"]["properties"], "duration"},
     "Hotset.RunDocument": {*RunDocument.model_fields, "results", "warmed", "advice"},
-    "Hotset.Disk": set(tier_status.COLUMNS),
+    "Hotset.Disk": set(columns_of(tier_status.DiskStatus)),
     "Hotset.HitRatio": {"disk", *(field.name for field in fields(hits.HitRow))},
-    "Hotset.WarmupPlan": set(warmup_text._COLUMNS),
+    "Hotset.WarmupPlan": set(columns_of(warmup_text.PlannedTarget)),
     "Hotset.Run": {field.name for field in fields(ListingRow)},
     "Hotset.Comparison": {field.name for field in fields(Line)},
     "Hotset.TpccRun": {field.name for field in fields(RunResult)},

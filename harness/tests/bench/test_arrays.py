@@ -14,7 +14,7 @@ SAMPLE = Sample(1000.0, 250_000.0, 400.0)
 needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
 
 
-def line(published: float | None, promised: float) -> arrays.Line:
+def line(published: float | None, promised: float) -> arrays.ArrayLine:
     promise = Sample(promised, 250_000.0, 400.0)
     return arrays.line("dc500m-raid5", "SEQ1M Q1T1", "read", "MB/s", published, SAMPLE, promise)
 

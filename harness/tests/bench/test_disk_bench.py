@@ -13,6 +13,7 @@ from hotset.bench.disks.disk_bench import BenchError, Cell, DiskBench, Sample
 from hotset.bench.thresholds import ThresholdFormError, Values, judge
 from hotset.core.machines.base import Result
 from hotset.core.machines.local import Local
+from hotset.core.record import document_of
 from hotset.core.units import Bytes
 from tests.cli_server import CommandLine
 from tests.pseudo_terminal import HOTSET, Terminal
@@ -58,7 +59,7 @@ def test_every_line_of_the_profile_is_run_so_many_times() -> None:
 
 def test_a_saved_result_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
-    file.write_text(json.dumps(result(100).as_dict()))
+    file.write_text(json.dumps(document_of(result(100))))
     assert disk_bench.read(file) == result(100)
 
 

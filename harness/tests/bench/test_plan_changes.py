@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from hotset.bench import tpcc as workload
+from hotset.core.record import model_of
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.load.record import Phase, Tick
 from hotset.operations.bench.tpcc import RunOutcome
@@ -62,5 +63,5 @@ def test_a_plan_that_turns_within_a_run_is_told(indexed: PostgresDatabase) -> No
     assert line in shown((outcome,))
     assert "PLAN_CHANGED with 2 users: order-status" in shown((steady, outcome))
     found = RunOutcome((outcome,)).document()
-    RunOutcome.record().model_validate(found)
+    model_of(RunOutcome.record()).model_validate(found)
     assert found["plan_changes"][0]["kind"] == "order_status"

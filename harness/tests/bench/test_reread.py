@@ -8,7 +8,7 @@ import pytest
 from hotset.bench.disks import raffle, reread
 from hotset.bench.disks.mounted_model import RootError
 from hotset.bench.disks.raffle import Draw, Pass
-from hotset.bench.disks.reread import Reread
+from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.operations.bench.reread import Rereads
@@ -33,7 +33,7 @@ def test_a_plain_disk_gains_nothing_whatever_the_page_cache_shows() -> None:
     one = Reread("hdd", (drawn(0.1, 0.1),), drawn(0.1, 0.001, memory=1.0))
     assert not one.keeps
     assert one.seeming_gain == pytest.approx(100)
-    assert "hdd,10.0,10.0,1.0,1000.0,100.0" in Rereads([one]).csv()
+    assert "hdd,10.0,10.0,1.0,1000.0,100.0" in Rereads(DiskRereads((one,))).csv()
 
 
 def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

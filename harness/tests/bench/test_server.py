@@ -12,7 +12,9 @@ from rich.console import Console
 
 from hotset.bench import server, window_report
 from hotset.bench.server import ServerUse, TierDevices
+from hotset.bench.window_record import Sampled
 from hotset.block.io_counters import CACHE, ORIGIN, Direction, IoCounters, KernelDevice, between
+from hotset.core.record import document_of
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Cpu, Sample
 from hotset.hitratio.sampler import between as windowed
@@ -124,7 +126,7 @@ def test_as_text() -> None:
 
 
 def test_as_json() -> None:
-    found = window_report.server_document(use())
+    found = document_of(Sampled.of(use()))
     assert (found["window"]["user"], found["series"][1]) == (0.5, None)
     (device,) = found["series"][0]["devices"]
     assert (device["name"], device["read"]["latency_ms_p99"]) == (CACHE, 0.5)

@@ -7,10 +7,10 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
+from hotset.core.record import document_of
 from hotset.databases import report
 from hotset.databases.base import Counter, FileIo, Unavailable, Wait
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
@@ -175,12 +175,13 @@ def test_what_is_unavailable_is_said_in_every_form() -> None:
         Unavailable("sys.dm_os_wait_stats: denied"),
         [Counter("Batch Requests", 12.0, gauge=False)],
     )
-    table = report.to_counters(reading, 10, "table")
+    found = report.DatabaseCounters.of(reading, 10)
+    table = report.show_counters(found)
     assert "waits: unavailable: sys.dm_os_wait_stats: denied" in table
     assert "40,960" in table
-    document: dict[str, Any] = json.loads(report.to_counters(reading, 10, "json"))
+    document = document_of(found)
     assert document["waits"] == {"unavailable": "sys.dm_os_wait_stats: denied"}
-    rows = list(csv.reader(io.StringIO(report.to_counters(reading, 10, "csv"))))
+    rows = list(csv.reader(io.StringIO(report.csv_of_counters(found))))
     assert ["waits", "unavailable: sys.dm_os_wait_stats: denied", ""] in rows
     assert ["files.read_bytes", "/d/a.mdf", "40960"] in rows
     assert ["counters.value", "Batch Requests", "12.0"] in rows
@@ -188,7 +189,7 @@ def test_what_is_unavailable_is_said_in_every_form() -> None:
 
 def test_a_table_shows_the_longest_waits_first() -> None:
     reading = Reading([], [Wait(f"W{n}", 1, float(n)) for n in range(30)], [])
-    lines = report.to_counters(reading, 1, "table").splitlines()
+    lines = report.show_counters(report.DatabaseCounters.of(reading, 1)).splitlines()
     shown = [line.split()[0] for line in lines if line.startswith("W")]
     assert shown[:2] == ["W29", "W28"]
     assert len(shown) == 15

@@ -19,6 +19,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Result
 from hotset.core.machines.local import Local
 from hotset.core.machines.locks import MachineBusyError
+from hotset.core.record import columns_of
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
@@ -87,7 +88,7 @@ def test_status_as_json_csv_and_table(shown: list[DiskState]) -> None:
     assert row["bypassed"] is None
     text = run.invoke(app, ["tier", "status", "--format", "csv"]).stdout
     only = next(csv.DictReader(io.StringIO(text)))
-    assert tuple(only) == tier_status.COLUMNS
+    assert tuple(only) == columns_of(tier_status.DiskStatus)
     assert only["used_bytes"] == str(512 * 65536)
     table = run.invoke(app, ["tier", "status"]).stdout.splitlines()
     assert table[0] == "shop: active (dm-cache, oltp)"
@@ -104,7 +105,7 @@ def test_a_failed_tier_ends_with_code_4_after_its_state(shown: list[DiskState]) 
     ]
     assert str(done.exception) == "failed: shop"
     row = tier_status.status_row(shown[0])
-    assert row["used_bytes"] is row["hit_ratio"] is row["read_hits"] is None, "never 0"
+    assert row.used_bytes is row.hit_ratio is row.read_hits is None, "never 0"
 
 
 CREATE = (

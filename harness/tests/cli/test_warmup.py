@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 import pytest
 
 from hotset.block.extents import Run
+from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
+from hotset.operations.warmup.warmup import PlanResult
 from hotset.warmup import plan_store, text
 from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.planner import Plan, Row
 from hotset.warmup.planning import Planned
+from hotset.warmup.text import WarmupPlan
 from tests.cli_server import CommandLine
 
 SAVED = SavedPlan(
@@ -113,14 +116,15 @@ def test_a_password_in_the_dsn_is_refused_and_not_echoed(hotset: CommandLine) ->
     assert "geheim" not in done.err + done.out
 
 
-def planned() -> Planned:
+def planned() -> WarmupPlan:
     mib = 16
     rows = (
         Row("table:a", True, 3, Blocks(40 * mib), Blocks(40 * mib), Blocks(10 * mib)),
         Row("/srv/base", False, 1200, Blocks(100 * mib), Blocks(60 * mib), Blocks(0)),
     )
     runs, missing = [Run(Blocks(0), Blocks(100 * mib))], [Run(Blocks(0), Blocks(90 * mib))]
-    return Planned(Plan(rows, runs, missing, Bytes(65536), Blocks(100 * mib)), 104.8576, ["a note"])
+    plan = Plan(rows, runs, missing, Bytes(65536), Blocks(100 * mib))
+    return WarmupPlan.of(Planned(plan, 104.8576, ["a note"]))
 
 
 TABLE = """\
@@ -134,15 +138,15 @@ sequential rate, 105 MB/s"""
 
 
 def test_a_plan_as_a_table() -> None:
-    assert text.plan(planned(), "table") == TABLE
+    assert text.render_plan(planned()) == TABLE
 
 
 def test_a_plan_for_programs() -> None:
-    found = json.loads(text.plan(planned(), "json"))
+    found = document_of(planned())
     assert found["schema_version"] == 1
     assert (found["to_fetch"], found["expected_s"]) == (90 * 2**20, 0.9)
     assert [row["left_out"] for row in found["targets"]] == [0, 40 * 2**20]
     assert found["notes"] == ["a note"]
-    lines = list(csv.DictReader(io.StringIO(text.plan(planned(), "csv"))))
+    lines = list(csv.DictReader(io.StringIO(PlanResult(planned()).csv())))
     assert [line["order"] for line in lines] == ["1", "2"]
     assert lines[0]["pinned"] == "true"

@@ -25,7 +25,7 @@ from hotset.experiment.journal import Journal, ThresholdMissedError
 from hotset.experiment.recorded import Recorded
 from hotset.experiment.sequence import Turn, order
 from hotset.experiment.site import base_image
-from hotset.experiment.site.calibrate import Line
+from hotset.experiment.site.calibrate import CalibratedLine
 from hotset.load.record import WindowOptions
 from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
@@ -311,4 +311,4 @@ def test_a_second_load_leaves_the_first_alone_and_nothing_behind(tmp_path: Path)
 
 
 def test_deviation_is_a_share_of_what_was_asked() -> None:
-    assert Line("x", "IOPS", asked=200, measured=150).off == -0.25
+    assert CalibratedLine("x", "IOPS", asked=200, measured=150).off == -0.25

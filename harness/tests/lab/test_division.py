@@ -167,7 +167,7 @@ def test_what_is_pinned_is_cached_as_it_grows_and_after_the_engine_was_killed(di
     disk.sum("archive")
     assert disk.misses_of_reading("orders") == 0
     found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
-    (row,) = found.text("csv").splitlines()[1:]
+    (row,) = found.csv().splitlines()[1:]
     assert row.startswith(f"{disk.path('orders')},pinned,")
     assert "pinned 9." in " ".join(map(" ".join, disk.tier.report().tunables))
     # Killed, it knows at once what is pinned.
@@ -304,7 +304,7 @@ def test_a_part_of_the_disk_is_pinned_or_excluded(disk: Disk) -> None:
     for _ in range(2):
         assert disk.misses_at(0, 9 * MIB) >= whole
         assert disk.cached_at(1, whole) == 0
-    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context).text("csv")
+    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context).csv()
     assert [row.split(",")[:2] for row in found.splitlines()[1:]] == [
         [pinned, "pinned"],
         [excluded, "excluded"],

@@ -54,7 +54,7 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
     found = lifecycle.inspect(cards.find(local, live.DISK))
     assert (found.report.state, str(found.disk.device)) == ("active", up.device)
     assert live.find_live() == up
-    assert any("hotset tpcc run" in one for one in up.next_commands())
+    assert any("hotset tpcc run" in one for one in up.next_commands)
     password = Path(up.password_file)
     assert password.stat().st_mode & 0o777 == 0o600
     before = found.report.counters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import ClassVar
@@ -12,6 +11,7 @@ import pytest
 from hotset.block import extents
 from hotset.block.extents import Extent, Run
 from hotset.core.machines.local import Local
+from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device
 from hotset.disk.cache_device import Card, Disk
@@ -21,7 +21,9 @@ from hotset.hitratio.heat import Grid, Reading, Tally
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.monitoring import explain, heat_view
 from hotset.monitoring.explain import NoSuchOwnerError
+from hotset.monitoring.heat_view import HeatMap, HeatRanking
 from hotset.monitoring.hit_report import Target
+from hotset.operations.hitratio.heat import Hottest, Strip
 from hotset.tier import pins
 from hotset.tier.base import Counters, TierSpec
 from hotset.tier.disk_tier import Contents
@@ -82,8 +84,8 @@ def test_the_strip_holds_all_heat_and_the_whole_disk() -> None:
 
 
 def test_the_map_as_text() -> None:
-    strip = heat_view.strip({0: 1000.0, 1: 1.0, 7: 30.0}, GRID, CACHED, 10)
-    lines = heat_view.map_text(strip, "table", 5).splitlines()
+    strip = HeatMap(tuple(heat_view.strip({0: 1000.0, 1: 1.0, 7: 30.0}, GRID, CACHED, 10)))
+    lines = heat_view.map_text(strip, 5).splitlines()
     assert lines == [
         "       0 B █▁   ",
         "    cached █    ",
@@ -91,24 +93,22 @@ def test_the_map_as_text() -> None:
         "    cached ▒    ",
         "one character is 1 MiB; heat from none (▁: a little) to 1,000.0 requests a MiB (█)",
     ]
-    assert "cached" not in heat_view.map_text(heat_view.strip(HEATS, GRID, None, 10), "table", 99)
-    cold = heat_view.map_text(heat_view.strip({}, GRID, None, 10), "table", 99)
+    unasked = HeatMap(tuple(heat_view.strip(HEATS, GRID, None, 10)))
+    assert "cached" not in heat_view.map_text(unasked, 99)
+    cold = heat_view.map_text(HeatMap(tuple(heat_view.strip({}, GRID, None, 10))), 99)
     assert cold.splitlines()[0].strip() == "0 B"
-    plain = json.loads(heat_view.map_text(strip, "json", 5))
+    plain = document_of(strip)
     assert (plain["schema_version"], plain["cells"][0]["heat_per_mib"]) == (1, 1000.0)
-    assert (
-        heat_view.map_text(strip, "csv", 5).splitlines()[0]
-        == "start,bytes,heat,heat_per_mib,resident"
-    )
+    assert Strip(strip, 5).csv().splitlines()[0] == "start,bytes,heat,heat_per_mib,resident"
 
 
 def test_top_as_text() -> None:
-    rows = heat_view.by_owner(HEATS, GRID, FOUND, CACHED)
-    lines = heat_view.top_text(rows, "file", "table").splitlines()
+    found = HeatRanking("file", tuple(heat_view.by_owner(HEATS, GRID, FOUND, CACHED)))
+    lines = heat_view.top_text(found).splitlines()
     assert lines[0].split() == ["file", "heat", "of", "all", "size", "heat/MiB", "in", "cache"]
     assert lines[1].split() == [STOCK, "120.0", "60.0", "%", "2.5", "MiB", "48.00", "40.0", "%"]
-    assert json.loads(heat_view.top_text(rows, "file", "json"))["rows"][0]["name"] == STOCK
-    assert heat_view.top_text(rows, "file", "csv").splitlines()[2].startswith("(several),40.0,")
+    assert document_of(found)["rows"][0]["name"] == STOCK
+    assert Hottest(found).csv().splitlines()[2].startswith("(several),40.0,")
 
 
 # explain
@@ -163,12 +163,12 @@ def test_a_file_explained(counter: FakeCounter) -> None:
     assert (found.read_hit_ratio, found.write_hit_ratio) == (0.8, None)
     assert found.heat is not None
     assert found.times_average is not None
-    text = explain.to_text(found, "table")
+    text = explain.to_text(found)
     assert f"{STOCK} on disk erp (dm-cache)" in text
     assert "40.0 % of its bytes" in text
     assert "The cache is full" in text
     assert "It shares some regions" in text
-    assert json.loads(explain.to_text(found, "json"))["resident"] == 0.4
+    assert document_of(found)["resident"] == 0.4
 
 
 def test_heat_of_a_part_of_a_region_is_that_part(counter: FakeCounter) -> None:
@@ -202,7 +202,7 @@ def test_what_is_dirty_of_a_file(
     monkeypatch.setattr(FakeTier, "dirty", dirty)
     found = explain.explain(TARGET, STOCK, None)
     assert found.dirty == share
-    assert words in explain.to_text(found, "table")
+    assert words in explain.to_text(found)
 
 
 def test_what_its_warmups_were_told_of_a_file(counter: FakeCounter) -> None:
@@ -210,9 +210,7 @@ def test_what_its_warmups_were_told_of_a_file(counter: FakeCounter) -> None:
     assert explain.explain(TARGET, STOCK, None).preference == "pinned"
     orders = explain.explain(TARGET, ORDERS, None)
     assert orders.preference == "excluded"
-    assert "preference      excluded, which only warm-ups keep to" in explain.to_text(
-        orders, "table"
-    )
+    assert "preference      excluded, which only warm-ups keep to" in explain.to_text(orders)
 
 
 def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:
@@ -220,7 +218,7 @@ def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:
     found = explain.explain(TARGET, "16385", None)
     assert (found.name, found.heat, found.read_hit_ratio) == (ORDERS, None, None)
     assert found.resident == pytest.approx(1 / 3)
-    assert "hotset heat start" in explain.to_text(found, "table")
+    assert "hotset heat start" in explain.to_text(found)
 
 
 def test_a_table_by_its_short_name(counter: FakeCounter) -> None:

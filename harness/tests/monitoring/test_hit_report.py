@@ -13,6 +13,7 @@ import pytest
 from hotset.block.devicemapper import Part
 from hotset.block.extents import Extent
 from hotset.core.machines.local import Local
+from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters
@@ -24,6 +25,7 @@ from hotset.monitoring.tier_metrics import Measured
 from hotset.operations.base import registry
 from hotset.operations.base.rights import Right
 from hotset.reports.render import hits, metrics
+from hotset.reports.render.hits import moment
 from hotset.tier.base import Counters, TierSpec, hits_over
 
 MIB = 1024**2
@@ -155,7 +157,7 @@ def test_a_disk_since_its_counters_began_and_since_the_last_report(target: Targe
     assert (first.total.dirty_bytes, first.total.promotions) == (2 * 65536, 3)
     with tier(counters(190, 10, 6, 14, 5)):
         last = of_disk(target, "last", NOW + 60)
-    assert (last.begun, last.ended) == (NOW, NOW + 60)
+    assert (last.begun, last.ended) == (moment(NOW), moment(NOW + 60))
     assert (last.total.reads, last.total.writes, last.total.read_hit_ratio) == (100, 10, 1.0)
     assert (last.total.write_hit_ratio, last.total.promotions) == (0.0, 2)
     assert last.notes == ()
@@ -181,7 +183,7 @@ def test_a_look_does_not_move_what_last_counts_from(
             of_parts(target, "file", str, since, NOW + 30)
     with tier(counters(200)):
         night = of_disk(target, "last", NOW + 60)
-    assert (night.begun, night.total.reads) == (NOW, 100)
+    assert (night.begun, night.total.reads) == (moment(NOW), 100)
 
 
 def test_only_who_may_operate_moves_it() -> None:
@@ -197,7 +199,7 @@ def test_since_a_time_counts_from_the_reading_before_it(target: Target) -> None:
             of_disk(target, "boot", at)
     with tier(counters(200)):
         report = of_disk(target, NOW + 150, NOW + 300)
-    assert (report.begun, report.total.reads) == (NOW + 100, 50)
+    assert (report.begun, report.total.reads) == (moment(NOW + 100), 50)
 
 
 def test_a_card_shows_its_disks_and_its_volume(
@@ -255,13 +257,13 @@ def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyP
         (UNOWNED, 1, 0.0),
     ]
     assert report.total.reads == sum(row.reads for row in report.rows) == 30
-    assert (report.begun, report.ended) == (NOW - 500, NOW)
+    assert (report.begun, report.ended) == (moment(NOW - 500), moment(NOW))
     parts(monkeypatch, {**tallies, 2: reads(4, 8)}, dropped=12)
     later = of_parts(
         target, "table", lambda path: "stock" if path[-1] == "2" else "x", "last", NOW + 50
     )
     assert [(row.name, row.reads, row.hit_ratio) for row in later.rows] == [("stock", 4, 1.0)]
-    assert later.begun == NOW
+    assert later.begun == moment(NOW)
     assert "12 requests found no room" in later.notes[1]
 
 
@@ -269,12 +271,12 @@ def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyP
 
 
 ROW = hits.HitRow("erp", 1500, 20, 0.98765, None, 0.98, 0, 7, 8, 65536, 3 * MIB)
-REPORT = hits.HitReport(
+REPORT = hits.HitRatios(
     "erp",
     "dm-cache",
     "file",
     None,
-    NOW,
+    moment(NOW),
     "requests: read hits + read misses",
     (ROW, hits.HitRow("/a b", 1, 0, None, None, None, None)),
     ROW,
@@ -283,7 +285,7 @@ REPORT = hits.HitReport(
 
 
 def test_the_table_says_what_its_ratios_are_a_share_of() -> None:
-    lines = hits.render(REPORT, "table").splitlines()
+    lines = hits.render(REPORT).splitlines()
     assert lines[0].startswith("disk erp (dm-cache), since the tier's counters started, until ")
     assert lines[1].split() == [
         "file",
@@ -320,14 +322,14 @@ def test_the_table_says_what_its_ratios_are_a_share_of() -> None:
 
 
 def test_json_and_csv_carry_raw_figures() -> None:
-    plain = json.loads(hits.render(REPORT, "json"))
-    assert plain["schema_version"] == hits.SCHEMA_VERSION
+    plain = document_of(REPORT)
+    assert plain["schema_version"] == 1
     assert plain["total"]["read_hit_ratio"] == 0.98765
     assert (plain["begun"], plain["rows"][1]["promotions"]) == (None, None)
-    lines = hits.render(REPORT, "csv").splitlines()
+    lines = hits.csv(REPORT).splitlines()
     assert lines[0].startswith("disk,name,reads,writes,read_hit_ratio,")
     assert lines[2] == "erp,/a b,1,0,,,,,,,,"
-    whole = hits.render(replace(REPORT, by="total"), "csv").splitlines()
+    whole = hits.csv(replace(REPORT, by="total")).splitlines()
     assert len(whole) == 2, "the total once"
 
 

@@ -11,23 +11,27 @@ import pytest
 
 from hotset.api import app
 from hotset.bench.disks import raffle
-from hotset.bench.disks.arrays import Arrays, Cut, Failure
-from hotset.bench.disks.arrays import Line as ArrayLine
-from hotset.bench.disks.disk_bench import Cell, DiskBench, Sample
-from hotset.bench.disks.disk_models import ModelLine
+from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, DiskArrays
+from hotset.bench.disks.disk_bench import Cell, DiskBench, JudgedBench, Sample
+from hotset.bench.disks.disk_models import DiskModels, ModelLine
 from hotset.bench.disks.fidelity import Cell as FidelityCell
-from hotset.bench.disks.reread import Reread
+from hotset.bench.disks.fidelity_table import DiskFidelity
+from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.bench.disks.search import ArraySearch, Heat
 from hotset.bench.disks.search_engine import Searched
+from hotset.bench.thresholds import ThresholdVerdict
+from hotset.core.record import extended, model_of
 from hotset.core.units import Bytes
 from hotset.doctor import examination
-from hotset.experiment.site.calibrate import Line
-from hotset.experiment.site.live import Live
-from hotset.lab.lab import Status
-from hotset.lab.served_model import DeviceState, Member
+from hotset.experiment.site.calibrate import CalibratedLine, DiskCalibration, LabSlowdown
+from hotset.experiment.site.live import LabStatus, Live
+from hotset.lab.lab import LabProcess
+from hotset.lab.served_model import DiskArray, DiskPowerCut, Member
+from hotset.monitoring import heat_view
 from hotset.monitoring.explain import Explanation
 from hotset.monitoring.heat_view import Cell as Stretch
 from hotset.monitoring.heat_view import Hot
+from hotset.monitoring.tier_status import CachedRange, CachedRanges
 from hotset.operations.base import registry, run
 from hotset.operations.base.result import Lines, Result
 from hotset.operations.bench import arrays, disk, fidelity, reread
@@ -41,28 +45,37 @@ from hotset.operations.whatif import check as whatif_check
 from hotset.operations.whatif import models as whatif
 from hotset.operations.whatif import traces as whatif_traces
 from hotset.reports.archive import Archive
-from hotset.reports.model.document import PredictedArm, Predictions
-from hotset.reports.render.hits import HitReport, HitRow
+from hotset.reports.model.document import PredictedArm
+from hotset.reports.render.hits import HitRatios, HitRow, moment
 from hotset.tier.pins import Preferences, Share
+from hotset.warmup import text as warmup_text
 from hotset.warmup.division import Kept
-from hotset.warmup.schedule import Row
-from hotset.whatif.advice import Size, Wear
+from hotset.warmup.schedule import Schedule, Schedules
+from hotset.whatif.advice import CacheAdvice, Size, Wear
 from hotset.whatif.caches import Cache as SimulatedCache
-from hotset.whatif.caches import Curve, CurvePoint, Outcome, TraceFigures
+from hotset.whatif.caches import (
+    Curve,
+    CurvePoint,
+    HitCurve,
+    Outcome,
+    RecordedTrace,
+    Simulations,
+    Trace,
+    TraceFigures,
+)
+from hotset.whatif.checking import PredictionCheck
 from hotset.whatif.demands import Demands
 from hotset.whatif.doubt import doubt_of
-from hotset.whatif.flash import Need
-from hotset.whatif.prediction import Ceiling, Prediction
-from hotset.whatif.prediction import Line as PredictedLine
+from hotset.whatif.flash import FlashNeeds, Need
+from hotset.whatif.prediction import Ceiling, PredictedLine, PredictedRun, Prediction
 from tests import documents
 
 DESCRIPTION: dict[str, Any] = app.create().openapi()
 ROW = HitRow("all", 9, None, 0.5, None, 0.5, None)
 SAMPLE = Sample(84.0, 66593.1, 12.5)
 PASS = raffle.Pass(0, True, (raffle.Draw("a", 0.5, 100, 0.0, 3),) * 2)
-PREDICTED = whatif.Predicted(
-    "last",
-    "nas-2014",
+PREDICTED_RUN = extended(
+    PredictedRun,
     Prediction(
         16,
         Demands(0.001, 0.9, 0.002, 3700.0, 24.7, 0.003, 0.35),
@@ -74,8 +87,11 @@ PREDICTED = whatif.Predicted(
         (doubt_of("users"), doubt_of("cores")),
         ("how many misses promote a block",),
     ),
+    run="last",
+    storage="nas-2014",
 )
-SHOWN = whatif_traces.TraceShown("a.trace", TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True))
+TRACE = extended(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True), trace="a.trace")
+NEED = Need(0.5, Bytes(2**30), 0.2)
 SIZE = Size(4096, 0.5, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
 WEAR = Wear("hotset", "writeback", 0.5, 4096, 1.0, 0.1)
 CHECKED = PredictedArm(
@@ -91,15 +107,21 @@ CHECKED = PredictedArm(
 )
 RESULTS: list[Result] = [
     Lines(("one",)),
-    disk.Models([ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0)]),
-    disk.BenchResult(DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),))),
-    disk.RaffleResult([PASS]),
-    reread.Rereads([Reread("hdd", (PASS,), PASS)]),
-    disk.Array(DeviceState((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
+    disk.Models(DiskModels((ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0),))),
+    disk.BenchResult(
+        extended(
+            JudgedBench,
+            DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),)),
+            thresholds=(ThresholdVerdict("iops>=1", 2.0, True),),
+        )
+    ),
+    disk.RaffleResult(raffle.DiskRaffle((PASS,))),
+    reread.Rereads(DiskRereads((Reread("hdd", (PASS,), PASS),))),
+    disk.Array(DiskArray((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
     arrays.ArraysResult(
-        Arrays(
+        DiskArrays(
             (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
-            (Failure("raid5", 9e4, 8e4, 1.5),),
+            (ArrayFailure("raid5", 9e4, 8e4, 1.5),),
             (Cut(False, 4096, 4096, 0),),
             (
                 ArraySearch(
@@ -110,49 +132,79 @@ RESULTS: list[Result] = [
             ),
         )
     ),
-    disk.PowerCut(Bytes(4096)),
-    disk.DiskCalibration("nas-2014", 1.0, [Line("random reads", "IOPS", 100.0, 101.0)]),
-    fidelity.Fidelity(
-        [FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]
+    disk.PowerCut(DiskPowerCut(Bytes(4096))),
+    disk.Calibrated(
+        DiskCalibration("nas-2014", 1.0, (CalibratedLine("random reads", "IOPS", 100.0, 101.0),))
     ),
-    doctor.Findings([examination.Finding("fio", "missing", "apt-get install fio")]),
-    heat.Hottest([Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a")], "file"),
-    heat.Strip([Stretch(0, 4096, 5.0, 1280.0, None)], 20),
-    lab.Slowdown("uml", None, 2.5),
-    lab.LabStatus(Status("up", "lab up", (("tgtd", 7, True),)), None),
-    lab.LabStatus(
-        Status("up", "lab up", ()),
-        Live("shop", "/dev/a", "/dev/b", "/dev/c", "/srv", "host=x", "/password", 2),
+    fidelity.Fidelity(
+        DiskFidelity.of(
+            [FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]
+        )
+    ),
+    doctor.Examined(
+        examination.Findings((examination.Finding("fio", "missing", "apt-get install fio"),))
+    ),
+    heat.Hottest(
+        heat_view.HeatRanking("file", (Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a"),))
+    ),
+    heat.Strip(heat_view.HeatMap((Stretch(0, 4096, 5.0, 1280.0, None),)), 20),
+    lab.Slowdown(LabSlowdown("uml", None, 2.5)),
+    lab.StatusShown(LabStatus("up", "lab up", (LabProcess("tgtd", 7, True),), live=None)),
+    lab.StatusShown(
+        LabStatus(
+            "up",
+            "lab up",
+            (),
+            live=Live("shop", "/dev/a", "/dev/b", "/dev/c", "/srv", "host=x", "/password", 2),
+        )
     ),
     pins.PreferenceList(
-        Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
-        {
-            "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
-            "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
-        },
+        warmup_text.Preferences.of(
+            Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
+            {
+                "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
+                "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
+            },
+        )
     ),
     hit_ratio.Hits(
-        HitReport("shop", "dm-cache", "total", None, 5.0, "reads", (ROW,), ROW, ("a note",))
+        HitRatios("shop", "dm-cache", "total", None, moment(5.0), "reads", (ROW,), ROW, ("a note",))
     ),
-    schedule.Schedules([Row("shop-boot", "boot", "done", "today", "hotset warmup run heat")]),
-    PREDICTED,
-    whatif.FlashNeeds("shop", Bytes(2**20), [Need(0.5, Bytes(2**30), 0.2)], None),
-    whatif.FlashNeeds("shop", Bytes(2**20), [Need(0.5, Bytes(2**30), 0.2)], PREDICTED),
-    SHOWN,
-    whatif_traces.TraceRecorded(SHOWN, "/dev/sdb", 60.0, 0.01),
-    whatif_check.Checks("a", Predictions(learned_from="b", arms=(CHECKED,))),
-    whatif_advice.Advice("a.trace", "last", 0.95, SIZE, WEAR, [SIZE], (doubt_of("cores"),)),
-    whatif_caches.HitCurve("a.trace", Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),))),
-    whatif_caches.Simulations(
-        "a.trace",
-        [
-            (
-                SimulatedCache("lru", 4096, 4096, "writeback"),
-                Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 3, 0),
-            )
-        ],
+    schedule.Listed(
+        Schedules((Schedule("shop-boot", "boot", "done", "today", "hotset warmup run heat"),))
     ),
-    tier_views.Resident("shop", Bytes(65536), Bytes(65536), 1, [(0, 65536)]),
+    whatif.Predicted(PREDICTED_RUN),
+    whatif.FlashShown(FlashNeeds("shop", Bytes(2**20), (NEED,), None)),
+    whatif.FlashShown(FlashNeeds("shop", Bytes(2**20), (NEED,), PREDICTED_RUN)),
+    whatif_traces.TraceShown(TRACE),
+    whatif_traces.TraceRecorded(
+        extended(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01)
+    ),
+    whatif_check.Checks(PredictionCheck("a", "b", (CHECKED,))),
+    whatif_advice.Advice(
+        CacheAdvice("a.trace", "last", 0.95, SIZE, WEAR, (SIZE,), (doubt_of("cores"),))
+    ),
+    whatif_caches.CurveShown(
+        extended(
+            HitCurve,
+            Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),)),
+            trace="a.trace",
+        )
+    ),
+    whatif_caches.Simulated(
+        Simulations.of(
+            "a.trace",
+            [
+                (
+                    SimulatedCache("lru", 4096, 4096, "writeback"),
+                    Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 3, 0),
+                )
+            ],
+        )
+    ),
+    tier_views.Resident(
+        CachedRanges("shop", Bytes(65536), Bytes(65536), 1, (CachedRange(Bytes(0), Bytes(65536)),))
+    ),
     tier_views.Explained(
         Explanation(
             "/srv/a", "shop", "bcache", 9, 0.5, None, None, None, None, None, None, None, ("next",)
@@ -174,7 +226,7 @@ NAMES = dict(described())
 @pytest.mark.parametrize("result", RESULTS, ids=lambda one: type(one).__name__)
 def test_a_result_is_what_its_record_says(result: Result) -> None:
     document = json.loads(json.dumps(result.document()))
-    result.record().model_validate(document)
+    model_of(result.record()).model_validate(document)
     names = [one.name for one in registry.every() if one.result is type(result)]
     for name in names:
         reference = NAMES.get(name)
@@ -189,12 +241,12 @@ def test_a_query_answers_what_its_record_says(name: str) -> None:
     kept = document.model_copy(update={"run": archive.new("demo", document.started_at)})
     archive.save(kept)
     result = run.answer(name, {"run": kept.run} if name == "runs show" else {})
-    result.record().model_validate(json.loads(json.dumps(result.document())))
+    model_of(result.record()).model_validate(json.loads(json.dumps(result.document())))
 
 
 def test_every_operation_tells_what_it_comes_to() -> None:
     for one in registry.every():
-        assert one.result.record().model_fields, one.name
+        assert model_of(one.result.record()).model_fields, one.name
 
 
 def test_units_are_told() -> None:

@@ -12,6 +12,7 @@ from hotset.bench import tpcc as workload
 from hotset.bench import tpcc_metrics
 from hotset.bench.tpcc import Outcome
 from hotset.bench.window import Warned
+from hotset.core.record import model_of
 from hotset.load.record import KindResult, Latency
 from hotset.load.steady import Steadiness
 from hotset.operations.bench.tpcc import RunOutcome
@@ -48,7 +49,7 @@ def test_a_window_without_a_transaction_is_shown_in_every_form(windows: int) -> 
     found.show(Console(file=screen))
     assert "p95<20ms: p95 was not measured" in screen.getvalue()
     assert "failed" in found.csv() or "second" in found.csv()
-    assert RunOutcome.record().model_validate(found.document())
+    assert model_of(RunOutcome.record()).model_validate(found.document())
     assert "p95 was not measured" in str(found.failure())
     assert "0" in str(found.figures())
 
@@ -67,7 +68,7 @@ def test_what_makes_a_run_doubtful_is_in_its_json_as_people_read_it(windows: int
     found, screen = RunOutcome((doubtful,) * windows), io.StringIO()
     found.show(Console(file=screen, width=500))
     document = found.document()
-    assert RunOutcome.record().model_validate(document)
+    assert model_of(RunOutcome.record()).model_validate(document)
     runs = document["curve"]["points"] if windows > 1 else [document]
     for run in runs:
         codes = [one["code"] for one in run["warnings"]]

@@ -6,17 +6,22 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
 from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
+from hotset.core.record import types_of
 from hotset.core.wording import option
 from hotset.operations.base import registry
+from hotset.operations.base.registry import Operation
+from hotset.operations.base.result import Result
 from hotset.operations.tier.tier import Create
 from hotset.reports.model import setup
 from hotset.tier import kinds
@@ -382,3 +387,78 @@ def test_machine_card_and_disk_go_as_one() -> None:
 )
 def test_they_are_seen_side_by_side(source: str) -> None:
     assert is_side_by_side(ast.parse(source).body[0])
+
+
+# Who asks for a form by its name is told it by the caller: a list of the command line's own, and
+# the environment.
+FORMS_BY_NAME = frozenset(
+    ("hotset.cli.jobs", "hotset.reports.render.plain", "hotset.terminal.structured")
+)
+
+
+def record_modules() -> dict[str, ast.Module]:
+    """Where results and their records are described."""
+    kinds: set[type] = set()
+    left: list[type] = [part for one in registry.every() for part in one.result.__mro__]
+    left += [one.result.record() for one in registry.every()]
+    while left:
+        kind = left.pop()
+        if kind in kinds or not kind.__module__.startswith("hotset."):
+            continue
+        kinds.add(kind)
+        if is_dataclass(kind) and not issubclass(kind, Result):
+            hints = list(types_of(kind).values())
+            while hints:
+                hint = hints.pop()
+                hints += get_args(hint)
+                left += [hint] if isinstance(hint, type) else []
+    return {name: tree(modules()[name]) for name in {kind.__module__ for kind in kinds}}
+
+
+@pytest.mark.parametrize("one", registry.every(), ids=lambda one: one.name)
+def test_a_result_is_described_by_one_record(one: Operation) -> None:
+    """Else its JSON, its CSV and its schema are three descriptions, of which two are not kept."""
+    record = one.result.record()
+    assert one.result.document is Result.document, "a result writes JSON by itself"
+    if is_dataclass(record):
+        assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    else:
+        assert issubclass(record, BaseModel)
+    assert record.__module__ in modules(), "a record is a class that can be read"
+
+
+def test_no_result_writes_or_reads_json_by_hand() -> None:
+    """It has a record: JSON comes from that, and tables for people are made of it."""
+    found = []
+    for name, file in modules().items():
+        nodes = ast.walk(tree(file))
+        found += [
+            f"{name}:{node.lineno}: asks for a form"
+            for node in nodes
+            if isinstance(node, ast.Compare)
+            and any(isinstance(at, ast.Constant) and at.value == "json" for at in node.comparators)
+            and name not in FORMS_BY_NAME
+        ]
+    for name, whole in record_modules().items():
+        found += [
+            f"{name}:{node.lineno}: JSON by hand"
+            for node in ast.walk(whole)
+            if isinstance(node, ast.Dict)
+            and any(
+                isinstance(key, ast.Constant) and key.value == "schema_version" for key in node.keys
+            )
+        ]
+    results = (
+        part
+        for whole in record_modules().values()
+        for part in whole.body
+        if isinstance(part, ast.ClassDef)
+        and any("Recorded" in ast.unparse(one) for one in part.bases)
+    )
+    found += [
+        f"{part.name}: JSON by hand"
+        for part in results
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name) and node.id in ("json", "asdict")
+    ]
+    assert not found

@@ -85,7 +85,7 @@ def test_a_point_is_predicted_from_itself_as_it_was() -> None:
 
 def test_a_curve_is_learned_from_where_it_comes_nearest() -> None:
     for users, near in ((1, 1), (3, 4), (16, 16), (40, 32), (1000, 64)):
-        assert predict(CURVE, NAS, [1.0], flash=CARD, users=users).users == near
+        assert predict(CURVE, NAS, [1.0], flash=CARD, users=users).learned_users == near
 
 
 def test_without_the_flash_at_rest_the_rest_of_the_time_is_a_delay() -> None:

@@ -36,11 +36,11 @@ def test_between_two_ends_the_tighter_bound_holds() -> None:
 
 def test_what_a_run_teaches(run: RunDocument) -> None:
     found = predict(run, NAS, [0, 0.9, 1], flash=CARD)
-    assert found.users == 16
+    assert found.learned_users == 16
     assert found.learned_from == ("baseline", "accelerated")
     # Fitted to the baseline's throughput alone, and yet what the cached device's counters say.
-    assert found.requests == pytest.approx(24.28, abs=0.01)
-    assert found.demands.origin_reads == pytest.approx(found.requests, rel=0.03)
+    assert found.requests_per_transaction == pytest.approx(24.28, abs=0.01)
+    assert found.demands.origin_reads == pytest.approx(found.requests_per_transaction, rel=0.03)
     baseline, middle, best = found.lines
     seen = [one.nopm for one in run.arm("baseline").repeats]  # type: ignore[union-attr]
     assert baseline.nopm_low <= sum(seen) / len(seen) <= baseline.nopm_high
@@ -49,7 +49,7 @@ def test_what_a_run_teaches(run: RunDocument) -> None:
     assert baseline.most_time == "slow storage"
     assert best.most_time == "CPU"
     assert 0 < best.origin_share < 0.5, "written back in the background"
-    assert 0.9 < found.enough < 1
+    assert 0.9 < found.enough_hit_ratio < 1
     # All-flash taught nothing; that cache cost hardly anything.
     assert found.ceiling is not None
     assert found.ceiling.predicted_nopm == pytest.approx(found.ceiling.measured_nopm, rel=0.02)

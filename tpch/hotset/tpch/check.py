@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotset.core.record import derived
 from hotset.core.sql import Refused, Row, TimedOut
 
 from . import answers, data, load, queries, reference, schema
@@ -77,7 +78,7 @@ class CheckResult:
     references: tuple[ReferenceCheck, ...]
     answers: tuple[AnswerCheck, ...]
 
-    @property
+    @derived
     def holds(self) -> bool:
         """Nothing is wrong."""
         return (

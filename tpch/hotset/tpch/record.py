@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hotset.core.errors import HotsetError, PrerequisiteError
+from hotset.core.record import derived
 
 Outcome = Literal["ok", "timed out", "failed"]
 Function = Literal["RF1", "RF2"]
@@ -112,17 +113,17 @@ class PowerResult:
     refresh_s: tuple[float, float] | None = None
     cause: str = ""
 
-    @property
+    @derived
     def complete(self) -> bool:
         """All 22 queries came to their end."""
         return _complete(self.queries)
 
-    @property
+    @derived
     def total_s(self) -> float:
         """Seconds of all queries, a floor when one timed out."""
         return sum(one.seconds for one in self.queries)
 
-    @property
+    @derived
     def geometric_mean_s(self) -> float | None:
         """Geometric mean of the 22 queries' seconds; None unless all came to their end."""
         return _geometric_mean([one.seconds for one in self.queries]) if self.complete else None
@@ -138,6 +139,11 @@ class PowerResult:
         floor = max(one.seconds for one in self.queries) / 1000
         timings = [max(one.seconds, floor) for one in self.queries] + list(self.refresh_s)
         return 3600 * self.scale / _geometric_mean(timings)
+
+    @derived
+    def tproc_h_power(self) -> float | None:
+        """:attr:`power`, by the name that says whose it is."""
+        return self.power
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +178,13 @@ class ThroughputResult:
     refresh_s: tuple[tuple[float, float], ...] | None = None
     cause: str = ""
 
-    @property
+    @derived
     def complete(self) -> bool:
         """Every stream has its 22 answers, and its pair of refresh functions unless left out."""
         refreshed = self.refresh_s is None or len(self.refresh_s) == len(self.streams)
         return bool(self.streams) and refreshed and all(one.complete for one in self.streams)
 
-    @property
+    @derived
     def seconds(self) -> float:
         """The measurement interval (clause 5.3.6)."""
         return self.ended - self.started
@@ -189,6 +195,11 @@ class ThroughputResult:
         if not self.complete or self.refresh_s is None:
             return None
         return len(self.streams) * 22 * 3600 / self.seconds * self.scale
+
+    @derived
+    def tproc_h_throughput(self) -> float | None:
+        """:attr:`throughput`, by the name that says whose it is."""
+        return self.throughput
 
 
 def composite(power: PowerResult, throughput: ThroughputResult) -> float | None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,10 @@ from typing import Any, Literal
 from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
+from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.lab import served_model
+from hotset.reports.model.schema import Versioned
 from hotset.terminal.progress import Reporter
 
 from . import disk_bench, search
@@ -55,7 +57,7 @@ CUT_SIZE = Bytes(1024**3)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ArrayLine:
     """A value of the published table and ours. ``reason``: of a difference beyond `TOLERANCE`."""
 
     array: str
@@ -66,13 +68,13 @@ class Line:
     ours: float
     reason: str = ""
 
-    @property
+    @derived
     def off(self) -> float | None:
         return None if self.published is None else self.ours / self.published - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ArrayFailure:
     """4 KiB random reads, 32 at a time: all members there, one failing and being rebuilt on a
     spare, all there again. ``rebuilt_s``: from the failure on; None if it took longer than the
     measurement."""
@@ -99,8 +101,8 @@ class Cut:
 class Arrays:
     """What was measured."""
 
-    lines: tuple[Line, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    lines: tuple[ArrayLine, ...] = ()
+    failures: tuple[ArrayFailure, ...] = ()
     cuts: tuple[Cut, ...] = ()
     searches: tuple[ArraySearch, ...] = ()
 
@@ -112,11 +114,10 @@ class Arrays:
             self.searches + other.searches,
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """With what follows from the fields."""
-        lines = [asdict(one) | {"off": one.off} for one in self.lines]
-        searches = [asdict(one) | {"searches_per_s": one.searches_per_s} for one in self.searches]
-        return asdict(self) | {"lines": lines, "searches": searches}
+
+@dataclass(frozen=True)
+class DiskArrays(Arrays, Versioned):
+    """All that was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,9 @@ def _measured(local: Local, part: Part, load: Load, report: Reporter) -> Arrays:
     return Arrays(cuts=tuple(cuts))
 
 
-def table(local: Local, array: str, size: Bytes, seconds: float, repeats: int) -> Iterator[Line]:
+def table(
+    local: Local, array: str, size: Bytes, seconds: float, repeats: int
+) -> Iterator[ArrayLine]:
     """An array of the published table, measured by fio on its model."""
     found: dict[tuple[str, Direction], Sample] = {}
     with served_model.serve_model(local, array, size) as served:
@@ -246,27 +249,27 @@ def line(
     published: float | None,
     sample: Sample,
     promised: Sample,
-) -> Line:
+) -> ArrayLine:
     """A value with the reason of its difference, if that is large.
 
     :param promised: by the model, in virtual time.
     """
     ours, ideal = _in(unit, sample), _in(unit, promised)
-    found = Line(array, profile, direction, unit, published, ours)
+    found = ArrayLine(array, profile, direction, unit, published, ours)
     if found.off is None or abs(found.off) <= TOLERANCE:
         return found
     reason = _BUSY
     if published and abs(ideal / published - 1) <= TOLERANCE:
         shown = unit.replace("us", "µs")
         reason = f"the model makes {ideal:,.0f} {shown}; this computer serves it more slowly"
-    return Line(array, profile, direction, unit, published, ours, reason)
+    return ArrayLine(array, profile, direction, unit, published, ours, reason)
 
 
 def _in(unit: Unit, sample: Sample) -> float:
     return {"MB/s": sample.mb_per_s, "IOPS": sample.iops, "us": sample.latency_us}[unit]
 
 
-def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Failure:
+def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> ArrayFailure:
     """A member fails under load; a spare takes its place."""
 
     with served_model.serve_model(local, array, size) as served, ThreadPoolExecutor(1) as beside:
@@ -280,7 +283,7 @@ def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Fai
             state = served_model.status(local, served.socket)
             if all(one.state == "active" for one in state.members):
                 rebuilt = time.monotonic() - begun
-        return Failure(str(array), before, under_load.result(), rebuilt)
+        return ArrayFailure(str(array), before, under_load.result(), rebuilt)
 
 
 def power_fails(local: Local, drive: Model, protected: bool, size: Bytes) -> Cut:

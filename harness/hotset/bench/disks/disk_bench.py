@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from hotset.bench.thresholds import ThresholdVerdict
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
+from hotset.reports.model.schema import Versioned
 
 Direction = Literal["read", "write", "mix"]
 DIRECTIONS: tuple[Direction, ...] = ("read", "write", "mix")
@@ -94,8 +96,12 @@ class DiskBench:
         found = (one for one in self.cells if (one.profile, one.direction) == (profile, direction))
         return next(found, None)
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+
+@dataclass(frozen=True)
+class JudgedBench(DiskBench, Versioned):
+    """A benchmark, and its thresholds."""
+
+    thresholds: tuple[ThresholdVerdict, ...]
 
 
 @dataclass(frozen=True, slots=True)

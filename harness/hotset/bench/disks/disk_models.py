@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
+from hotset.reports.model.schema import Versioned
 
 _SIZE = Bytes(4 * 1024**3)
 
@@ -22,6 +23,13 @@ class ModelLine:
     iops_qd32: float
     read_mb_per_s: float
     write_mb_per_s: float
+
+
+@dataclass(frozen=True)
+class DiskModels(Versioned):
+    """The models of the library."""
+
+    models: tuple[ModelLine, ...]
 
 
 def library(local: Local, size: Bytes = _SIZE) -> list[ModelLine]:

@@ -23,6 +23,7 @@ from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
+from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Cpu, parse_cpu
 from hotset.lab import served_model
@@ -112,7 +113,7 @@ class Cell:
     def point(self) -> Point:
         return Point(self.model, self.block, self.depth, self.direction)
 
-    @property
+    @derived
     def measured(self) -> Sample:
         return Sample(
             statistics.median(one.mb_per_s for one in self.runs),
@@ -120,12 +121,12 @@ class Cell:
             statistics.median(one.latency_us for one in self.runs),
         )
 
-    @property
+    @derived
     def off(self) -> float:
         """Of the requests a second, which is that of MB/s as well, as a share of the expected."""
         return self.measured.iops / self.expected.iops - 1
 
-    @property
+    @derived
     def latency_off(self) -> float:
         return self.measured.latency_us / self.expected.latency_us - 1
 
@@ -145,7 +146,7 @@ class Cell:
             most, _NEAR_CEILING * self.expected.iops
         )
 
-    @property
+    @derived
     def reason(self) -> str:
         """Why it is slower, where that was measured; nothing of that makes it faster."""
         if self.is_within or self.off > 0:
@@ -157,21 +158,11 @@ class Cell:
             return f"the processors were {percent(self.busy, 0)} busy"
         return ""
 
-    @property
+    @derived
     def verdict(self) -> Verdict:
         if self.is_within:
             return "within"
         return "explained" if self.reason else "off"
-
-    def as_dict(self) -> dict[str, Any]:
-        """With what was made of it."""
-        return asdict(self) | {
-            "measured": asdict(self.measured),
-            "off": self.off,
-            "latency_off": self.latency_off,
-            "verdict": self.verdict,
-            "reason": self.reason,
-        }
 
 
 def points(models: Sequence[str], only: Sequence[str]) -> list[Point]:

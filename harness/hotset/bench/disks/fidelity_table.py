@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hotset.reports.model.schema import Versioned
 from hotset.reports.model.words import deviation, percent, plural
 
 from .disk_bench import DIRECTIONS
@@ -24,6 +25,18 @@ class ModelSummary:
     off: int
     worst_off: float | None
     worst_latency_off: float | None
+
+
+@dataclass(frozen=True)
+class DiskFidelity(Versioned):
+    """All that was measured, and what it comes to by model."""
+
+    models: tuple[ModelSummary, ...]
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell]) -> DiskFidelity:
+        return cls(tuple(summaries(cells)), tuple(cells))
 
 
 def summaries(cells: Sequence[Cell]) -> list[ModelSummary]:

@@ -17,14 +17,15 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hotset.core.errors import RequestError
+from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.lab.served_model import Reads
 from hotset.reports.model.disks import Layer
+from hotset.reports.model.schema import Versioned
 
 Counted = Callable[[], Reads | None]
 """What a device's flash and the disk behind it have served so far; None of other devices."""
@@ -119,16 +120,19 @@ class Pass:
     def major_faults(self) -> int:
         return sum(one.major_faults for one in self.draws)
 
-    @property
+    @derived
     def served_by(self) -> Layer:
         layers = {one.layer for one in self.draws}
         if len(layers) == 1:
             return layers.pop()
         return "both" if layers & {"page cache", "both"} else "flash and platters"
 
-    def as_dict(self) -> dict[str, Any]:
-        """With who served it."""
-        return asdict(self) | {"served_by": self.served_by}
+
+@dataclass(frozen=True)
+class DiskRaffle(Versioned):
+    """All passes."""
+
+    passes: tuple[Pass, ...]
 
 
 def _result(name: str, draws: Sequence[Draw]) -> FileResult:

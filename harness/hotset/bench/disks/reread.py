@@ -14,12 +14,13 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
+from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.lab import served_model
+from hotset.reports.model.schema import Versioned
 from hotset.terminal.progress import Reporter
 
 from . import mounted_model, raffle
@@ -28,7 +29,6 @@ from .raffle import Counted, Draw, Pass
 
 DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
-_VALUES = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
 _GAIN = 1.2
 """A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
 
@@ -41,44 +41,42 @@ class Reread:
     cold: tuple[Pass, ...]
     warm: Pass
 
-    @property
+    @derived
     def first_mb_per_s(self) -> float:
         """Each file's first read, which no cache can help."""
         return statistics.mean(file.first_mb_per_s for file in self.cold[0].files)
 
-    @property
+    @derived
     def again_mb_per_s(self) -> float:
         """All other reads without the page cache."""
         return _mean(_again(self.cold))
 
-    @property
+    @derived
     def page_cache_mb_per_s(self) -> float:
         """The same where the page cache helps."""
         return _mean(_again((self.warm,)))
 
-    @property
+    @derived
     def gain(self) -> float:
         """How many times as fast the disk itself is with what it has read before."""
         return self.again_mb_per_s / self.first_mb_per_s
 
-    @property
+    @derived
     def seeming_gain(self) -> float:
         """The same as somebody finds who leaves the page cache on."""
         return self.page_cache_mb_per_s / self.first_mb_per_s
-
-    def as_dict(self) -> dict[str, Any]:
-        """With what follows from the draws."""
-        return {
-            "disk": self.disk,
-            **{name: getattr(self, name) for name in _VALUES},
-            "cold": [one.as_dict() for one in self.cold],
-            "warm": self.warm.as_dict(),
-        }
 
     @property
     def keeps(self) -> bool:
         """The disk itself is faster with what it has read before."""
         return self.gain >= _GAIN
+
+
+@dataclass(frozen=True)
+class DiskRereads(Versioned):
+    """Each disk."""
+
+    disks: tuple[Reread, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from hotset.block.flashdev import Model
 from hotset.core.machines import memory_limit
 from hotset.core.machines.local import Local
+from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.terminal.progress import Reporter
 
@@ -71,7 +72,7 @@ class ArraySearch:
     searched: Searched
     heat: Heat
 
-    @property
+    @derived
     def searches_per_s(self) -> float:
         return self.searched.searches / self.searched.seconds
 

@@ -1,20 +1,22 @@
-"""A run of SQL scripts, or a curve, as text: table, JSON, CSV."""
+"""A run of SQL scripts, or a curve, as a record and as text: table, CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass, replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from hotset.core.record import extended
+from hotset.databases.statements import Protocols
 from hotset.load.record import WindowResult
-from hotset.reports.model.schema import SCHEMA_VERSION
+from hotset.reports.model.schema import Versioned
 from hotset.reports.model.words import plural
 from hotset.reports.render.plain import csv_text
 
 from .. import window_report
+from ..window_record import WindowCurve, WindowRun
 from .run import Outcome
 from .users import SqlWorkload
 
@@ -29,38 +31,58 @@ _SECOND = (
 )
 
 
-def document(points: Sequence[Outcome], workload: SqlWorkload) -> dict[str, Any]:
-    """A run, or the runs of a curve; of a curve the values beside it are its last run's.
+@dataclass(frozen=True, slots=True)
+class SqlScript:
+    """A script that was run."""
 
-    Times are in seconds, latencies in milliseconds.
-    """
-    found = {
-        "schema_version": SCHEMA_VERSION,
-        "scripts": [
-            {"name": one.name, "file": one.file, "weight": one.weight} for one in workload.sources
-        ],
-        "protocol": workload.protocol,
-        **_run(points[-1]),
-    }
-    if len(points) == 1:
-        return {**found, "curve": None}
-    drawn = window_report.curve_document(points, list(map(_run, points)), _tps)
-    return {**found, "result": None, "time": None, "sampled": None, "curve": drawn}
+    name: str
+    file: str
+    weight: int
 
 
-def _run(outcome: Outcome) -> dict[str, Any]:
+@dataclass(frozen=True)
+class SqlPoint(WindowRun):
+    """A run. Times are in seconds, latencies in milliseconds."""
+
+    tps: float | None
+    result: WindowResult | None
+
+
+@dataclass(frozen=True)
+class SqlCurve(WindowCurve):
+    """The runs of a curve."""
+
+    points: tuple[SqlPoint, ...]
+
+
+@dataclass(frozen=True)
+class SqlRun(SqlPoint, Versioned):
+    """A run, or the runs of a curve; of a curve the values beside it are its last run's."""
+
+    scripts: tuple[SqlScript, ...]
+    protocol: Protocols
+    curve: SqlCurve | None
+
+
+def recorded(points: Sequence[Outcome], workload: SqlWorkload) -> SqlRun:
+    """:param points: a run, or the runs of a curve."""
+    scripts = tuple(SqlScript(one.name, one.file, one.weight) for one in workload.sources)
+    last, drawn = _point(points[-1]), None
+    if len(points) > 1:
+        whole = WindowCurve.of(points, _tps)
+        drawn = extended(SqlCurve, whole, points=tuple(map(_point, points)))
+        last = replace(last, result=None, time=None, sampled=None)
+    return extended(SqlRun, last, scripts=scripts, protocol=workload.protocol, curve=drawn)
+
+
+def _point(outcome: Outcome) -> SqlPoint:
     result = outcome.result
-    return {
-        "state": outcome.state,
-        "cause": outcome.cause,
-        "tps": result.tpm / 60 if result else None,
-        "result": asdict(result) if result else None,
-        "thresholds": [one.as_dict() for one in outcome.verdicts],
-        "find_rate": outcome.found and window_report.search_document(outcome.found),
-        "time": outcome.time_use and window_report.time_document(outcome.time_use),
-        "sampled": outcome.server and window_report.server_document(outcome.server),
-        "warnings": [asdict(one) for one in window_report.warnings(outcome)],
-    }
+    return extended(
+        SqlPoint,
+        WindowRun.of(outcome, window_report.warnings(outcome)),
+        tps=_tps(result) if result else None,
+        result=result,
+    )
 
 
 def csv(points: Sequence[Outcome]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotset.core.errors import RequestError
+from hotset.core.record import extended
 from hotset.core.sql import Aborted
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.costly import Catalog, Costly, Known, Parameter, bare
@@ -19,6 +20,7 @@ from hotset.databases.sqlserver.costly import SqlServerCatalog
 from hotset.load.record import WindowOptions
 from hotset.load.workload import UserFailed
 from hotset.reports.model import words
+from hotset.reports.model.schema import Versioned
 
 from .users import Source, SqlWorkload
 
@@ -67,6 +69,21 @@ class LeftOut:
 class Suggested:
     scripts: tuple[Suggestion, ...]
     left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True)
+class SqlSuggestion(Suggested, Versioned):
+    """Scripts that were written. ``command`` runs them; ``limits`` is what they cannot tell."""
+
+    folder: str
+    command: str
+    limits: tuple[str, ...]
+
+    @classmethod
+    def of(cls, found: Suggested, folder: Path) -> SqlSuggestion:
+        return extended(
+            cls, found, folder=str(folder), command=command(found, folder), limits=LIMITS
+        )
 
 
 def suggest(database: SqlDatabase, top: int) -> Suggested:

@@ -14,6 +14,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab.lab import Lab
+from hotset.reports.model.schema import Versioned
 from hotset.terminal.progress import Reporter
 
 _CPU_SECONDS = 1
@@ -22,7 +23,7 @@ TOLERANCE = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CalibratedLine:
     """One line of a disk calibration: asked of the model, measured through the whole chain.
 
     ``asked`` and ``measured`` are in the unit of ``what``; times are real times, so a time scale
@@ -38,6 +39,24 @@ class Line:
     def off(self) -> float:
         """Deviation of the measured from the asked figure, as a share of the asked."""
         return self.measured / self.asked - 1
+
+
+@dataclass(frozen=True)
+class DiskCalibration(Versioned):
+    """Requested and measured values of a modelled disk."""
+
+    model: str
+    time_scale: float
+    lines: tuple[CalibratedLine, ...]
+
+
+@dataclass(frozen=True)
+class LabSlowdown(Versioned):
+    """How many times slower the lab's CPU is than this computer's."""
+
+    machine: str
+    accel: str | None
+    cpu_slowdown: float
 
 
 def cpu_slowdown(lab: Lab) -> float:
@@ -74,7 +93,7 @@ def disk(
     size: Bytes,
     time_scale: float,
     report: Reporter,
-) -> list[Line]:
+) -> list[CalibratedLine]:
     """fio against the slow disk as the machine sees it, beside what the model promises."""
     asked = flashdev.read_promise(
         Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"]
@@ -85,16 +104,16 @@ def disk(
             depth = promise["queue_depth"]
             job = _fio(machine, device, size, "randread", "8k", depth, time_scale)["read"]
             what = f"8 KiB random read, queue depth {depth}"
-            lines.append(Line(what, "IOPS", promise["iops"], job["iops"]))
+            lines.append(CalibratedLine(what, "IOPS", promise["iops"], job["iops"]))
             report.figure(f"{what}: {job['iops']:.0f} IOPS")
             if depth == 1:
                 latency = job["lat_ns"]["mean"] / 1e6
-                lines.append(Line(what, "ms", promise["latency_ms_mean"], latency))
+                lines.append(CalibratedLine(what, "ms", promise["latency_ms_mean"], latency))
         for direction in ("read", "write"):
             job = _fio(machine, device, size, direction, "1M", 4, time_scale)[direction]
             rate = job["bw_bytes"] / 1e6
             promise = asked[f"sequential_{direction}_mb_per_s"]
-            lines.append(Line(f"1 MiB sequential {direction}", "MB/s", promise, rate))
+            lines.append(CalibratedLine(f"1 MiB sequential {direction}", "MB/s", promise, rate))
             report.figure(f"sequential {direction}: {rate:.1f} MB/s")
     return lines
 

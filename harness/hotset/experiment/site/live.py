@@ -21,6 +21,7 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.machines.cleanup import Cleanup, end_process, exclusive, read_journal
 from hotset.core.machines.local import Local
+from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
@@ -29,9 +30,10 @@ from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
 from hotset.lab import image
 from hotset.lab import lab as labs
-from hotset.lab.lab import LabSpec
+from hotset.lab.lab import LabSpec, Status
 from hotset.lab.machines import chroot
 from hotset.lab.slow_disk import LoopDevice, ModelledStorage
+from hotset.reports.model.schema import Versioned
 from hotset.terminal.progress import Reporter
 from hotset.tier import pins
 from hotset.tier.engine import service as userspace_service
@@ -88,6 +90,7 @@ class Live:
     password_file: str
     warehouses: int
 
+    @derived
     def next_commands(self) -> tuple[str, ...]:
         """What to try, each a whole command."""
         server = f"--dsn {self.dsn} --password-file {self.password_file}"
@@ -101,6 +104,13 @@ class Live:
             "hotset console",
             "hotset lab down",
         )
+
+
+@dataclass(frozen=True)
+class LabStatus(Status, Versioned):
+    """What is running. ``live``: what is up on this computer itself."""
+
+    live: Live | None
 
 
 def lacking() -> str | None:

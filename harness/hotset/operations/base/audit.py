@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.core.errors import HotsetError, PrerequisiteError
 from hotset.core.paths import data_dir, lock_file
+from hotset.core.record import Record
 
 from .rights import Right
 
@@ -92,6 +93,13 @@ class Entry:
     outcome: Outcome
     why: str = ""
     ended: str = ""
+
+
+@dataclass(frozen=True)
+class AuditLog(Record):
+    """Entries, the newest first."""
+
+    entries: tuple[Entry, ...]
 
 
 ITSELF = Caller("hotset")

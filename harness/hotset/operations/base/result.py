@@ -1,39 +1,58 @@
-"""What operations return. A result has three forms: for programs, for spreadsheets, for people."""
+"""What operations return. A result has three forms: for programs, for spreadsheets, for people.
+
+The first two come from its record, a dataclass (`hotset.core.record`): none writes JSON itself.
+"""
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, get_args
+
+from hotset.core.record import columns_of, document_of, types_of
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
+
+Found = TypeVar("Found")
 
 
 class Result(ABC):
     """What an operation found or did."""
 
     __slots__ = ()
+    rows: ClassVar[str] = ""
+    """The list in the record whose entries are the lines of CSV; none: the record is the line."""
 
     @classmethod
     @abstractmethod
-    def record(cls) -> type[BaseModel]:
-        """What :meth:`document` holds, for callers that want to know beforehand."""
+    def record(cls) -> type[Any]:
+        """The dataclass or model that describes what :meth:`document` holds."""
 
     @abstractmethod
+    def recorded(self) -> Any:  # noqa: ANN401 - of the type that record() tells
+        """What was found, as a :meth:`record`."""
+
+    @final
     def document(self) -> dict[str, Any]:
-        """As JSON has it, with its ``schema_version``."""
+        """As JSON has it."""
+        return document_of(self.recorded())
 
     @abstractmethod
     def show(self, console: Console) -> None:
         """Write it for people."""
 
-    @abstractmethod
     def csv(self) -> str:
-        """Rows with a header."""
+        """Rows with a header: the single values of the record."""
+        from hotset.reports.render.plain import csv_text
+
+        found, kind = self.document(), self.record()
+        lines = [found]
+        if self.rows:
+            lines, kind = found[self.rows], get_args(types_of(kind)[self.rows])[0]
+        columns = [name for name in columns_of(kind) if name != "schema_version"]
+        return csv_text(columns, ([_cell(line[name]) for name in columns] for line in lines))
 
     def failure(self) -> Exception | None:
         """What the result amounts to, where that is a failure although there is a result."""
@@ -44,42 +63,33 @@ class Result(ABC):
         return {}
 
 
-class Text(Result):
-    """A result of a subject that writes all three forms by itself."""
+def _cell(value: object) -> object:
+    return "; ".join(value) if isinstance(value, list) else value
 
-    __slots__ = ()
 
-    @abstractmethod
-    def text(self, form: str) -> str:
-        """:param form: ``table``, ``json`` or ``csv``."""
+@dataclass(frozen=True, slots=True)
+class Recorded(Result, Generic[Found]):
+    """A result that is no more than its record, which belongs to its subject."""
 
-    def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.text("json"))
-        return found
+    found: Found
 
-    def show(self, console: Console) -> None:
-        write(console, self.text("table"))
-
-    def csv(self) -> str:
-        return self.text("csv")
+    def recorded(self) -> Found:
+        return self.found
 
 
 @dataclass(frozen=True, slots=True)
 class Lines(Result):
-    """What was done was told by messages; ``lines`` are what else there is to say, such as the
-    commands of a dry run. It has one form only."""
+    """A text and nothing else, such as a script, a unit or the commands of a dry run; what was
+    done was told by messages. It has one form only, and is its own record."""
 
     lines: tuple[str, ...] = ()
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from . import records
+    def record(cls) -> type[Lines]:
+        return Lines
 
-        found: type[BaseModel] = records.part("Lines", lines=list[str])
-        return found
-
-    def document(self) -> dict[str, Any]:
-        return {"lines": list(self.lines)}
+    def recorded(self) -> Lines:
+        return Lines(self.lines)
 
     def show(self, console: Console) -> None:
         if self.lines:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core.record import extended
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
-from hotset.reports.model.schema import SCHEMA_VERSION
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Kind, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Needs, Right
 from ..base.room import Makes
 from . import disk
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.bench.disks.arrays import Arrays
+    from hotset.bench.disks.arrays import DiskArrays
 
 
 class MeasureArrays(Request):
@@ -53,23 +52,16 @@ class MeasureArrays(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ArraysResult(Result):
-    found: Arrays
+class ArraysResult(Recorded["DiskArrays"]):
+    """What the models of arrays do."""
+
+    rows = "lines"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.model import disks
+    def record(cls) -> type[DiskArrays]:
+        from hotset.bench.disks.arrays import DiskArrays
 
-        return records.record_of(
-            "DiskArrays",
-            lines=list[disks.DiskArrayLine],
-            failures=list[disks.DiskArrayFailure],
-            cuts=list[disks.DiskPowerFailure],
-            searches=list[disks.DiskArraySearch],
-        )
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict()}
+        return DiskArrays
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import disk_tables
@@ -130,6 +122,7 @@ def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     disk.check_page(request.page)
     wanted = arrays.Load(size, request.seconds, request.repeats, load)
     found = arrays.measure(Local(), arrays.parts(request.search), wanted, context.report)
-    result = ArraysResult(sum(found, arrays.Arrays()))
+    whole = sum(found, arrays.Arrays())
+    result = ArraysResult(extended(arrays.DiskArrays, whole))
     disk.write_page(request.page, "disk arrays", result, context)
     return result

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -14,17 +14,17 @@ from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.jobs.lock import Lock
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Kind, Request, operation
-from ..base.result import Lines, Text
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from rich.console import Console
 
     from hotset.databases.base import Change, Engine, Unavailable
-    from hotset.databases.report import Reading
+    from hotset.databases.report import DatabaseCounters, DatabaseServer
 
 _STATEMENTS = "Print the statements without running them."
 
@@ -64,32 +64,33 @@ def _lock(request: Server | ChangeServer) -> Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown(Text):
-    forms: dict[str, str]
+class Shown(Recorded["DatabaseServer"]):
+    """A server, its memory and its files."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.databases.base import DatabaseFile, Version
+    def record(cls) -> type[DatabaseServer]:
+        from hotset.databases.report import DatabaseServer
 
-        return records.record_of(
-            "DatabaseServer",
-            version=Version,
-            databases=list[str],
-            memory=records.part("DatabaseMemory", machine=int | _unavailable(), cap=int | None),
-            files=list[DatabaseFile] | _unavailable(),
-        )
+        return DatabaseServer
 
-    def text(self, form: str) -> str:
-        return self.forms[form]
+    def show(self, console: Console) -> None:
+        from hotset.databases import report
+
+        write(console, report.show_server(self.found))
+
+    def csv(self) -> str:
+        from hotset.databases import report
+
+        return report.csv_of_files(self.found)
 
 
 @operation("database show", Kind.QUERY, Right.OPERATE, ("Get", "HotsetDatabase"))
 def show(request: Server, context: Context) -> Shown:  # noqa: ARG001
     """Show the version, the memory, and where the files of each database are."""
-    from hotset.databases.report import to_show
+    from hotset.databases.report import DatabaseServer
 
     with _opened(request) as server:
-        return Shown({form: to_show(server, form) for form in ("table", "json", "csv")})
+        return Shown(DatabaseServer.of(server))
 
 
 class Place(Request):
@@ -206,32 +207,30 @@ class Counters(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Text):
-    reading: Reading
-    interval: float
+class Counted(Recorded["DatabaseCounters"]):
+    """What a server counted."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.databases.base import Counter, FileIo, Wait
+    def record(cls) -> type[DatabaseCounters]:
+        from hotset.databases.report import DatabaseCounters
 
-        return records.record_of(
-            "DatabaseCounters",
-            interval_s=float,
-            files=list[FileIo] | _unavailable(),
-            waits=list[Wait] | _unavailable(),
-            counters=list[Counter] | _unavailable(),
-        )
+        return DatabaseCounters
 
-    def text(self, form: str) -> str:
-        from hotset.databases.report import to_counters
+    def show(self, console: Console) -> None:
+        from hotset.databases import report
 
-        return to_counters(self.reading, self.interval, form)
+        write(console, report.show_counters(self.found))
+
+    def csv(self) -> str:
+        from hotset.databases import report
+
+        return report.csv_of_counters(self.found)
 
 
 @operation("database counters", Kind.QUERY, Right.OPERATE, ("Measure", "HotsetDatabase"))
 def counters(request: Counters, context: Context) -> Counted:
     """Show I/O per file, waits and performance counters during an interval."""
-    from hotset.databases.report import Reading
+    from hotset.databases.report import DatabaseCounters, Reading
 
     with _opened(request) as server:
         reading = Reading.take(server)
@@ -239,7 +238,7 @@ def counters(request: Counters, context: Context) -> Counted:
             context.message(f"counting for {request.interval:g} s")
             time.sleep(request.interval)
             reading = Reading.take(server).since(reading)
-        return Counted(reading, request.interval)
+        return Counted(DatabaseCounters.of(reading, request.interval))
 
 
 @contextmanager
@@ -279,8 +278,3 @@ def _changed(
     elif request.dry_run:
         context.message("dry run: nothing was changed")
     return Changed(statements, bool(statements) and not request.yes and not request.dry_run)
-
-
-def _unavailable() -> Any:  # noqa: ANN401 - a type
-    """What stands in place of what a server does not tell."""
-    return records.part("NotTold", unavailable=str)

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hotset.bench import thresholds
+from hotset.core.record import extended
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import deviation, percent
 from hotset.reports.render.plain import csv_text
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded, Result
 from ..base.rights import Needs, Right
 from ..base.room import Makes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.bench.disks.disk_bench import Change, Direction, DiskBench
-    from hotset.bench.disks.disk_models import ModelLine
-    from hotset.bench.disks.raffle import Pass
+    from hotset.bench.disks.disk_bench import Change, Direction, DiskBench, JudgedBench
+    from hotset.bench.disks.disk_models import DiskModels
+    from hotset.bench.disks.raffle import DiskRaffle, Pass
     from hotset.bench.disks.reread import TenFiles
     from hotset.bench.thresholds import Verdict
-    from hotset.experiment.site.calibrate import Line
-    from hotset.lab.served_model import DeviceState
+    from hotset.experiment.site.calibrate import DiskCalibration
+    from hotset.lab.served_model import DiskArray, DiskPowerCut
 
 Row = tuple[object, ...]
 _MEMORY = Bytes(2 * 1024**3)
@@ -65,33 +64,24 @@ def write_page(page: Path | None, operation: str, result: Result, context: Conte
 
 
 @dataclass(frozen=True, slots=True)
-class Models(Result):
+class Models(Recorded["DiskModels"]):
     """The device models that come with hotset."""
 
-    lines: list[ModelLine]
+    rows = "models"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.bench.disks.disk_models import ModelLine
+    def record(cls) -> type[DiskModels]:
+        from hotset.bench.disks.disk_models import DiskModels
 
-        return records.record_of("DiskModels", models=list[ModelLine])
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "models": [asdict(one) for one in self.lines]}
+        return DiskModels
 
     def show(self, console: Console) -> None:
         title = (
             "expected: 8 KiB random reads, 1 MiB sequential one at a time; caches empty (simulated)"
         )
-        print_table(console, title, *self._table)
-
-    def csv(self) -> str:
-        return csv_text(*self._table)
-
-    @property
-    def _table(self) -> tuple[Sequence[str], list[Row]]:
-        columns = ("model", "what it is", "IOPS QD1", "ms QD1", "IOPS QD32")
-        return (*columns, "read MB/s", "write MB/s"), [astuple(one) for one in self.lines]
+        columns = ["model", "what it is", "IOPS QD1", "ms QD1", "IOPS QD32"]
+        columns += ["read MB/s", "write MB/s"]
+        print_table(console, title, columns, [astuple(one) for one in self.found.models])
 
 
 @operation("disk models", Kind.QUERY, Right.READ, ("Get", "HotsetDiskModel"))
@@ -100,7 +90,7 @@ def models(request: Nothing, context: Context) -> Models:  # noqa: ARG001
     from hotset.bench.disks import disk_models
     from hotset.core.machines.local import Local
 
-    return Models(disk_models.library(Local()))
+    return Models(disk_models.DiskModels(tuple(disk_models.library(Local()))))
 
 
 class Bench(Request):
@@ -135,25 +125,21 @@ class Bench(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchResult(Result):
+class BenchResult(Recorded["JudgedBench"]):
     """
     :ivar before: the target of the result that it is compared with, and the changes.
     :ivar verdicts: of its thresholds.
     """
 
-    found: DiskBench
+    rows = "cells"
     before: tuple[str, list[Change]] | None = None
     verdicts: tuple[Verdict, ...] = ()
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.bench.disks.disk_bench import DiskBench
+    def record(cls) -> type[JudgedBench]:
+        from hotset.bench.disks.disk_bench import JudgedBench
 
-        return records.record_of("DiskBench", DiskBench, thresholds=records.thresholds())
-
-    def document(self) -> dict[str, Any]:
-        judged = [one.as_dict() for one in self.verdicts]
-        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict(), "thresholds": judged}
+        return JudgedBench
 
     def show(self, console: Console) -> None:
         found = self.found
@@ -223,7 +209,9 @@ def bench(request: Bench, context: Context) -> BenchResult:
         cases = [thresholds.Case.from_verdict("hotset.disk.bench", one) for one in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
         context.write(request.junit, text)
-    return BenchResult(found, (before.target, changes) if before else None, verdicts)
+    judged = tuple(one.recorded() for one in verdicts)
+    result = extended(disk_bench.JudgedBench, found, thresholds=judged)
+    return BenchResult(result, (before.target, changes) if before else None, verdicts)
 
 
 def _benched(request: Bench, directions: Sequence[Direction], context: Context) -> DiskBench:
@@ -275,20 +263,19 @@ class Raffle(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class RaffleResult(Result):
-    passes: list[Pass]
+class RaffleResult(Recorded["DiskRaffle"]):
+    """Which layer served the files that were drawn."""
+
+    rows = "passes"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.model.disks import RafflePass
+    def record(cls) -> type[DiskRaffle]:
+        from hotset.bench.disks.raffle import DiskRaffle
 
-        return records.record_of("DiskRaffle", passes=list[RafflePass])
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "passes": [one.as_dict() for one in self.passes]}
+        return DiskRaffle
 
     def show(self, console: Console) -> None:
-        for one in self.passes:
+        for one in self.found.passes:
             state = "cold" if one.dropped else "warm"
             title = (
                 f"pass {one.number + 1}, page cache {state}: served by {one.served_by},"
@@ -297,7 +284,7 @@ class RaffleResult(Result):
             print_table(console, title, *_pass_table(one))
 
     def csv(self) -> str:
-        return "\n".join(csv_text(*_pass_table(one)) for one in self.passes)
+        return "\n".join(csv_text(*_pass_table(one)) for one in self.found.passes)
 
 
 def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
@@ -337,7 +324,7 @@ def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
             report.say(f"pass {number + 1} of {request.passes}")
             held = raffle.WEIGHTS, request.seed, number, not request.warm
             found.append(raffle.hold(files.folder, *held, files.counted))
-    return RaffleResult(found)
+    return RaffleResult(raffle.DiskRaffle(tuple(found)))
 
 
 @contextmanager
@@ -382,33 +369,24 @@ class Member(Served):
 
 
 @dataclass(frozen=True, slots=True)
-class Array(Result):
+class Array(Recorded["DiskArray"]):
     """How the members of a served array are."""
 
-    found: DeviceState
+    rows = "members"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.lab.served_model import DeviceState
+    def record(cls) -> type[DiskArray]:
+        from hotset.lab.served_model import DiskArray
 
-        return records.record_of("DiskArray", DeviceState)
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, **asdict(self.found)}
+        return DiskArray
 
     def show(self, console: Console) -> None:
-        print_table(console, f"spares left: {self.found.spares}", *self._table)
-
-    def csv(self) -> str:
-        return csv_text(*self._table)
-
-    @property
-    def _table(self) -> tuple[Sequence[str], list[Row]]:
         rows: list[Row] = [
             (one.number, one.state, None if one.rebuilt is None else percent(one.rebuilt, 0))
             for one in self.found.members
         ]
-        return ("member", "state", "rebuilt"), rows
+        columns = ("member", "state", "rebuilt")
+        print_table(console, f"spares left: {self.found.spares}", columns, rows)
 
 
 def _lock_socket(request: Served) -> Lock:
@@ -421,7 +399,8 @@ def array_status(request: Served, context: Context) -> Array:  # noqa: ARG001
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    return Array(served_model.status(Local(), Path(request.socket)))
+    found = served_model.status(Local(), Path(request.socket))
+    return Array(extended(served_model.DiskArray, found))
 
 
 @operation("disk fail", Kind.JOB, Right.OPERATE, ("Disable", "HotsetDiskMember"), lock=_lock_socket)
@@ -430,7 +409,8 @@ def fail_member(request: Member, context: Context) -> Array:  # noqa: ARG001
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    return Array(served_model.fail(Local(), Path(request.socket), request.member))
+    found = served_model.fail(Local(), Path(request.socket), request.member)
+    return Array(extended(served_model.DiskArray, found))
 
 
 @operation(
@@ -441,27 +421,22 @@ def replace_member(request: Member, context: Context) -> Array:  # noqa: ARG001
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    return Array(served_model.replace(Local(), Path(request.socket), request.member))
+    found = served_model.replace(Local(), Path(request.socket), request.member)
+    return Array(extended(served_model.DiskArray, found))
 
 
 @dataclass(frozen=True, slots=True)
-class PowerCut(Result):
+class PowerCut(Recorded["DiskPowerCut"]):
     """What a loss of power has taken."""
 
-    lost: Bytes
-
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of("DiskPowerCut", lost_bytes=int)
+    def record(cls) -> type[DiskPowerCut]:
+        from hotset.lab.served_model import DiskPowerCut
 
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "lost_bytes": int(self.lost)}
+        return DiskPowerCut
 
     def show(self, console: Console) -> None:
-        console.print(f"lost: {self.lost} of what was written and not flushed")
-
-    def csv(self) -> str:
-        return csv_text(("lost_bytes",), [(int(self.lost),)])
+        console.print(f"lost: {self.found.lost_bytes} of what was written and not flushed")
 
 
 @operation("disk power-cut", Kind.JOB, Right.OPERATE, ("Stop", "HotsetDisk"), lock=_lock_socket)
@@ -473,7 +448,8 @@ def cut_power(request: Served, context: Context) -> PowerCut:  # noqa: ARG001
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    return PowerCut(served_model.power_cut(Local(), Path(request.socket)))
+    lost = served_model.power_cut(Local(), Path(request.socket))
+    return PowerCut(served_model.DiskPowerCut(lost))
 
 
 class CalibrateDisk(Request):
@@ -488,46 +464,27 @@ class CalibrateDisk(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class DiskCalibration(Result):
+class Calibrated(Recorded["DiskCalibration"]):
     """Requested and measured values of a modelled disk."""
 
-    model: str
-    time_scale: float
-    lines: list[Line]
+    rows = "lines"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.experiment.site.calibrate import Line
+    def record(cls) -> type[DiskCalibration]:
+        from hotset.experiment.site.calibrate import DiskCalibration
 
-        return records.record_of(
-            "DiskCalibration",
-            model=str,
-            time_scale=float,
-            lines=records.several("CalibratedLine", Line),
-        )
-
-    def document(self) -> dict[str, Any]:
-        rows = [
-            {"what": one.what, "unit": one.unit, "asked": one.asked, "measured": one.measured}
-            for one in self.lines
-        ]
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "model": self.model,
-            "time_scale": self.time_scale,
-            "lines": rows,
-        }
+        return DiskCalibration
 
     def show(self, console: Console) -> None:
         from rich.table import Table
 
-        scaled = f", time-scaled {self.time_scale:g}×" if self.time_scale != 1 else ""
-        title = f"modelled disk {self.model}{scaled}"
+        scaled = f", time-scaled {self.found.time_scale:g}×" if self.found.time_scale != 1 else ""
+        title = f"modelled disk {self.found.model}{scaled}"
         table = Table(title=title, box=None, title_justify="left")
         table.add_column("")
         for name in ("asked", "measured", "unit", "off"):
             table.add_column(name, justify="right")
-        for one in self.lines:
+        for one in self.found.lines:
             digits = 1 if one.measured < 1000 else 0
             table.add_row(
                 one.what,
@@ -538,15 +495,11 @@ class DiskCalibration(Result):
             )
         console.print(table)
 
-    def csv(self) -> str:
-        rows = [f'"{one.what}",{one.unit},{one.asked:.3f},{one.measured:.3f}' for one in self.lines]
-        return "\n".join(("what,unit,asked,measured", *rows))
-
     def failure(self) -> Exception | None:
         from hotset.experiment.journal import ThresholdMissedError
         from hotset.experiment.site.calibrate import TOLERANCE
 
-        worst = max(self.lines, key=lambda line: abs(line.off))
+        worst = max(self.found.lines, key=lambda line: abs(line.off))
         if abs(worst.off) <= TOLERANCE:
             return None
         return ThresholdMissedError(
@@ -564,7 +517,7 @@ class DiskCalibration(Result):
     progress=True,
     lock=lambda request: Lock("lab"),  # noqa: ARG005
 )
-def calibrate_disk(request: CalibrateDisk, context: Context) -> DiskCalibration:
+def calibrate_disk(request: CalibrateDisk, context: Context) -> Calibrated:
     """Measure the lab's slow disk with fio, and compare it with its model.
 
     It measures through the whole chain, iSCSI included. Exit code 5 when a value is off by more
@@ -584,7 +537,8 @@ def calibrate_disk(request: CalibrateDisk, context: Context) -> DiskCalibration:
             lines = calibrate.disk(
                 lab.machine, device, request.model, size, request.time_scale, report
             )
-    return DiskCalibration(request.model, request.time_scale, lines)
+    found = calibrate.DiskCalibration(request.model, request.time_scale, tuple(lines))
+    return Calibrated(found)
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core.paths import data_dir
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import deviation
 from hotset.reports.render.plain import csv_text
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Kind, OnThisComputer, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 from ..base.room import Makes
 from . import disk
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.bench.disks.fidelity import Cell
+    from hotset.bench.disks.fidelity_table import DiskFidelity
 
 _KEPT = "disk-models.jsonl"
 
@@ -58,37 +56,16 @@ class CalibrateAll(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Fidelity(Result):
-    cells: list[Cell]
+class Fidelity(Recorded["DiskFidelity"]):
+    """How near each model comes to itself."""
+
+    rows = "cells"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.bench.disks.disk_bench import Sample
-        from hotset.bench.disks.fidelity import Cell, Verdict
-        from hotset.bench.disks.fidelity_table import ModelSummary
+    def record(cls) -> type[DiskFidelity]:
+        from hotset.bench.disks.fidelity_table import DiskFidelity
 
-        return records.record_of(
-            "DiskFidelity",
-            models=records.several("DiskModelFidelity", ModelSummary),
-            cells=records.several(
-                "DiskFidelityCell",
-                Cell,
-                measured=Sample,
-                off=float,
-                latency_off=float,
-                verdict=Verdict,
-                reason=str,
-            ),
-        )
-
-    def document(self) -> dict[str, Any]:
-        from hotset.bench.disks import fidelity_table
-
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "models": [asdict(one) for one in fidelity_table.summaries(self.cells)],
-            "cells": [one.as_dict() for one in self.cells],
-        }
+        return DiskFidelity
 
     def show(self, console: Console) -> None:
         from hotset.bench.disks import fidelity_table
@@ -96,14 +73,14 @@ class Fidelity(Result):
         columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
         rows: list[disk.Row] = [
             (*astuple(one)[:5], *map(deviation, (one.worst_off, one.worst_latency_off)))
-            for one in fidelity_table.summaries(self.cells)
+            for one in self.found.models
         ]
         disk.print_table(console, "served models against themselves in virtual time", columns, rows)
-        for cell in self.cells:
+        for cell in self.found.cells:
             if not cell.is_within:
                 because = cell.reason or "no reason known"
                 console.print(f"{cell.point.name}: {deviation(cell.off)}, {because}", markup=False)
-        console.print(fidelity_table.sentence(self.cells), markup=False)
+        console.print(fidelity_table.sentence(self.found.cells), markup=False)
 
     def csv(self) -> str:
         columns = ("model", "block", "depth", "direction", "expected_iops", "measured_iops", "off")
@@ -114,7 +91,7 @@ class Fidelity(Result):
                 *(one.expected.latency_us, one.measured.latency_us, one.latency_off),
                 *(one.verdict, one.reason),
             )
-            for one in self.cells
+            for one in self.found.cells
         )
         more = ("expected_latency_us", "measured_latency_us", "latency_off", "verdict", "reason")
         return csv_text((*columns, *more), rows)
@@ -122,14 +99,14 @@ class Fidelity(Result):
     def failure(self) -> Exception | None:
         from hotset.experiment.journal import ThresholdMissedError
 
-        off = [one for one in self.cells if one.verdict == "off"]
+        off = [one for one in self.found.cells if one.verdict == "off"]
         if not off:
             return None
         worst = max(off, key=lambda cell: abs(cell.off))
         return ThresholdMissedError(
-            f"{len(off)} of {len(self.cells)} cells are off and no reason is known, the worst by"
-            f" {deviation(worst.off, 0)}: {worst.point.name}; is the computer busy with something"
-            " else?"
+            f"{len(off)} of {len(self.found.cells)} cells are off and no reason is known, the worst"
+            f" by {deviation(worst.off, 0)}: {worst.point.name}; is the computer busy with"
+            " something else?"
         )
 
 
@@ -148,7 +125,7 @@ def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
     that was interrupted goes on where it ended. Exit code 5 when a cell is off by more than 10 %
     (5 % in MB/s of 1 MiB requests) and no reason was measured.
     """
-    from hotset.bench.disks import fidelity
+    from hotset.bench.disks import fidelity, fidelity_table
     from hotset.block import flashdev
     from hotset.core.machines.local import Local
 
@@ -160,4 +137,4 @@ def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
         kept.forget(wanted)
     found = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
     by_point = {one.point: one for one in found}
-    return Fidelity([by_point[one] for one in wanted])
+    return Fidelity(fidelity_table.DiskFidelity.of([by_point[one] for one in wanted]))

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
-from hotset.reports.model.schema import SCHEMA_VERSION
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Kind, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 from ..base.room import Makes
 from . import disk
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.bench.disks.reread import Reread
+    from hotset.bench.disks.reread import DiskRereads
 
 
 class RereadDisks(Request):
@@ -47,18 +45,16 @@ class RereadDisks(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Rereads(Result):
-    disks: list[Reread]
+class Rereads(Recorded["DiskRereads"]):
+    """What each disk gains."""
+
+    rows = "disks"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.model.disks import DiskReread
+    def record(cls) -> type[DiskRereads]:
+        from hotset.bench.disks.reread import DiskRereads
 
-        return records.record_of("DiskRereads", disks=list[DiskReread])
-
-    def document(self) -> dict[str, Any]:
-        disks = [one.as_dict() for one in self.disks]
-        return {"schema_version": SCHEMA_VERSION, "disks": disks}
+        return DiskRereads
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import disk_tables
@@ -66,7 +62,7 @@ class Rereads(Result):
         disk.print_table(
             console, "ten files read again, MB/s", *disk_tables.rereads(self.document())
         )
-        for one in self.disks:
+        for one in self.found.disks:
             verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
             console.print(
                 f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
@@ -100,6 +96,6 @@ def reread(request: RereadDisks, context: Context) -> Rereads:
     disk.check_page(request.page)
     disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
     found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)
-    result = Rereads(list(found))
+    result = Rereads(benchmark.DiskRereads(tuple(found)))
     disk.write_page(request.page, "disk reread", result, context)
     return result

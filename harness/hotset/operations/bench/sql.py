@@ -5,28 +5,26 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hotset.jobs.lock import Lock
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import percent
-from hotset.reports.render.plain import csv_text
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.remote import Names
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 from .windows import Report, Windows, measure
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.bench.sql.suggest import Suggested
+    from hotset.bench.sql.report import SqlRun
+    from hotset.bench.sql.suggest import SqlSuggestion
     from hotset.bench.sql.users import SqlWorkload
 
 
@@ -125,29 +123,15 @@ class RunOutcome(Windows):
     workload: SqlWorkload
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.load.record import WindowResult
+    def record(cls) -> type[SqlRun]:
+        from hotset.bench.sql.report import SqlRun
 
-        return records.record_of(
-            "SqlRun",
-            scripts=records.several("SqlScript", name=str, file=str, weight=int),
-            protocol=Literal["prepared", "simple"],
-            state=Literal["complete", "failed", "interrupted"],
-            cause=str | None,
-            tps=float | None,
-            result=WindowResult | None,
-            thresholds=records.thresholds(),
-            find_rate=dict[str, Any] | None,
-            time=dict[str, Any] | None,
-            sampled=dict[str, Any] | None,
-            warnings=records.warnings(),
-            curve=dict[str, Any] | None,
-        )
+        return SqlRun
 
-    def document(self) -> dict[str, Any]:
+    def recorded(self) -> SqlRun:
         from hotset.bench.sql import report
 
-        return report.document(self.points, self.workload)
+        return report.recorded(self.points, self.workload)
 
     @property
     def report(self) -> Report:
@@ -195,7 +179,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
     found = measure(
-        request, by, database, options, context, lambda points: report.document(points, workload)
+        request, by, database, options, context, lambda points: report.recorded(points, workload)
     )
     return RunOutcome(found, workload)
 
@@ -215,74 +199,36 @@ class Suggest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestions(Result):
+class Suggestions(Recorded["SqlSuggestion"]):
     """Scripts that were written."""
 
-    folder: Path
-    found: Suggested
+    rows = "scripts"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of(
-            "SqlSuggestion",
-            folder=str,
-            command=str,
-            scripts=records.several(
-                "SuggestedScript",
-                file=str,
-                weight=int,
-                calls=int,
-                mean_ms=float,
-                time_share=float,
-                guessed=int,
-                text=str,
-            ),
-            left_out=records.several(
-                "LeftOutStatement", statement=str, reason=str, time_share=float
-            ),
-            limits=list[str],
-        )
+    def record(cls) -> type[SqlSuggestion]:
+        from hotset.bench.sql.suggest import SqlSuggestion
 
-    def document(self) -> dict[str, Any]:
-        from dataclasses import asdict
-
-        from hotset.bench.sql import suggest
-
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "folder": str(self.folder),
-            "command": suggest.command(self.found, self.folder),
-            **{name: [asdict(one) for one in getattr(self.found, name)] for name in _FOUND},
-            "limits": list(suggest.LIMITS),
-        }
+        return SqlSuggestion
 
     def show(self, console: Console) -> None:
         from rich.text import Text
 
         from hotset.bench import window_report
-        from hotset.bench.sql import suggest
 
+        found = self.found
         table = window_report.empty_table(_COLUMNS, _COLUMNS[1:])
-        for one in self.found.scripts:
+        for one in found.scripts:
             numbers = (f"{one.weight}", f"{one.calls:,}", f"{one.mean_ms:.3f}")
             table.add_row(one.file, *numbers, percent(one.time_share), f"{one.guessed}")
         console.print(table)
-        for left in self.found.left_out:
+        for left in found.left_out:
             share = f"{percent(left.time_share)} of the time"
             console.print(Text(f"left out: {left.statement} ({share}): {left.reason}"))
-        for limit in suggest.LIMITS:
+        for limit in found.limits:
             console.print(Text(limit))
-        console.print(Text(suggest.command(self.found, self.folder), style="bold"))
-
-    def csv(self) -> str:
-        rows = (
-            (one.file, one.weight, one.calls, one.mean_ms, one.time_share, one.guessed)
-            for one in self.found.scripts
-        )
-        return csv_text(("file", "weight", "calls", "mean_ms", "time_share", "guessed"), rows)
+        console.print(Text(found.command, style="bold"))
 
 
-_FOUND = ("scripts", "left_out")
 _COLUMNS = ("script", "weight", "calls", "mean ms", "of the time", "guessed values")
 
 
@@ -306,4 +252,4 @@ def suggest(request: Suggest, context: Context) -> Suggestions:  # noqa: ARG001
     folder = Path(request.folder)
     found = suggesting.suggest(database, request.top)
     suggesting.write(found, folder)
-    return Suggestions(folder, found)
+    return Suggestions(suggesting.SqlSuggestion.of(found, folder))

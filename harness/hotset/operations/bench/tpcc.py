@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -13,18 +13,18 @@ from hotset.jobs.lock import Lock
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Lines, Result
+from ..base.result import Lines, Recorded
 from ..base.rights import Needs, Right
 from .windows import Report, Windows, measure
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
     from hotset.bench.tpcc import Outcome
+    from hotset.bench.tpcc_report import TpccConditions, TpccRun
     from hotset.databases.connect import SqlDatabase
 
 Warehouses = Annotated[
@@ -184,29 +184,15 @@ class Run(Request):
 @dataclass(frozen=True, slots=True)
 class RunOutcome(Windows):
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.tpcc.plans import Flip
-        from hotset.tpcc.record import RunResult
+    def record(cls) -> type[TpccRun]:
+        from hotset.bench.tpcc_report import TpccRun
 
-        return records.record_of(
-            "TpccRun",
-            state=Literal["complete", "failed", "interrupted"],
-            cause=str | None,
-            result=RunResult | None,
-            conditions=_conditions() | None,
-            thresholds=records.thresholds(),
-            find_rate=dict[str, Any] | None,
-            time=dict[str, Any] | None,
-            sampled=dict[str, Any] | None,
-            warnings=records.warnings(),
-            plan_changes=records.several("PlanChange", Flip),
-            curve=dict[str, Any] | None,
-        )
+        return TpccRun
 
-    def document(self) -> dict[str, Any]:
+    def recorded(self) -> TpccRun:
         from hotset.bench import tpcc_report
 
-        return tpcc_report.document(self.points)
+        return tpcc_report.recorded(self.points)
 
     @property
     def report(self) -> Report:
@@ -255,7 +241,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
     runs, database = by(context.report, check=request.check), _database(request)
-    found = measure(request, runs, database, options, context, tpcc_report.document, ownership.TPCC)
+    found = measure(request, runs, database, options, context, tpcc_report.recorded, ownership.TPCC)
     return RunOutcome(found)
 
 
@@ -266,31 +252,28 @@ class Check(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions(Result):
-    results: list[ConditionResult]
+class Conditions(Recorded["TpccConditions"]):
+    """The twelve conditions.
+
+    :ivar broken: those that do not hold.
+    """
+
+    rows = "conditions"
+    broken: tuple[ConditionResult, ...]
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of("TpccConditions", conditions=_conditions())
+    def record(cls) -> type[TpccConditions]:
+        from hotset.bench.tpcc_report import TpccConditions
 
-    def document(self) -> dict[str, Any]:
-        from hotset.bench import tpcc_report
-
-        return tpcc_report.conditions_document(self.results)
+        return TpccConditions
 
     def show(self, console: Console) -> None:
         from hotset.bench import tpcc_report
 
-        console.print(tpcc_report.conditions_table(self.results))
-
-    def csv(self) -> str:
-        from hotset.bench import tpcc_report
-
-        return tpcc_report.conditions_csv(self.results)
+        console.print(tpcc_report.conditions_table(self.found))
 
     def failure(self) -> Exception | None:
-        broken = [one for one in self.results if not one.holds]
-        return Violated(broken) if broken else None
+        return Violated(list(self.broken)) if self.broken else None
 
 
 @operation(
@@ -307,8 +290,11 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     Exit code 4 if one does not hold.
     """
     from hotset.bench import tpcc as workload
+    from hotset.bench import tpcc_report
 
-    return Conditions(workload.check(_database(request), context.report))
+    results = workload.check(_database(request), context.report)
+    broken = tuple(one for one in results if not one.holds)
+    return Conditions(tpcc_report.TpccConditions.of(results), broken)
 
 
 class Drop(Request):
@@ -345,14 +331,3 @@ def _database(request: Build | Run | Check | Drop) -> SqlDatabase:
     from hotset.databases import connect
 
     return connect.database(request.engine, request.dsn, fields.secret(request.password))
-
-
-def _conditions() -> Any:  # noqa: ANN401 - a type
-    return records.several(
-        "TpccCondition",
-        number=int,
-        title=str,
-        holds=bool,
-        violations=int,
-        examples=list[list[Any]],
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -13,25 +13,25 @@ from hotset.bench import thresholds
 from hotset.bench.thresholds import Case, junit
 from hotset.core.errors import Interrupted, RequestError, ThresholdError
 from hotset.core.paths import cache_dir
+from hotset.core.record import extended
 from hotset.jobs.lock import Lock
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Lines, Result
+from ..base.result import Lines, Recorded, Result
 from ..base.rights import Needs, Right
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic import BaseModel
     from rich.console import Console
 
     from hotset.bench.thresholds import Verdict
+    from hotset.bench.tpch_report import TpchCheck, TpchRun
     from hotset.databases.connect import SqlDatabase
     from hotset.hammerdb.settings import Connection
     from hotset.terminal.progress import Reporter
-    from hotset.tpch.check import CheckResult
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 
@@ -197,37 +197,13 @@ class RunOutcome(Result):
     verdicts: tuple[Verdict, ...] = ()
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.tpch.record import PowerResult, ThroughputResult
+    def record(cls) -> type[TpchRun]:
+        from hotset.bench.tpch_report import TpchRun
 
-        return records.record_of(
-            "TpchRun",
-            note=str,
-            thresholds=records.thresholds(),
-            power=records.part(
-                "TpchPower",
-                PowerResult,
-                complete=bool,
-                total_s=float | None,
-                geometric_mean_s=float | None,
-                tproc_h_power=float | None,
-            ),
-            optional={
-                "throughput": records.part(
-                    "TpchThroughput",
-                    ThroughputResult,
-                    complete=bool,
-                    seconds=float,
-                    tproc_h_throughput=float | None,
-                ),
-                "tproc_h_composite": float | None,
-            },
-        )
+        return TpchRun
 
-    def document(self) -> dict[str, Any]:
-        from hotset.bench import tpch_report
-
-        return tpch_report.run_document(self.power, self.throughput, self.verdicts)
+    def recorded(self) -> TpchRun:
+        return self.record().of(self.power, self.throughput, self.verdicts)
 
     def show(self, console: Console) -> None:
         from hotset.bench import tpch_report
@@ -380,19 +356,14 @@ class Check(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked(Result):
-    found: CheckResult
+class Checked(Recorded["TpchCheck"]):
+    """What a check found."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.tpch.check import CheckResult
+    def record(cls) -> type[TpchCheck]:
+        from hotset.bench.tpch_report import TpchCheck
 
-        return records.record_of("TpchCheck", CheckResult, holds=bool)
-
-    def document(self) -> dict[str, Any]:
-        from hotset.bench import tpch_report
-
-        return tpch_report.check_document(self.found)
+        return TpchCheck
 
     def show(self, console: Console) -> None:
         from hotset.bench import tpch_report
@@ -423,6 +394,7 @@ def check(request: Check, context: Context) -> Checked:
 
     DuckDB works on the same generated data. Exit code 5 if something is wrong.
     """
+    from hotset.bench.tpch_report import TpchCheck
     from hotset.tpch import check as checks
     from hotset.tpch import data, schema
 
@@ -432,17 +404,16 @@ def check(request: Check, context: Context) -> Checked:
         scale = schema.require_scale(session, request.scale)
     context.require_room(data.missing_bytes(_folder(), scale), "scale")
     with report.task("checking rows, references and answers"):
-        return Checked(
-            checks.check(
-                database,
-                request.scale,
-                _folder(),
-                numbers=numbers,
-                timeout_s=request.timeout,
-                on_data=report.on_tpch_load,
-                observe=lambda part: report.figure(f"checked {part.title}"),
-            )
+        found = checks.check(
+            database,
+            request.scale,
+            _folder(),
+            numbers=numbers,
+            timeout_s=request.timeout,
+            on_data=report.on_tpch_load,
+            observe=lambda part: report.figure(f"checked {part.title}"),
         )
+    return Checked(extended(TpchCheck, found))
 
 
 class Drop(Request):

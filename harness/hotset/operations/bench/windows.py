@@ -9,6 +9,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hotset.core.record import Record, document_of
+
 from ..base import fields, places
 from ..base.context import Context, check_output
 from ..base.result import Result
@@ -88,13 +90,13 @@ def measure(
     database: SqlDatabase,
     options: Options,
     context: Context,
-    document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+    recorded: Callable[[Sequence[AnyOutcome]], Record],
     kit: Kit | None = None,
 ) -> tuple[AnyOutcome, ...]:
     """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
     nor Ctrl-C loses any of it.
 
-    :param document: what is written of those there are.
+    :param recorded: what is written of those there are.
     :param kit: what nobody else may run at the same time.
     """
     from hotset.bench import alone, server, window
@@ -116,7 +118,7 @@ def measure(
             for outcome in _each(request, runs, drive, database, options, context.report):
                 warned = runs.warn(window.add_server_use(outcome, watch), database)
                 points.append(runs.with_verdicts(warned, thresholds))
-                _write(points, document, runs.suite, request, context)
+                _write(points, recorded, runs.suite, request, context)
     except BaseException as error:
         # What closes behind the last window may fail as well.
         if not points or window.cause_of(error) is None:
@@ -124,7 +126,7 @@ def measure(
         points[-1] = window.ended_by(points[-1], error)
     if not request.fresh:
         points[-1] = runs.check_database(points[-1], database)
-    _write(points, document, runs.suite, request, context)
+    _write(points, recorded, runs.suite, request, context)
     return tuple(points)
 
 
@@ -190,7 +192,7 @@ def _drive(
 
 def _write(
     points: Sequence[AnyOutcome],
-    document: Callable[[Sequence[AnyOutcome]], Mapping[str, Any]],
+    recorded: Callable[[Sequence[AnyOutcome]], Record],
     suite: str,
     request: Request,
     context: Context,
@@ -198,6 +200,6 @@ def _write(
     from hotset.bench import window_report
 
     if request.output is not None:
-        context.write(request.output, json.dumps(document(points), indent=1) + "\n")
+        context.write(request.output, json.dumps(document_of(recorded(points)), indent=1) + "\n")
     if request.junit is not None:
         context.write(request.junit, window_report.junit_xml(points, suite))

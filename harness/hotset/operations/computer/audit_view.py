@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.reports.render.plain import csv_text
 
-from ..base import audit, records, strangers
+from ..base import audit, strangers
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
 _STYLES = {"done": "green", "failed": "red", "refused": "bold red", "started": "yellow"}
@@ -36,26 +35,24 @@ class Show(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Log(Result):
-    entries: list[audit.Entry]
+class Log(Recorded[audit.AuditLog]):
+    """Who did what."""
+
+    rows = "entries"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of("AuditLog", entries=list[audit.Entry])
-
-    def document(self) -> dict[str, Any]:
-        rows = [asdict(entry) for entry in self.entries]
-        return {"schema_version": audit.SCHEMA_VERSION, "entries": rows}
+    def record(cls) -> type[audit.AuditLog]:
+        return audit.AuditLog
 
     def show(self, console: Console) -> None:
         from rich.table import Table
         from rich.text import Text
 
-        if not self.entries:
+        if not self.found.entries:
             console.print("nothing has been logged yet")
             return
         table = Table("when", "who", "what", "outcome", box=None, pad_edge=False)
-        for entry in self.entries:
+        for entry in self.found.entries:
             who = f"{entry.who}, {entry.address}" if entry.address else entry.who
             outcome = Text(entry.outcome, style=_STYLES[entry.outcome])
             outcome.append(f": {entry.why}" if entry.why else "", style="default")
@@ -66,7 +63,7 @@ class Log(Result):
         header = ("at", "who", "address", "what", "outcome", "why")
         rows = (
             (one.at, one.who, one.address, describe(one), one.outcome, one.why)
-            for one in self.entries
+            for one in self.found.entries
         )
         return csv_text(header, rows)
 
@@ -85,7 +82,8 @@ def show(request: Show, context: Context) -> Log:  # noqa: ARG001
     and also log-ins, tokens, and what a known caller was refused. Requests of unknown callers are
     only counted: --unknown shows the counts.
     """
-    return Log(unknown(request.limit) if request.unknown else audit.entries(request.limit))
+    found = unknown(request.limit) if request.unknown else audit.entries(request.limit)
+    return Log(audit.AuditLog(tuple(found)))
 
 
 def unknown(limit: int) -> list[audit.Entry]:

@@ -2,58 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hotset.core.errors import PrerequisiteError
-from hotset.reports.model.schema import SCHEMA_VERSION
-from hotset.reports.render.plain import csv_text
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Kind, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.doctor.examination import Finding
+    from hotset.doctor.examination import Findings
 
 _STYLES = {"ok": "green", "missing": "bold red", "note": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Findings(Result):
-    findings: list[Finding]
+class Examined(Recorded["Findings"]):
+    """What is there, and what is missing."""
+
+    rows = "findings"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.doctor.examination import Finding
+    def record(cls) -> type[Findings]:
+        from hotset.doctor.examination import Findings
 
-        return records.record_of("Findings", findings=list[Finding])
-
-    def document(self) -> dict[str, Any]:
-        rows = [asdict(finding) for finding in self.findings]
-        return {"schema_version": SCHEMA_VERSION, "findings": rows}
+        return Findings
 
     def show(self, console: Console) -> None:
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, show_header=False, pad_edge=False)
-        for finding in self.findings:
+        for finding in self.found.findings:
             state = Text(finding.state, style=_STYLES[finding.state])
             table.add_row(state, finding.what, Text(finding.detail))
         console.print(table)
 
-    def csv(self) -> str:
-        rows = ((finding.state, finding.what, finding.detail) for finding in self.findings)
-        return csv_text(("state", "what", "detail"), rows)
-
     def failure(self) -> Exception | None:
-        missing = [finding.what for finding in self.findings if finding.state == "missing"]
+        missing = [finding.what for finding in self.found.findings if finding.state == "missing"]
         return PrerequisiteError(f"missing: {', '.join(missing)}") if missing else None
 
 
@@ -62,15 +53,15 @@ class Examine(Request):
 
 
 @operation("doctor", Kind.QUERY, Right.READ, ("Test", "HotsetHost"))
-def doctor(request: Examine, context: Context) -> Findings:  # noqa: ARG001
+def doctor(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     """Check what hotset needs on this computer, and say what installs it.
 
     With `--machine`: which kinds of cache that server can have, and what its disks lack. Modules of
     the kernel are loaded there, and nothing else is changed. Exit code 3: something is missing.
     """
-    from hotset.doctor.examination import examine, examine_server
+    from hotset.doctor.examination import Findings, examine, examine_server
 
     if request.machine is None:
-        return Findings(examine())
+        return Examined(Findings(tuple(examine())))
     with places.machine(request.machine) as there:
-        return Findings(examine_server(there))
+        return Examined(Findings(tuple(examine_server(there))))

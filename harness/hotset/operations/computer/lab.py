@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.record import extended
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.render.plain import csv_text
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Kind, Nothing, Request, operation
-from ..base.result import Lines, Result, write
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.experiment.site.live import Live
-    from hotset.lab.lab import Status
+    from hotset.experiment.site.calibrate import LabSlowdown
+    from hotset.experiment.site.live import LabStatus
 
 _MEMORY, _SIZE = Bytes(2 * 1024**3), Bytes(1024**3)
 _LAB = Lock("lab")
@@ -99,7 +98,7 @@ def up(request: Up, context: Context) -> Lines:
         doctor.require("image")
         found = live.up(request.warehouses, request.model, request.time_scale, context.report)
         context.report.say(f"up: {found.device}, its slow disk {found.slow}, flash {found.flash}")
-        return Lines(("try:", *(f"  {one}" for one in found.next_commands())))
+        return Lines(("try:", *(f"  {one}" for one in found.next_commands)))
     context.require_room(2 * int(_SIZE), "machine")
     _boot(request, context)
     return Lines()
@@ -133,54 +132,40 @@ def _boot(request: Up, context: Context) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LabStatus(Result):
-    """``live``: what is up on this computer itself."""
-
-    found: Status
-    live: Live | None
+class StatusShown(Recorded["LabStatus"]):
+    """What is running, and who started it."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.experiment.site.live import Live
-        from hotset.lab.lab import Status
+    def record(cls) -> type[LabStatus]:
+        from hotset.experiment.site.live import LabStatus
 
-        return records.record_of(
-            "LabStatus",
-            Status,
-            live=records.part("LiveLab", Live, next_commands=list[str]) | None,
-            processes=records.several("LabProcess", name=str, pid=int, alive=bool),
-        )
-
-    def document(self) -> dict[str, Any]:
-        live = None
-        if self.live is not None:
-            live = {**asdict(self.live), "next_commands": self.live.next_commands()}
-        return {"schema_version": SCHEMA_VERSION, **self.found.as_dict(), "live": live}
+        return LabStatus
 
     def show(self, console: Console) -> None:
         found = self.found
         lines = [f"lab: {found.state}" + (f" ({found.purpose})" if found.purpose else "")]
-        for name, pid, alive in found.processes:
-            lines.append(f"  {name}: pid {pid}, {'running' if alive else 'gone'}")
-        if self.live is not None:
-            lines += ["try:", *(f"  {one}" for one in self.live.next_commands())]
+        for one in found.processes:
+            lines.append(f"  {one.name}: pid {one.pid}, {'running' if one.alive else 'gone'}")
+        if found.live is not None:
+            lines += ["try:", *(f"  {one}" for one in found.live.next_commands)]
         write(console, "\n".join(lines))
 
     def csv(self) -> str:
         found = self.found
         rows: list[tuple[object, ...]] = [(found.state, found.purpose, None, None, None)]
         if found.processes:
-            rows = [(found.state, found.purpose, *process) for process in found.processes]
+            rows = [(found.state, found.purpose, *astuple(one)) for one in found.processes]
         return csv_text(("state", "purpose", "process", "pid", "running"), rows)
 
 
 @operation("lab status", Kind.QUERY, Right.READ, ("Get", "HotsetLab"))
-def status(request: Nothing, context: Context) -> LabStatus:  # noqa: ARG001
+def status(request: Nothing, context: Context) -> StatusShown:  # noqa: ARG001
     """Show what is running, and who started it."""
     from hotset.experiment.site import live
     from hotset.lab import lab as labs
 
-    return LabStatus(labs.status(labs.lab_folder()), live.find_live())
+    found = labs.status(labs.lab_folder())
+    return StatusShown(extended(live.LabStatus, found, live=live.find_live()))
 
 
 @operation(
@@ -201,34 +186,19 @@ def down(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
 
 
 @dataclass(frozen=True, slots=True)
-class Slowdown(Result):
+class Slowdown(Recorded["LabSlowdown"]):
     """How many times slower the lab's CPU is than this computer's."""
 
-    machine: str
-    accel: str | None
-    cpu_slowdown: float
-
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of("LabSlowdown", machine=str, accel=str | None, cpu_slowdown=float)
+    def record(cls) -> type[LabSlowdown]:
+        from hotset.experiment.site.calibrate import LabSlowdown
 
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, **self._values}
+        return LabSlowdown
 
     def show(self, console: Console) -> None:
-        name = f"{self.machine} ({self.accel})" if self.accel else self.machine
-        write(console, f"{name}: CPU {self.cpu_slowdown:.2f} times slower than this computer's")
-
-    def csv(self) -> str:
-        return csv_text(self._values, [self._values.values()])
-
-    @property
-    def _values(self) -> dict[str, Any]:
-        return {
-            "machine": self.machine,
-            "accel": self.accel,
-            "cpu_slowdown": self.cpu_slowdown,
-        }
+        found = self.found
+        name = f"{found.machine} ({found.accel})" if found.accel else found.machine
+        write(console, f"{name}: CPU {found.cpu_slowdown:.2f} times slower than this computer's")
 
 
 @operation(
@@ -246,4 +216,5 @@ def calibrate_cpu(request: Nothing, context: Context) -> Slowdown:  # noqa: ARG0
 
     spec = labs.LabSpec("auto", 2, _MEMORY, Bytes(64 * 1024**2))
     with labs.running(spec, "lab calibrate", context.report.say) as lab:
-        return Slowdown(lab.machine.kind, lab.accel, calibrate.cpu_slowdown(lab))
+        slowdown = calibrate.cpu_slowdown(lab)
+        return Slowdown(calibrate.LabSlowdown(lab.machine.kind, lab.accel, slowdown))

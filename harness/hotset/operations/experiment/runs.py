@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from hotset.core.errors import ConflictError, Remedy, RequestError, ThresholdError
 from hotset.reports.archive import Archive
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.render.plain import csv_text
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Lines, Result
+from ..base.result import Lines, Recorded, Result
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.reports.analysis.comparison.compare import Difference, Line
-    from hotset.reports.analysis.comparison.trend import Trend
+    from hotset.reports.analysis.comparison.compare import Difference, RunComparison
+    from hotset.reports.analysis.comparison.trend import Trend, TrendReport
     from hotset.reports.model.document import RunDocument
-    from hotset.reports.render.tables import ListingRow
+    from hotset.reports.render.tables import Runs
 
 Run = Annotated[
     fields.Word,
@@ -36,32 +33,23 @@ Run = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Result):
-    rows: list[ListingRow]
+class Listing(Recorded["Runs"]):
+    """The runs of the archive, the newest first."""
+
+    rows = "runs"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.render.tables import ListingRow
+    def record(cls) -> type[Runs]:
+        from hotset.reports.render.tables import Runs
 
-        return records.record_of("Runs", runs=list[ListingRow])
-
-    def document(self) -> dict[str, Any]:
-        from hotset.reports.render.tables import ListingRow
-
-        listed = TypeAdapter(list[ListingRow]).dump_python(self.rows, mode="json")
-        return {"schema_version": SCHEMA_VERSION, "runs": listed}
+        return Runs
 
     def show(self, console: Console) -> None:  # noqa: ARG002 - its own is as wide as the terminal
         from rich.console import Console
 
         from hotset.reports.render import terminal
 
-        terminal.listing(self.rows, Console())
-
-    def csv(self) -> str:
-        from hotset.reports.render import tables
-
-        return tables.listing_csv(self.rows)
+        terminal.listing(self.found.runs, Console())
 
 
 class List(Request):
@@ -75,7 +63,9 @@ class List(Request):
 @operation("runs list", Kind.QUERY, Right.READ, ("Get", "HotsetRun"))
 def list_runs(request: List, context: Context) -> Listing:  # noqa: ARG001
     """List the runs, newest first."""
-    return Listing(Archive.default().listing()[: request.limit])
+    from hotset.reports.render.tables import Runs
+
+    return Listing(Runs(tuple(Archive.default().listing()[: request.limit])))
 
 
 class Show(Request):
@@ -96,15 +86,14 @@ class RunResult(Result):
     queries: bool = False
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
+    def record(cls) -> type[RunDocument]:
         from hotset.reports.model.document import RunDocument
 
         return RunDocument
 
-    def document(self) -> dict[str, Any]:
+    def recorded(self) -> RunDocument:
         self._refuse_queries()
-        found: dict[str, Any] = json.loads(self.run.model_dump_json())
-        return found
+        return self.run
 
     def show(self, console: Console) -> None:  # noqa: ARG002
         from rich.console import Console
@@ -143,41 +132,31 @@ class Compare(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Result):
-    lines: list[Line]
-    differences: list[Difference]
+class Compared(Recorded["RunComparison"]):
+    """How many times faster each arm is.
+
+    :ivar differences: what of the set-ups is not the same.
+    """
+
+    rows = "lines"
+    differences: tuple[Difference, ...]
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.analysis.comparison.compare import Line
+    def record(cls) -> type[RunComparison]:
+        from hotset.reports.analysis.comparison.compare import RunComparison
 
-        return records.record_of("Comparison", differences=list[str], lines=list[Line])
-
-    def document(self) -> dict[str, Any]:
-        from hotset.reports.analysis.comparison import compare
-
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "differences": [str(one) for one in self.differences],
-            "lines": [compare.as_dict(line) for line in self.lines],
-        }
+        return RunComparison
 
     def show(self, console: Console) -> None:  # noqa: ARG002
         from rich.console import Console
 
         from hotset.reports.render import terminal
 
-        terminal.comparison(self.lines, self.differences, Console())
-
-    def csv(self) -> str:
-        from hotset.reports.analysis.comparison import compare
-
-        rows = ([compare.as_dict(line)[name] for name in compare.COLUMNS] for line in self.lines)
-        return csv_text(compare.COLUMNS, rows)
+        terminal.comparison(self.found.lines, self.differences, Console())
 
 
 @operation("runs compare", Kind.QUERY, Right.READ, ("Compare", "HotsetRun"))
-def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG001
+def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG001
     """Compare runs: how many times faster each arm is.
 
     A factor from three repeats or more has a 95 % confidence interval; from fewer it is not known
@@ -201,7 +180,8 @@ def compare_runs(request: Compare, context: Context) -> Comparison:  # noqa: ARG
             remedy = Remedy("compare them anyway", parameters={"force": True})
             raise ConflictError(str(error), remedy) from None
     differing = [one for other in others for one in compare.differences(first, other)]
-    return Comparison(compare.lines(documents), differing)
+    said, lines = tuple(map(str, differing)), tuple(compare.lines(documents))
+    return Compared(compare.RunComparison(said, lines), tuple(differing))
 
 
 class TrendOf(Request):
@@ -239,37 +219,13 @@ class TrendResult(Result):
     fail: bool = False
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.analysis.comparison.trend import Change, Sample
+    def record(cls) -> type[TrendReport]:
+        from hotset.reports.analysis.comparison.trend import TrendReport
 
-        return records.record_of(
-            "Trend",
-            metric=str,
-            worse=bool,
-            runs=records.several("TrendRun", Sample, level=float),
-            changes=records.several("TrendChange", Change, run=str, said=str, with_it=list[str]),
-        )
+        return TrendReport
 
-    def document(self) -> dict[str, Any]:
-        found = self.trend
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "metric": found.metric,
-            "worse": found.is_worse,
-            "runs": [
-                {**asdict(one), "started_at": one.started_at.isoformat(), "level": level}
-                for one, level in zip(found.samples, found.levels, strict=True)
-            ],
-            "changes": [
-                {
-                    **asdict(one),
-                    "run": found.samples[one.at].run,
-                    "said": found.sentence(one),
-                    "with_it": list(with_it),
-                }
-                for one, with_it in zip(found.changes, self.with_it, strict=True)
-            ],
-        }
+    def recorded(self) -> TrendReport:
+        return self.record().of(self.trend, self.with_it)
 
     def show(self, console: Console) -> None:  # noqa: ARG002 - its own is as wide as the terminal
         from rich.console import Console

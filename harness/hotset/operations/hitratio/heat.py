@@ -11,17 +11,17 @@ from pydantic import Field
 
 from hotset.core.units import parse_span
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Lines, Text
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from rich.console import Console
 
     from hotset.hitratio.heat import Grid
-    from hotset.monitoring.heat_view import Cell, Hot
+    from hotset.monitoring.heat_view import HeatMap, HeatRanking
     from hotset.monitoring.hit_report import Target
 
 NoResident = Annotated[
@@ -101,20 +101,21 @@ class Top(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Hottest(Text):
-    rows: list[Hot]
-    by: str
+class Hottest(Recorded["HeatRanking"]):
+    """What is hot on a disk."""
+
+    rows = "rows"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.monitoring.heat_view import Hot
+    def record(cls) -> type[HeatRanking]:
+        from hotset.monitoring.heat_view import HeatRanking
 
-        return records.record_of("Heat", by=str, rows=list[Hot])
+        return HeatRanking
 
-    def text(self, form: str) -> str:
+    def show(self, console: Console) -> None:
         from hotset.monitoring import heat_view
 
-        return heat_view.top_text(self.rows, self.by, form)
+        write(console, heat_view.top_text(self.found))
 
 
 @operation("heat top", Kind.QUERY, Right.READ, ("Get", "HotsetHeat"))
@@ -135,7 +136,7 @@ def top(request: Top, context: Context) -> Hottest:
             files = attribution.files(target.machine, target.disk.device)
             found = attribution.group_by(files, label)
             rows = heat_view.by_owner(heats, grid, found, cached, request.by)
-    return Hottest(rows[: request.count], request.by)
+    return Hottest(heat_view.HeatRanking(request.by, tuple(rows[: request.count])))
 
 
 class Map(Request):
@@ -148,20 +149,22 @@ class Map(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Strip(Text):
-    cells: list[Cell]
+class Strip(Recorded["HeatMap"]):
+    """Where a disk is hot. ``width``: how many characters a line of it has."""
+
+    rows = "cells"
     width: int
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.monitoring.heat_view import Cell
+    def record(cls) -> type[HeatMap]:
+        from hotset.monitoring.heat_view import HeatMap
 
-        return records.record_of("HeatMap", cells=list[Cell])
+        return HeatMap
 
-    def text(self, form: str) -> str:
+    def show(self, console: Console) -> None:
         from hotset.monitoring import heat_view
 
-        return heat_view.map_text(self.cells, form, self.width)
+        write(console, heat_view.map_text(self.found, self.width))
 
 
 @operation("heat map", Kind.QUERY, Right.READ, ("Get", "HotsetHeatMap"))
@@ -173,7 +176,8 @@ def draw(request: Map, context: Context) -> Strip:
     with places.target_of(request.machine, request.disk) as target:
         grid, heats = heats_of(target, context)
         cached = None if request.no_resident else target.tier.contents().cached
-    return Strip(heat_view.strip(heats, grid, cached, request.cells or 4 * width), width)
+    cells = heat_view.strip(heats, grid, cached, request.cells or 4 * width)
+    return Strip(heat_view.HeatMap(tuple(cells)), width)
 
 
 def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:

@@ -12,16 +12,16 @@ from pydantic import Field
 from hotset.core.errors import RequestError
 from hotset.core.paths import write_whole
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context, OutputError
 from ..base.registry import Kind, OnThisComputer, Request, operation
-from ..base.result import Lines, Text
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Needs, Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from rich.console import Console
 
-    from hotset.reports.render.hits import HitReport
+    from hotset.reports.render.hits import HitRatios
 
 
 class HitRatio(Request):
@@ -53,19 +53,26 @@ class HitRatio(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Hits(Text):
-    report: HitReport
+class Hits(Recorded["HitRatios"]):
+    """Hit ratios of a disk, and of its parts."""
+
+    rows = "rows"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.reports.render.hits import HitReport
+    def record(cls) -> type[HitRatios]:
+        from hotset.reports.render.hits import HitRatios
 
-        return records.record_of("HitRatios", HitReport, begun=str | None, ended=str)
+        return HitRatios
 
-    def text(self, form: str) -> str:
+    def show(self, console: Console) -> None:
         from hotset.reports.render import hits
 
-        return hits.render(self.report, form)
+        write(console, hits.render(self.found))
+
+    def csv(self) -> str:
+        from hotset.reports.render import hits
+
+        return hits.csv(self.found)
 
 
 @operation("report hit-ratio", Kind.QUERY, Right.READ, ("Get", "HotsetHitRatio"))

@@ -3,65 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import SCHEMA_VERSION
-from hotset.reports.render.plain import csv_text
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Result, Text, write
+from ..base.result import Recorded, write
 from ..base.rights import Right
 from .tier import OneDisk
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.disk.adopt import Found
     from hotset.monitoring.explain import Explanation
-    from hotset.monitoring.tier_status import DiskStatus
+    from hotset.monitoring.tier_status import CachedRanges, LabelledFlash, TierStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Status(Result):
-    """The accelerated disks, each as `tier_status.status_row` has it.
+class Status(Recorded["TierStatus"]):
+    """The accelerated disks.
 
     :ivar problems: cards that cannot be read.
     """
 
-    disks: list[DiskStatus]
+    rows = "disks"
     problems: tuple[str, ...] = ()
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
+    def record(cls) -> type[TierStatus]:
         from hotset.monitoring import tier_status
 
-        return records.record_of("TierStatus", disks=list[tier_status.DiskStatus])
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "disks": self.disks}
+        return tier_status.TierStatus
 
     def show(self, console: Console) -> None:
         from hotset.monitoring import tier_status
 
-        lines = tier_status.status_lines(self.disks) or ["no disk is accelerated here"]
+        lines = tier_status.status_lines(self.found.disks) or ["no disk is accelerated here"]
         write(console, "\n".join(lines))
-
-    def csv(self) -> str:
-        from hotset.monitoring import tier_status
-
-        names, rows = tier_status.COLUMNS, [dict(one) for one in self.disks]
-        return csv_text(names, [[row[name] for name in names] for row in rows])
 
     def failure(self) -> Exception | None:
         from hotset.tier.base import TierFailedError
 
-        failed = [row["disk"] for row in self.disks if row["state"] == "failed"]
+        failed = [one.disk for one in self.found.disks if one.state == "failed"]
         if not failed and not self.problems:
             return None
         return TierFailedError(f"failed: {', '.join(failed) or 'a card cannot be read'}")
@@ -86,49 +73,28 @@ def status(request: OneDisk, context: Context) -> Status:
         at_work = locks.holders(there)
     for problem in (*known.problems, *(f"running now: {one}" for one in at_work)):
         context.message(problem)
-    return Status(rows, tuple(known.problems))
+    return Status(tier_status.TierStatus(tuple(rows)), tuple(known.problems))
 
 
 @dataclass(frozen=True, slots=True)
-class Resident(Result):
-    """``runs``: where cached bytes of the disk begin, and how many; the first ones of ``count``."""
+class Resident(Recorded["CachedRanges"]):
+    """Where cached bytes of a disk begin, and how many; the first ones of all."""
 
-    disk: str
-    block: Bytes
-    cached: Bytes
-    count: int
-    runs: list[tuple[int, int]]
+    rows = "runs"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of(
-            "CachedRanges",
-            disk=str,
-            block_bytes=int,
-            cached_bytes=int,
-            count=int,
-            runs=records.several("CachedRange", start_bytes=int, bytes=int),
-        )
+    def record(cls) -> type[CachedRanges]:
+        from hotset.monitoring import tier_status
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "disk": self.disk,
-            "block_bytes": int(self.block),
-            "cached_bytes": int(self.cached),
-            "count": self.count,
-            "runs": [{"start_bytes": start, "bytes": length} for start, length in self.runs],
-        }
+        return tier_status.CachedRanges
 
     def show(self, console: Console) -> None:
-        lines = [f"{self.disk}: {self.cached} cached in {self.count} runs"]
-        lines += [f"  {start:>16}  {length:>12}" for start, length in self.runs]
-        if len(self.runs) < self.count:
-            lines.append(f"  … and {self.count - len(self.runs)} more (--limit)")
+        found = self.found
+        lines = [f"{found.disk}: {found.cached_bytes} cached in {found.count} runs"]
+        lines += [f"  {int(run.start_bytes):>16}  {int(run.bytes):>12}" for run in found.runs]
+        if len(found.runs) < found.count:
+            lines.append(f"  … and {found.count - len(found.runs)} more (--limit)")
         write(console, "\n".join(lines))
-
-    def csv(self) -> str:
-        return csv_text(("start_bytes", "bytes"), self.runs)
 
 
 class ResidentRequest(OneDisk):
@@ -143,13 +109,15 @@ class ResidentRequest(OneDisk):
 def resident(request: ResidentRequest, context: Context) -> Resident:  # noqa: ARG001
     """List what is cached, as ranges of bytes of the disk, in order."""
     from hotset.disk import lifecycle
+    from hotset.monitoring.tier_status import CachedRange, CachedRanges
 
     with places.disk_of(request.machine, request.disk, "tier resident", "shared") as found:
         one, runs = found.disk, lifecycle.active(found).resident()
     block = one.spec.block
-    ranges = [(int(run.start.bytes(block)), int(run.count.bytes(block))) for run in runs]
-    cached = Bytes(sum(length for _, length in ranges))
-    return Resident(one.name, block, cached, len(ranges), ranges[: request.limit])
+    ranges = [CachedRange(run.start.bytes(block), run.count.bytes(block)) for run in runs]
+    cached = Bytes(sum(run.bytes for run in ranges))
+    shown = tuple(ranges[: request.limit])
+    return Resident(CachedRanges(one.name, block, cached, len(ranges), shown))
 
 
 class Explain(Request):
@@ -166,19 +134,19 @@ class Explain(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Explained(Text):
-    found: Explanation
+class Explained(Recorded["Explanation"]):
+    """What is known of a file or table."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
+    def record(cls) -> type[Explanation]:
         from hotset.monitoring import explain as explaining
 
-        return records.record_of("Explanation", explaining.Explanation)
+        return explaining.Explanation
 
-    def text(self, form: str) -> str:
+    def show(self, console: Console) -> None:
         from hotset.monitoring import explain as explaining
 
-        return explaining.to_text(self.found, form)
+        write(console, explaining.to_text(self.found))
 
 
 @operation("tier explain", Kind.QUERY, Right.READ, ("Get", "HotsetExplanation"))
@@ -200,60 +168,25 @@ def explain(request: Explain, context: Context) -> Explained:  # noqa: ARG001
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled(Result):
+class Labelled(Recorded["LabelledFlash"]):
     """Flash devices that carry hotset's label."""
 
-    found: list[Found]
+    rows = "flash_devices"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of(
-            "LabelledFlash",
-            flash_devices=records.several(
-                "FlashLabel",
-                flash=str,
-                card=str,
-                uuid=str | None,
-                machine=str,
-                this_machine=bool,
-                known_as=str | None,
-                generation=int,
-                disks=records.several("LabelledDisk", disk=str, origin=str),
-            ),
-        )
+    def record(cls) -> type[LabelledFlash]:
+        from hotset.monitoring import tier_status
 
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "flash_devices": self._rows()}
+        return tier_status.LabelledFlash
 
     def show(self, console: Console) -> None:
         lines = []
-        for one in self.found:
-            disks = ", ".join(f"{disk.name} over {disk.origin}" for disk in one.card.disks)
+        for one in self.found.flash_devices:
+            disks = ", ".join(f"{disk.disk} over {disk.origin}" for disk in one.disks)
             known = f"registered here as {one.known_as}" if one.known_as else "not known here"
-            lines.append(f"{one.flash}: card {one.card.name} of {one.card.host_name}, {known}")
+            lines.append(f"{one.flash}: card {one.card} of {one.machine}, {known}")
             lines.append(f"  disks: {disks or 'none'}")
         write(console, "\n".join(lines) or "no flash device carries a hotset label")
-
-    def csv(self) -> str:
-        names = ("flash", "card", "uuid", "machine", "this_machine", "known_as", "generation")
-        return csv_text(names, [[row[name] for name in names] for row in self._rows()])
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "flash": str(one.flash),
-                "card": one.card.name,
-                "uuid": one.card.uuid,
-                "machine": one.card.host_name,
-                "this_machine": one.ours,
-                "known_as": one.known_as,
-                "generation": one.card.generation,
-                "disks": [
-                    {"disk": disk.name, "origin": str(disk.origin)} for disk in one.card.disks
-                ],
-            }
-            for one in self.found
-        ]
 
 
 class Scan(Request):
@@ -264,9 +197,10 @@ class Scan(Request):
 def scan(request: Scan, context: Context) -> Labelled:
     """Find flash devices that carry hotset's label, even those not registered on this machine."""
     from hotset.disk import adopt
+    from hotset.monitoring.tier_status import FlashLabel, LabelledFlash
 
     with places.machine(request.machine) as there:
         found, problems = adopt.scan(there)
     for problem in problems:
         context.message(problem)
-    return Labelled(list(found))
+    return Labelled(LabelledFlash(tuple(map(FlashLabel.of, found))))

@@ -6,21 +6,23 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.units import Blocks, Bytes
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Lines, Text
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Right
 from .warmup import Lookup, Rate, planning_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hotset.tier.pins import Preferences
-    from hotset.warmup.division import Kept
+    from hotset.warmup import text
 
 _ONLY_WARM_UPS = (
     "{kind} cannot pin by itself: what is pinned comes first in every warm-up of this disk, and"
@@ -154,43 +156,33 @@ class Preferred(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class PreferenceList(Text):
-    """:ivar kept: what the cache has of each target, where known."""
+class PreferenceList(Recorded["text.Preferences"]):
+    """What is pinned, excluded and shared, and what the cache has of each target."""
 
-    found: Preferences
-    kept: dict[str, Kept]
+    rows = "preferences"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of(
-            "Preferences",
-            preferences=records.several(
-                "Preferred",
-                target=str,
-                preference=str,
-                guarantee=str | None,
-                limit=str | None,
-                bytes=int | None,
-                cached_bytes=int | None,
-                guaranteed_bytes=int | None,
-            ),
-        )
-
-    def text(self, form: str) -> str:
+    def record(cls) -> type[text.Preferences]:
         from hotset.warmup import text
 
-        return text.render_preferences(self.found, form, self.kept)
+        return text.Preferences
+
+    def show(self, console: Console) -> None:
+        from hotset.warmup import text
+
+        write(console, text.render_preferences(self.found))
 
 
 @operation("warmup list", Kind.QUERY, Right.READ, ("Get", "HotsetPin"))
 def list_preferences(request: Preferred, context: Context) -> PreferenceList:  # noqa: ARG001
     """List what is pinned, excluded and shared on a disk, and how much of it is cached."""
     from hotset.tier import pins
-    from hotset.warmup import division
+    from hotset.warmup import division, text
 
     with places.disk_of(request.machine, request.disk) as found:
         kept = division.measure_kept(found)
-        return PreferenceList(pins.read_preferences(found.machine, found.disk.name), kept)
+        wanted = pins.read_preferences(found.machine, found.disk.name)
+        return PreferenceList(text.Preferences.of(wanted, kept))
 
 
 def _prefer(

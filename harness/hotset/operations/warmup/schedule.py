@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from hotset.reports.render.plain import listing
+from hotset.core.record import columns_of
+from hotset.reports.render.plain import text_table
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
-from ..base.result import Lines, Text
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from hotset.warmup.schedule import Row
+    from rich.console import Console
+
+    from hotset.warmup.schedule import Schedules
 
 
 class Add(Request):
@@ -115,27 +118,26 @@ class Listing(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedules(Text):
+class Listed(Recorded["Schedules"]):
     """Name, occasion, last run and command of each."""
 
-    rows: list[Row]
+    rows = "schedules"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.warmup.schedule import Row
+    def record(cls) -> type[Schedules]:
+        from hotset.warmup.schedule import Schedules
 
-        return records.record_of("Schedules", schedules=records.several("Schedule", Row))
+        return Schedules
 
-    def text(self, form: str) -> str:
-        from hotset.warmup.schedule import Row
-        from hotset.warmup.text import SCHEMA_VERSION
+    def show(self, console: Console) -> None:
+        from hotset.warmup.schedule import Schedule
 
-        columns, rows = Row.__slots__, [astuple(one) for one in self.rows]
-        return listing("schedules", SCHEMA_VERSION, columns, rows, form)
+        rows = [[one or "-" for one in astuple(row)] for row in self.found.schedules]
+        write(console, text_table(columns_of(Schedule), rows))
 
 
 @operation("warmup schedule list", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupSchedule"))
-def list_schedules(request: Listing, context: Context) -> Schedules:
+def list_schedules(request: Listing, context: Context) -> Listed:
     """List the schedules on a machine: when each runs, how its last run came out, its command.
 
     Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
@@ -144,12 +146,12 @@ def list_schedules(request: Listing, context: Context) -> Schedules:
     from hotset.warmup import schedule
 
     with places.machine(request.machine) as there:
-        rows = schedule.rows(there, schedule.list_units(there))
-    for one in rows:
+        found = schedule.Schedules(tuple(schedule.rows(there, schedule.list_units(there))))
+    for one in found.schedules:
         if one.last == "failed":
             unit = f"{schedule.PREFIX}{one.name}"
             context.note(f"{one.name} failed: `journalctl --unit {unit}` there says why")
-    return Schedules(rows)
+    return Listed(found)
 
 
 class Remove(Request):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Text
+from ..base.result import Recorded, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from rich.console import Console
 
-    from hotset.databases.offers import Offer
+    from hotset.warmup import text
 
 
 class Ask(Request):
@@ -29,19 +29,21 @@ class Ask(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Offered(Text):
-    offers: list[Offer]
+class Offered(Recorded["text.WarmupTargets"]):
+    """What a server has that can be named."""
+
+    rows = "targets"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.databases.offers import Offer
-
-        return records.record_of("WarmupTargets", targets=list[Offer])
-
-    def text(self, form: str) -> str:
+    def record(cls) -> type[text.WarmupTargets]:
         from hotset.warmup import text
 
-        return text.render_offers(self.offers, form)
+        return text.WarmupTargets
+
+    def show(self, console: Console) -> None:
+        from hotset.warmup import text
+
+        write(console, text.render_offers(self.found))
 
 
 @operation("warmup targets", Kind.QUERY, Right.OPERATE, ("Get", "HotsetTarget"))
@@ -51,6 +53,8 @@ def list_targets(request: Ask, context: Context) -> Offered:  # noqa: ARG001
     Databases first, then the tables and indexes of the database in --dsn, largest first.
     """
     from hotset.databases import offers
+    from hotset.warmup import text
 
     password = fields.secret(request.password)
-    return Offered(offers.list_offers(request.engine, request.dsn, password, request.count))
+    found = offers.list_offers(request.engine, request.dsn, password, request.count)
+    return Offered(text.WarmupTargets(tuple(found)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -15,22 +15,20 @@ from hotset.core.units import Blocks
 from hotset.jobs.lock import Lock
 from hotset.reports.model.words import part_of_all
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Nothing, Request, operation
-from ..base.result import Lines, Result, Text, write
+from ..base.result import Lines, Recorded, write
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from pydantic import BaseModel
     from rich.console import Console
 
     from hotset.disk.cache_device import AttachedDisk
-    from hotset.tier.base import Warmup
+    from hotset.warmup import text
     from hotset.warmup.plan_store import SavedPlan
-    from hotset.warmup.planning import Planned
     from hotset.warmup.planning import Request as Planning
 
 
@@ -117,43 +115,27 @@ class Plan(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanResult(Text):
-    planned: Planned
+class PlanResult(Recorded["text.WarmupPlan"]):
+    """What a warm-up would do."""
+
+    rows = "targets"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of(
-            "WarmupPlan",
-            targets=records.several(
-                "PlannedTarget",
-                order=int,
-                target=str,
-                pinned=bool,
-                extents=int,
-                bytes=int,
-                fits=int,
-                resident=int,
-                to_fetch=int,
-                left_out=int,
-                expected_s=float,
-            ),
-            cache_bytes=int,
-            to_fetch=int,
-            origin_mb_per_s=float,
-            expected_s=float,
-            notes=list[str],
-        )
-
-    def text(self, form: str) -> str:
+    def record(cls) -> type[text.WarmupPlan]:
         from hotset.warmup import text
 
-        return text.plan(self.planned, form)
+        return text.WarmupPlan
+
+    def show(self, console: Console) -> None:
+        from hotset.warmup import text
+
+        write(console, text.render_plan(self.found))
 
 
 @operation("warmup plan", Kind.QUERY, Right.OPERATE, ("Get", "HotsetWarmupPlan"))
 def plan(request: Plan, context: Context) -> PlanResult:
     """Show what a warm-up would do: what fits, what does not, the order, and how long it takes."""
-    from hotset.warmup import planning
+    from hotset.warmup import planning, text
 
     wanted = _planning(request, request.targets)
     with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as found:
@@ -161,7 +143,7 @@ def plan(request: Plan, context: Context) -> PlanResult:
         planned = planning.plan_with_estimate(found, wanted, rate and rate / 1e6)
     for note in planned.notes:
         context.note(note)
-    return PlanResult(planned)
+    return PlanResult(text.WarmupPlan.of(planned))
 
 
 class Run(Request):
@@ -189,41 +171,24 @@ class Run(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Warmed(Result):
-    """:ivar cached: how many of the plan's blocks are cached now."""
-
-    plan: SavedPlan
-    warmed: Warmup
-    cached: Blocks
+class Warmed(Recorded["text.WarmupResult"]):
+    """What a warm-up came to."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.tier.base import Warmup
-
-        return records.record_of(
-            "WarmupResult", Warmup, mb_per_s=float, job=str, cached_share=float
-        )
-
-    def document(self) -> dict[str, Any]:
+    def record(cls) -> type[text.WarmupResult]:
         from hotset.warmup import text
 
-        return text.done_document(self.plan, self.warmed, self.cached)
+        return text.WarmupResult
 
     def show(self, console: Console) -> None:
         from hotset.warmup import text
 
-        write(console, text.done(self.plan, self.warmed, self.cached, "table"))
-
-    def csv(self) -> str:
-        from hotset.warmup import text
-
-        return text.done(self.plan, self.warmed, self.cached, "csv")
+        write(console, text.render_result(self.found))
 
     def figures(self) -> Mapping[str, str]:
-        found = self.document()
         return {
-            "cached": part_of_all(found["cached_share"]),
-            "fetched at": f"{found['mb_per_s']:.0f} MB/s",
+            "cached": part_of_all(self.found.cached_share),
+            "fetched at": f"{self.found.mb_per_s:.0f} MB/s",
         }
 
 
@@ -328,30 +293,21 @@ def snapshot(request: Snapshot, context: Context) -> Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Plans(Text):
-    plans: Sequence[SavedPlan]
+class Plans(Recorded["text.WarmupPlans"]):
+    """The saved plans."""
+
+    rows = "jobs"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        return records.record_of(
-            "WarmupPlans",
-            jobs=records.several(
-                "KeptPlan",
-                job=str,
-                state=str,
-                machine=str,
-                disk=str,
-                method=str,
-                bytes=int,
-                targets=str,
-                said=str,
-            ),
-        )
-
-    def text(self, form: str) -> str:
+    def record(cls) -> type[text.WarmupPlans]:
         from hotset.warmup import text
 
-        return text.render_saved(self.plans, form)
+        return text.WarmupPlans
+
+    def show(self, console: Console) -> None:
+        from hotset.warmup import text
+
+        write(console, text.render_saved(self.found))
 
 
 @operation(
@@ -359,9 +315,9 @@ class Plans(Text):
 )
 def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
     """List the warm-up plans saved on this computer, newest last, and the state of each."""
-    from hotset.warmup import plan_store
+    from hotset.warmup import plan_store, text
 
-    return Plans(plan_store.every())
+    return Plans(text.WarmupPlans.of(plan_store.every()))
 
 
 def planning_of(request: Lookup | Plan | Run) -> Planning:
@@ -445,10 +401,10 @@ def _save(attached: AttachedDisk, wanted: Planning, request: Run, context: Conte
 
 def _perform(attached: AttachedDisk, plan: SavedPlan, context: Context) -> Warmed:
     from hotset.block.extents import count
-    from hotset.warmup import plan_store
+    from hotset.warmup import plan_store, text
 
     report = context.report
     with report.task(f"warm-up of {attached.disk.name}"):
         warmed = plan_store.perform(attached, plan, report)
     left = count(plan_store.missing(attached, plan.runs))
-    return Warmed(plan, warmed, Blocks(count(plan.runs) - left))
+    return Warmed(text.WarmupResult.of(plan, warmed, Blocks(count(plan.runs) - left)))

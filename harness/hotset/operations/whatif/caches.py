@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core.errors import RequestError
+from hotset.core.record import extended
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import percent
-from hotset.reports.render.plain import csv_text, text_table
+from hotset.reports.render.plain import text_table
 from hotset.whatif.choices import Mode, Policy
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, OnThisComputer, Request, operation
-from ..base.result import Result, write
+from ..base.result import Recorded, write
 from ..base.rights import Right
 from .traces import TraceFile, on_read
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
-    from hotset.whatif.caches import Cache, Curve, Outcome
+    from hotset.whatif.caches import HitCurve, Simulations
     from hotset.whatif.workers import Cluster, Cores
 
 _BAR = 30
@@ -53,26 +52,16 @@ class Mrc(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class HitCurve(Result):
-    trace: str
-    found: Curve
+class CurveShown(Recorded["HitCurve"]):
+    """Hit ratios by the size of a cache."""
+
+    rows = "points"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.whatif.caches import CurvePoint
+    def record(cls) -> type[HitCurve]:
+        from hotset.whatif.caches import HitCurve
 
-        return records.record_of(
-            "HitCurve",
-            trace=str,
-            requests=int,
-            blocks=int,
-            block_bytes=int,
-            sampled_share=float,
-            points=records.several("HitCurvePoint", CurvePoint),
-        )
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
+        return HitCurve
 
     def show(self, console: Console) -> None:
         found = self.found
@@ -90,7 +79,7 @@ class HitCurve(Result):
         counted = f"{percent(found.sampled_share, 2)} of its" if sampled else "all"
         write(
             console,
-            f"\n{self.trace}: {found.requests:,} requests to {touched} in blocks of"
+            f"\n{found.trace}: {found.requests:,} requests to {touched} in blocks of"
             f" {Bytes(found.block_bytes)}, {counted} blocks counted. The ratios are those of LRU,"
             " starting empty, for reads and writes alike; the first access to a block misses in"
             " any cache."
@@ -101,15 +90,9 @@ class HitCurve(Result):
             ),
         )
 
-    def csv(self) -> str:
-        from hotset.whatif.caches import CurvePoint, names
-
-        rows = [list(asdict(one).values()) for one in self.found.points]
-        return csv_text(names(CurvePoint), rows)
-
 
 @operation("whatif mrc", Kind.JOB, Right.OPERATE, ("Get", "HotsetHitCurve"), progress=True)
-def mrc(request: Mrc, context: Context) -> HitCurve:
+def mrc(request: Mrc, context: Context) -> CurveShown:
     """Show the hit ratio of an LRU cache of each size, in one pass over a trace."""
     from hotset.core.machines.local import Local
     from hotset.whatif import caches
@@ -118,7 +101,7 @@ def mrc(request: Mrc, context: Context) -> HitCurve:
     block = Bytes.parse(request.block)
     with context.report.task(f"reading {request.trace}"):
         found = caches.curve(Local(), request.trace, block, request.sample, sizes, on_read(context))
-    return HitCurve(request.trace, found)
+    return CurveShown(extended(caches.HitCurve, found, trace=request.trace))
 
 
 class Simulate(Request):
@@ -165,59 +148,47 @@ class Simulate(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Simulations(Result):
-    trace: str
-    found: list[tuple[Cache, Outcome]]
+class Simulated(Recorded["Simulations"]):
+    """What caches made of a trace."""
+
+    rows = "caches"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.whatif.caches import Cache, Outcome
+    def record(cls) -> type[Simulations]:
+        from hotset.whatif.caches import Simulations
 
-        one = records.several("SimulatedCache", Cache, Outcome, hit_ratio=float, origin_writes=int)
-        return records.record_of("Simulations", trace=str, caches=one)
-
-    def document(self) -> dict[str, Any]:
-        rows = [_row(cache, outcome) for cache, outcome in self.found]
-        return {"schema_version": SCHEMA_VERSION, "trace": self.trace, "caches": rows}
+        return Simulations
 
     def show(self, console: Console) -> None:
         columns = ["policy", "cache", "block", "mode", "hit ratio", "bypassed"]
         columns += ["writes absorbed", "origin writes", "flash writes"]
         rows = [
             (
-                cache.policy,
-                str(Bytes(cache.cache_bytes)),
-                str(Bytes(cache.block_bytes)),
-                cache.mode,
+                one.policy,
+                str(Bytes(one.cache_bytes)),
+                str(Bytes(one.block_bytes)),
+                one.mode,
                 percent(one.hit_ratio, 2),
                 percent(one.bypassed / max(one.requests, 1), 2),
                 percent(one.absorbed / max(one.writes, 1), 2),
                 f"{one.origin_writes:,}",
                 f"{one.flash_writes:,}",
             )
-            for cache, one in self.found
+            for one in self.found.caches
         ]
         write(console, text_table(columns, rows))
         write(
             console,
-            f"\n{self.trace}, simulated, starting empty; requests are split at block boundaries,"
-            " and moving data takes no time. Origin and flash writes: requests and blocks.",
+            f"\n{self.found.trace}, simulated, starting empty; requests are split at block"
+            " boundaries, and moving data takes no time. Origin and flash writes: requests and"
+            " blocks.",
         )
-
-    def csv(self) -> str:
-        rows = [_row(cache, outcome) for cache, outcome in self.found]
-        return csv_text(list(rows[0]), [list(one.values()) for one in rows])
-
-
-def _row(cache: Cache, outcome: Outcome) -> dict[str, Any]:
-    more = {"hit_ratio": outcome.hit_ratio, "origin_writes": outcome.origin_writes}
-    return {**asdict(cache), **asdict(outcome), **more}
 
 
 @operation(
     "whatif simulate", Kind.JOB, Right.OPERATE, ("Invoke", "HotsetSimulation"), progress=True
 )
-def simulate(request: Simulate, context: Context) -> Simulations:
+def simulate(request: Simulate, context: Context) -> Simulated:
     """Simulate caches on a trace: every policy with every size, block and mode given.
 
     Several run at once. To resume an interrupted simulation, give the same command again.
@@ -254,7 +225,7 @@ def simulate(request: Simulate, context: Context) -> Simulations:
         told = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
         with context.report.task(told):
             found = caches.sweep(workers, request.trace, wanted, more, on_done)
-    return Simulations(request.trace, found)
+    return Simulated(caches.Simulations.of(request.trace, found))
 
 
 def _workers(request: Simulate) -> Cores | Cluster:

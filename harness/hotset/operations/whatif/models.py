@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, Field
 
 from hotset.core.errors import RequestError
-from hotset.core.units import Bytes
+from hotset.core.record import extended
 from hotset.reports.archive import Archive
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import deviation, percent
 from hotset.reports.render.plain import csv_text, text_table
 
-from ..base import fields, places, records
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Kind, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 from ..experiment.runs import Run
 from ..hitratio.heat import heats_of
@@ -26,12 +25,11 @@ from ..hitratio.heat import heats_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pydantic import BaseModel
     from rich.console import Console
 
     from hotset.reports.model.document import RunDocument
-    from hotset.whatif.flash import Need
-    from hotset.whatif.prediction import Prediction
+    from hotset.whatif.flash import FlashNeeds
+    from hotset.whatif.prediction import PredictedRun
     from hotset.whatif.traffic import CacheKind
 
 _DEFAULT = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
@@ -98,48 +96,16 @@ class Predict(SetUp):
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted(Result):
-    run: str
-    storage: str
-    found: Prediction
+class Predicted(Recorded["PredictedRun"]):
+    """What has not been run, predicted."""
+
+    rows = "lines"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.whatif.demands import Demands
-        from hotset.whatif.doubt import Doubt
-        from hotset.whatif.prediction import Ceiling, Line
+    def record(cls) -> type[PredictedRun]:
+        from hotset.whatif.prediction import PredictedRun
 
-        return records.record_of(
-            "Prediction",
-            run=str,
-            storage=str,
-            learned_from=list[str],
-            learned_users=int,
-            demands=records.part("Demands", Demands),
-            requests_per_transaction=float | None,
-            enough_hit_ratio=float,
-            lines=records.several("PredictedLine", Line),
-            ceiling=records.part("PredictionCeiling", Ceiling) | None,
-            doubts=records.several("PredictionDoubt", Doubt),
-            assumed=list[str],
-        )
-
-    def document(self) -> dict[str, Any]:
-        found = self.found
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "run": self.run,
-            "storage": self.storage,
-            "learned_from": list(found.learned_from),
-            "learned_users": found.users,
-            "demands": asdict(found.demands),
-            "requests_per_transaction": found.requests,
-            "enough_hit_ratio": found.enough,
-            "lines": [asdict(one) for one in found.lines],
-            "ceiling": asdict(found.ceiling) if found.ceiling else None,
-            "doubts": [asdict(one) for one in found.doubts],
-            "assumed": list(found.assumed),
-        }
+        return PredictedRun
 
     def show(self, console: Console) -> None:
         found = self.found
@@ -161,13 +127,6 @@ class Predicted(Result):
         for line in self._notes():
             console.print(f"\n{line}", markup=False, highlight=False)
 
-    def csv(self) -> str:
-        rows = [
-            {**asdict(one), "unlike": " + ".join(one.unlike)}  # a cell
-            for one in self.found.lines
-        ]
-        return csv_text(list(rows[0]), [list(one.values()) for one in rows])
-
     def _notes(self) -> list[str]:
         from hotset.whatif import doubt
         from hotset.whatif.prediction import NEARLY_ALL
@@ -175,18 +134,18 @@ class Predicted(Result):
         found, need = self.found, self.found.demands
         counted = (
             ""
-            if found.requests is None
-            else f" (its counters: {found.requests:.1f} requests to the data disk)"
+            if found.requests_per_transaction is None
+            else f" (its counters: {found.requests_per_transaction:.1f} requests to the data disk)"
         )
         notes = [
             f"{percent(NEARLY_ALL, 0)} of the attainable throughput is reached at a hit ratio of"
-            f" {percent(found.enough)}: more flash than that gains little.",
-            f"learned from {' and '.join(found.learned_from)} of run {self.run} with"
-            f" {found.users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a core,"
-            f" {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
+            f" {percent(found.enough_hit_ratio)}: more flash than that gains little.",
+            f"learned from {' and '.join(found.learned_from)} of run {found.run} with"
+            f" {found.learned_users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a"
+            f" core, {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
             f" {need.origin_reads:.1f} reads of the slow storage when nothing is cached{counted};"
             f" {percent(need.cores_used, 0)} of the cores can be kept busy. Slow storage:"
-            f" {self.storage}.",
+            f" {found.storage}.",
         ]
         if found.ceiling:
             seen, cached = found.ceiling.measured_nopm, found.ceiling.predicted_nopm
@@ -228,70 +187,54 @@ class Flash(SetUp):
 
 
 @dataclass(frozen=True, slots=True)
-class FlashNeeds(Result):
-    """:ivar region: how finely the disk's heat is known."""
+class FlashShown(Recorded["FlashNeeds"]):
+    """How much flash a disk needs."""
 
-    disk: str
-    region: Bytes
-    needs: list[Need]
-    predicted: Predicted | None
+    rows = "needs"
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.whatif.flash import Need
+    def record(cls) -> type[FlashNeeds]:
+        from hotset.whatif.flash import FlashNeeds
 
-        return records.record_of(
-            "FlashNeeds",
-            disk=str,
-            region_bytes=int,
-            needs=records.several("FlashNeed", Need),
-            prediction=Predicted.record() | None,
-        )
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "disk": self.disk,
-            "region_bytes": int(self.region),
-            "needs": [asdict(one) for one in self.needs],
-            "prediction": self.predicted.document() if self.predicted else None,
-        }
+        return FlashNeeds
 
     def show(self, console: Console) -> None:
+        found = self.found
         columns = ["hit ratio", "flash", "of the disk"]
         rows = [
             [percent(one.hit_ratio), str(one.flash_bytes), percent(one.disk_share)]
-            for one in self.needs
+            for one in found.needs
         ]
-        if self.predicted:
+        if found.prediction:
             columns += ["NOPM", "from", "to", "factor"]
-            for row, line in zip(rows, self.predicted.found.lines, strict=True):
+            for row, line in zip(rows, found.prediction.lines, strict=True):
                 row += [f"{one:,.0f}" for one in (line.nopm, line.nopm_low, line.nopm_high)]
                 row.append(f"{line.factor:.1f}")
         console.print(text_table(columns, rows), markup=False, highlight=False)
         console.print(
-            f"\nThe least flash that can serve that share of the requests to {self.disk}, by its"
-            f" heat in regions of {self.region}: exactly the hottest ones. A cache that has to"
-            " learn them needs more; within a region, no distinction is made.",
+            f"\nThe least flash that can serve that share of the requests to {found.disk}, by its"
+            f" heat in regions of {found.region_bytes}: exactly the hottest ones. A cache that has"
+            " to learn them needs more; within a region, no distinction is made.",
             markup=False,
             highlight=False,
         )
-        if self.predicted:
+        if found.prediction:
             from hotset.whatif import doubt
 
             console.print(
-                f"NOPM: as `hotset whatif predict {self.predicted.run}`, for TPC-C as it was run"
-                f" there. {doubt.in_words(self.predicted.found.doubts)}",
+                f"NOPM: as `hotset whatif predict {found.prediction.run}`, for TPC-C as it was run"
+                f" there. {doubt.in_words(found.prediction.doubts)}",
                 markup=False,
                 highlight=False,
             )
 
     def csv(self) -> str:
-        lines = self.predicted.found.lines if self.predicted else ()
+        found = self.found
+        lines = found.prediction.lines if found.prediction else ()
         columns = ["hit_ratio", "flash_bytes", "disk_share"]
         columns += ["nopm", "nopm_low", "nopm_high"] if lines else []
         rows: list[list[object]] = [
-            [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in self.needs
+            [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in found.needs
         ]
         for row, line in zip(rows, lines, strict=False):
             row += [line.nopm, line.nopm_low, line.nopm_high]
@@ -299,12 +242,12 @@ class FlashNeeds(Result):
 
 
 @operation("whatif flash", Kind.QUERY, Right.READ, ("Get", "HotsetFlashNeed"))
-def flash(request: Flash, context: Context) -> FlashNeeds:
+def flash(request: Flash, context: Context) -> FlashShown:
     """Show how much flash a disk needs for each hit ratio, from its heat; --run adds the NOPM.
 
     First count for a working day: hotset heat start.
     """
-    from hotset.whatif.flash import needs
+    from hotset.whatif import flash
 
     ratios = request.hit_ratio or _DEFAULT[1:]
     with places.target_of(request.machine, request.disk) as target:
@@ -313,7 +256,9 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
     if not any(heat > 0 for heat in heats.values()):
         raise RequestError(f"{name} has had no requests since counting began", field="disk")
     found = None if request.run is None else predict_run(request.run, request, ratios)
-    return FlashNeeds(name, grid.region, needs(heats, grid, ratios), found)
+    needs = tuple(flash.needs(heats, grid, ratios))
+    predicted = None if found is None else found.found
+    return FlashShown(flash.FlashNeeds(name, grid.region, needs, predicted))
 
 
 def predict_run(
@@ -340,7 +285,7 @@ def predict_run(
         asked_iops=asked,
         cache=cache,
     )
-    return Predicted(run.run, storage, found)
+    return Predicted(extended(prediction.PredictedRun, found, run=run.run, storage=storage))
 
 
 def storages(

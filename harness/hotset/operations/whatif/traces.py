@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.core.record import extended
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.words import percent
-from hotset.reports.render.plain import csv_text
 
-from ..base import fields, records
+from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
-from ..base.result import Result
+from ..base.result import Recorded
 from ..base.rights import Right
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
     from hotset.block.engine_program import OnRead
-    from hotset.whatif.caches import TraceFigures
+    from hotset.whatif.caches import RecordedTrace, Trace
 
 TraceFile = Annotated[
     fields.ReadFile,
@@ -46,33 +44,29 @@ Recorder = Literal["hotset", "blkparse", "ftrace", "iolog", "msr", "systor", "or
 
 
 @dataclass(frozen=True, slots=True)
-class TraceShown(Result):
-    trace: str
-    found: TraceFigures
+class TraceShown(Recorded["Trace"]):
+    """What a trace holds, summed up."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.whatif.caches import TraceFigures
+    def record(cls) -> type[Trace]:
+        from hotset.whatif.caches import Trace
 
-        return records.record_of("Trace", TraceFigures, trace=str)
-
-    def document(self) -> dict[str, Any]:
-        return {"schema_version": SCHEMA_VERSION, "trace": self.trace, **asdict(self.found)}
+        return Trace
 
     def show(self, console: Console) -> None:
-        found = self.found
-        lasts = f"over {found.seconds:,.1f} s" if found.timed else "without times"
-        lines = (
-            f"{self.trace}: {found.requests:,} requests {lasts}",
-            f"reads   {found.requests - found.writes:>15,}  {Bytes(found.read_bytes)}",
-            f"writes  {found.writes:>15,}  {Bytes(found.written_bytes)}",
-            f"of the disk's first {Bytes(found.end)}",
-        )
-        console.print("\n".join(lines), markup=False, highlight=False)
+        show_trace(console, self.found)
 
-    def csv(self) -> str:
-        found = asdict(self.found)
-        return csv_text(["trace", *found], [[self.trace, *found.values()]])
+
+def show_trace(console: Console, found: Trace) -> None:
+    """Its requests, and what they come to."""
+    lasts = f"over {found.seconds:,.1f} s" if found.timed else "without times"
+    lines = (
+        f"{found.trace}: {found.requests:,} requests {lasts}",
+        f"reads   {found.requests - found.writes:>15,}  {Bytes(found.read_bytes)}",
+        f"writes  {found.writes:>15,}  {Bytes(found.written_bytes)}",
+        f"of the disk's first {Bytes(found.end)}",
+    )
+    console.print("\n".join(lines), markup=False, highlight=False)
 
 
 class Show(Request):
@@ -85,7 +79,8 @@ def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
     from hotset.core.machines.local import Local
     from hotset.whatif import caches
 
-    return TraceShown(request.trace, caches.trace_figures(Local(), request.trace))
+    found = caches.trace_figures(Local(), request.trace)
+    return TraceShown(extended(caches.Trace, found, trace=request.trace))
 
 
 class Convert(Request):
@@ -137,7 +132,7 @@ def convert(request: Convert, context: Context) -> TraceShown:
         words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
         found = caches.write_trace(Local(), words, Path(request.output), on_read(context))
-    return TraceShown(request.output, found)
+    return TraceShown(extended(caches.Trace, found, trace=request.output))
 
 
 class Tpcc(Request):
@@ -198,7 +193,7 @@ def _made(words: list[str], output: str, context: Context) -> TraceShown:
 
     with context.report.task(f"writing {output}"):
         found = caches.write_trace(Local(), words, Path(output), on_read(context))
-    return TraceShown(output, found)
+    return TraceShown(extended(caches.Trace, found, trace=output))
 
 
 class Record(Request):
@@ -213,43 +208,24 @@ class Record(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class TraceRecorded(Result):
-    """:ivar cpu_share: of one core, that recording took."""
-
-    shown: TraceShown
-    device: str
-    recorded_s: float
-    cpu_share: float
+class TraceRecorded(Recorded["RecordedTrace"]):
+    """A trace that was recorded."""
 
     @classmethod
-    def record(cls) -> type[BaseModel]:
-        from hotset.whatif.caches import TraceFigures
+    def record(cls) -> type[RecordedTrace]:
+        from hotset.whatif.caches import RecordedTrace
 
-        return records.record_of(
-            "RecordedTrace",
-            TraceFigures,
-            trace=str,
-            device=str,
-            recorded_s=float,
-            cpu_share=float,
-        )
-
-    def document(self) -> dict[str, Any]:
-        more = {"device": self.device, "recorded_s": self.recorded_s, "cpu_share": self.cpu_share}
-        return {**self.shown.document(), **more}
+        return RecordedTrace
 
     def show(self, console: Console) -> None:
-        self.shown.show(console)
+        found = self.found
+        show_trace(console, found)
         console.print(
-            f"\nrecorded of {self.device} for {self.recorded_s:,.1f} s; it took"
-            f" {percent(self.cpu_share, 2)} of a core",
+            f"\nrecorded of {found.device} for {found.recorded_s:,.1f} s; it took"
+            f" {percent(found.cpu_share, 2)} of a core",
             markup=False,
             highlight=False,
         )
-
-    def csv(self) -> str:
-        found = self.document()
-        return csv_text(list(found), [list(found.values())])
 
 
 @operation("whatif record", Kind.JOB, Right.ADMIN, ("Start", "HotsetTraceRecording"), progress=True)
@@ -260,6 +236,7 @@ def record(request: Record, context: Context) -> TraceRecorded:
     no cache. Ctrl-C stops without a result.
     """
     from hotset.whatif import recording
+    from hotset.whatif.caches import RecordedTrace
 
     from ..base import places
 
@@ -270,8 +247,16 @@ def record(request: Record, context: Context) -> TraceRecorded:
                 machine, request.device, request.output, request.minutes * 60, on_read(context)
             )
     share = found.cpu_s / max(found.recorded_s, 1e-9)
-    shown = TraceShown(request.output, found.figures)
-    return TraceRecorded(shown, request.device, found.recorded_s, share)
+    return TraceRecorded(
+        extended(
+            RecordedTrace,
+            found.figures,
+            trace=request.output,
+            device=request.device,
+            recorded_s=found.recorded_s,
+            cpu_share=share,
+        )
+    )
 
 
 def on_read(context: Context) -> OnRead:

@@ -1,6 +1,9 @@
 """The version of the JSON that hotset prints and keeps, and its history."""
 
+from dataclasses import dataclass
 from typing import Final
+
+from hotset.core.record import Record
 
 # Schema history
 #   1  2026-11  first version
@@ -16,3 +19,10 @@ from typing import Final
 #  11  2026-11  steadiness that is not known, and of reads; preparation; one of 10 is one of 11
 #  12  2026-11  how rows were drawn, isolation and seed of each window; one of 11 is one of 12
 SCHEMA_VERSION: Final = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versioned(Record):
+    """A result whose JSON goes by this version."""
+
+    schema_version: int = SCHEMA_VERSION

@@ -1,17 +1,15 @@
-"""The hit-ratio report as text: table, JSON or CSV. It prints what its ratios are a share of."""
+"""The hit-ratio report: its record, a table that says what ratios are a share of, and CSV."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from hotset.core.record import Record, columns_of
 
 from ..model.words import ABSENT, percent, size
 from .plain import csv_text, text_table
-
-SCHEMA_VERSION = 1
-"""Of the JSON of `hotset report` and `hotset heat`. 1: first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +30,9 @@ class HitRow:
     used_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HitReport:
-    """Hit ratios of one disk, ``begun`` to ``ended`` (seconds since 1970; None: since the tier's
-    counters began).
+@dataclass(frozen=True)
+class HitRatios(Record):
+    """Hit ratios of one disk, ``begun`` to ``ended`` (UTC; None: since the tier's counters began).
 
     ``total`` is the sum of ``rows`` by construction; ``notes`` are whole sentences.
     """
@@ -43,15 +40,14 @@ class HitReport:
     disk: str
     tier: str
     by: str
-    begun: float | None
-    ended: float
+    begun: datetime | None
+    ended: datetime
     denominator: str
     rows: tuple[HitRow, ...]
     total: HitRow
     notes: tuple[str, ...] = ()
 
 
-_COLUMNS = tuple(field.name for field in fields(HitRow))
 _HEADS = {
     "read_hit_ratio": "read hits",
     "write_hit_ratio": "write hits",
@@ -61,15 +57,11 @@ _HEADS = {
 }
 
 
-def render(report: HitReport, form: str) -> str:
-    """The report in a form: ``table``, ``json`` or ``csv`` (the total is the last line)."""
-    lines = (*report.rows, report.total) if report.by != "total" else (report.total,)
-    if form == "json":
-        times = {"begun": iso(report.begun), "ended": iso(report.ended)}
-        return json.dumps({"schema_version": SCHEMA_VERSION, **asdict(report), **times}, indent=1)
-    if form == "csv":
-        return csv_text(("disk", *_COLUMNS), [(report.disk, *_values(row)) for row in lines])
-    shown = [column for column in _COLUMNS if column == "name" or _known(lines, column)]
+def render(report: HitRatios) -> str:
+    """As a table; the total is the last line."""
+    lines = _lines(report)
+    columns = columns_of(HitRow)
+    shown = [column for column in columns if column == "name" or _known(lines, column)]
     what = "disk" if report.by == "total" else report.by
     heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
     cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]
@@ -84,28 +76,33 @@ def render(report: HitReport, form: str) -> str:
     )
 
 
-def iso(at: float | None) -> str | None:
-    """A time for machines, UTC.
+def csv(report: HitRatios) -> str:
+    """A row a line, and the total as the last, each with its disk."""
+    columns = columns_of(HitRow)
+    rows = ([report.disk, *(getattr(row, one) for one in columns)] for row in _lines(report))
+    return csv_text(("disk", *columns), rows)
 
-    >>> iso(0.0)
-    '1970-01-01T00:00:00Z'
+
+def _lines(report: HitRatios) -> tuple[HitRow, ...]:
+    return (*report.rows, report.total) if report.by != "total" else (report.total,)
+
+
+def moment(at: float) -> datetime:
+    """Seconds since 1970 as a time in UTC, to the second.
+
+    >>> moment(0.5).isoformat()
+    '1970-01-01T00:00:00+00:00'
     """
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(int(at), UTC)
 
 
-def local(at: float) -> str:
+def local(at: datetime) -> str:
     """A time for people, in their own zone."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _known(lines: Iterable[HitRow], column: str) -> bool:
     return any(getattr(row, column) is not None for row in lines)
-
-
-def _values(row: HitRow) -> Sequence[object]:
-    return [getattr(row, column) for column in _COLUMNS]
 
 
 def _cell(column: str, value: str | float | None) -> str:

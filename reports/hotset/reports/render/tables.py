@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..analysis import answer
 from ..model.document import RunDocument, State
+from ..model.schema import Versioned
 from . import disk_tables
 from .plain import csv_text
 
@@ -45,20 +45,6 @@ QUERY_COLUMNS = (
     "checksum",
     "hit_ratio_of_run",
     "server_cpu_of_run",
-)
-LISTING_COLUMNS = (
-    "run",
-    "state",
-    "started_at",
-    "experiment",
-    "machine",
-    "tier",
-    "factor",
-    "factor_ci_low",
-    "factor_ci_high",
-    "significant",
-    "cpu_bound",
-    "labels",
 )
 LABEL_SEPARATOR = "; "
 
@@ -107,6 +93,13 @@ class ListingRow:
             significant=factor.significant,
             cpu_bound=factor.cpu_bound,
         )
+
+
+@dataclass(frozen=True)
+class Runs(Versioned):
+    """`hotset runs list`."""
+
+    runs: tuple[ListingRow, ...]
 
 
 def summary_csv(document: RunDocument) -> str:
@@ -167,26 +160,3 @@ def queries_csv(document: RunDocument) -> str:
         for query in run.queries
     ]
     return csv_text(QUERY_COLUMNS, rows)
-
-
-def listing_csv(rows: Iterable[ListingRow]) -> str:
-    return csv_text(
-        LISTING_COLUMNS,
-        [
-            (
-                row.run,
-                row.state,
-                row.started_at.isoformat().replace("+00:00", "Z"),
-                row.experiment,
-                row.machine,
-                row.tier,
-                row.factor,
-                row.factor_ci_low,
-                row.factor_ci_high,
-                row.significant,
-                row.cpu_bound,
-                LABEL_SEPARATOR.join(row.labels),
-            )
-            for row in rows
-        ],
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Literal
@@ -15,6 +15,7 @@ from hotset.core.errors import ConflictError
 from ...model import words
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument, Workload
+from ...model.schema import Versioned
 from .. import answer, power, stats, units
 from . import curve, highest
 
@@ -36,22 +37,6 @@ _FIGURES: dict[Workload, str] = {
     **{name: unit.short for name, unit in units.UNITS.items()},
 }
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
-COLUMNS = (
-    "run",
-    "against",
-    "workload",
-    "arm",
-    "users",
-    "figure",
-    "value_against",
-    "value",
-    "speed_ratio",
-    "ci_low",
-    "ci_high",
-    "verdict",
-    "hit_ratio_against",
-    "hit_ratio",
-)
 Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
 
@@ -99,6 +84,14 @@ class Line:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class RunComparison(Versioned):
+    """Runs beside the first of them. ``differences``: what of their set-ups is not the same."""
+
+    differences: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
 def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
     """Everything of the set-up that is not the same: settings, machine, tier, storage, server."""
     left, right = dict(_setup(first)), dict(_setup(other))
@@ -138,10 +131,6 @@ def lines(documents: Sequence[RunDocument]) -> list[Line]:
     """Every arm that both have, of each run against the first."""
     first, *others = documents
     return [line for other in others for line in (*_timed(first, other), *_tpch(first, other))]
-
-
-def as_dict(line: Line) -> dict[str, object]:
-    return asdict(line)
 
 
 def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:

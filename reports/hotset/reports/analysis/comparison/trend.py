@@ -22,7 +22,10 @@ from statistics import median
 
 import numpy as np
 
+from hotset.core.record import extended
+
 from ...model import words
+from ...model.schema import Versioned
 
 LEAST_RUNS = 4
 """Two on either side of a change."""
@@ -84,6 +87,51 @@ class Trend:
             f"{self.metric} {verb} by {share} ({values}) with run {first.run},"
             f" {first.started_at:%Y-%m-%d %H:%M} UTC"
         )
+
+
+@dataclass(frozen=True)
+class TrendRun(Sample):
+    """A run, and the level that it belongs to."""
+
+    level: float
+
+
+@dataclass(frozen=True)
+class TrendChange(Change):
+    """A new level, in words as well. ``with_it``: what else changed from the run before."""
+
+    run: str
+    said: str
+    with_it: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrendReport(Versioned):
+    """A trend as it is shown. ``worse``: the last change was, and nothing has made up for it."""
+
+    metric: str
+    worse: bool
+    runs: tuple[TrendRun, ...]
+    changes: tuple[TrendChange, ...]
+
+    @classmethod
+    def of(cls, found: Trend, with_it: Sequence[tuple[str, ...]]) -> TrendReport:
+        """:param with_it: of each change."""
+        runs = [
+            extended(TrendRun, one, level=level)
+            for one, level in zip(found.samples, found.levels, strict=True)
+        ]
+        changes = [
+            extended(
+                TrendChange,
+                one,
+                run=found.samples[one.at].run,
+                said=found.sentence(one),
+                with_it=others,
+            )
+            for one, others in zip(found.changes, with_it, strict=True)
+        ]
+        return cls(found.metric, found.is_worse, tuple(runs), tuple(changes))
 
 
 def find_trend(metric: str, samples: Sequence[Sample], lower_is_better: bool) -> Trend:

@@ -1,0 +1,174 @@
+"""Records of results: a frozen dataclass is the one description of a result.
+
+Its JSON, the columns of its CSV, the schemas of the API and the views of PowerShell all come from
+its fields, and from what is :class:`derived` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
+from functools import cache
+from pathlib import PurePath
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Value = TypeVar("Value")
+Whole = TypeVar("Whole")
+_PLURAL = (list, tuple, dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a whole result holds. A subject whose JSON has a history states its own version."""
+
+    schema_version: int = 1
+
+
+class derived(Generic[Value]):
+    """A property that belongs to the record: it is in its JSON as a field is, after the fields.
+
+    >>> @dataclass(frozen=True)
+    ... class Row:
+    ...     hits: int
+    ...
+    ...     @derived
+    ...     def twice(self) -> int:
+    ...         return 2 * self.hits
+    >>> Row(2).twice, document_of(Row(2)), columns_of(Row)
+    (4, {'hits': 2, 'twice': 4}, ('hits', 'twice'))
+    """
+
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | Value:
+        return self if instance is None else self.function(instance)
+
+
+def extended(kind: type[Whole], found: Any, **more: Any) -> Whole:  # noqa: ANN401 - its own
+    """A record of a type that has more fields than one there is; ``more`` are these."""
+    return kind(**{one.name: getattr(found, one.name) for one in fields(found)}, **more)
+
+
+def document_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass or a model
+    """A record as JSON has it: sizes as numbers, paths and times as text, tuples as lists."""
+    found: dict[str, Any] = _plain(record)
+    return found
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a record holds
+    found = value
+    match value:
+        case None | bool() | float():
+            pass
+        case int():
+            found = int(value)
+        case str() | PurePath():
+            found = str(value)
+        case date():
+            found = value.isoformat().replace("+00:00", "Z")
+        case Mapping():
+            found = {str(key): _plain(one) for key, one in value.items()}
+        case Sequence():
+            found = [_plain(one) for one in value]
+        case _ if is_dataclass(value):
+            found = {name: _plain(getattr(value, name)) for name in types_of(type(value))}
+        case _:
+            found = value.model_dump(mode="json")
+    return found
+
+
+def types_of(kind: type) -> dict[str, Any]:
+    """The types of all that the JSON has of a record, by name and in its order."""
+    key: Any = kind
+    return _types_of(key)
+
+
+@cache
+def _types_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
+    hints = get_type_hints(kind, include_extras=True)
+    if not is_dataclass(kind):
+        return hints
+    found = {one.name: hints[one.name] for one in fields(kind)}
+    bases: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]
+    for base in reversed(bases):
+        for name, one in vars(base).items():
+            if isinstance(one, derived):
+                found[name] = get_type_hints(one.function, include_extras=True)["return"]
+    return found
+
+
+def columns_of(kind: type) -> tuple[str, ...]:
+    """The names of what fits a cell, in their order: single values and lists of texts, neither
+    other records nor lists of them."""
+    return tuple(name for name, hint in types_of(kind).items() if _is_cell(hint))
+
+
+def _is_cell(hint: Any) -> bool:  # noqa: ANN401 - a type
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (list, tuple):
+        return parts[0] is str or get_origin(parts[0]) is Literal
+    if origin is Annotated:
+        return _is_cell(parts[0])
+    if origin in (Union, UnionType):
+        return all(map(_is_cell, parts))
+    return origin is Literal or not (origin or hint in _PLURAL or is_dataclass(hint))
+
+
+def model_of(kind: type) -> type[BaseModel]:
+    """A record as a model of pydantic's, which tells its schema; it has no other fields."""
+    key: Any = kind
+    return _model_of(key)
+
+
+@cache
+def _model_of(kind: Any) -> type[BaseModel]:  # noqa: ANN401 - a type
+    from pydantic import BaseModel, ConfigDict, create_model
+
+    if issubclass(kind, BaseModel):
+        whole: type[BaseModel] = kind
+        return whole
+    found: dict[str, Any] = {name: (_modelled(one), ...) for name, one in types_of(kind).items()}
+    config, where = ConfigDict(extra="forbid"), kind.__module__
+    made: type[BaseModel] = create_model(
+        kind.__name__, __config__=config, __module__=where, **found
+    )
+    return made
+
+
+def _modelled(hint: Any) -> Any:  # noqa: ANN401 - a type
+    """With models in place of the dataclasses in it; JSON has sizes as numbers."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return model_of(hint)
+    if isinstance(hint, type) and issubclass(hint, int) and hint is not bool:
+        return int
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (None, Literal, Annotated):
+        return hint
+    made = tuple(map(_modelled, parts))
+    return Union[made] if origin in (Union, UnionType) else origin[made]  # noqa: UP007 - at run time
