@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,11 +13,13 @@ from hotset.block.devices import Device
 from hotset.core.errors import PrerequisiteError, code_of
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device as cards
-from hotset.disk import lifecycle
+from hotset.disk import lifecycle, prerequisites
 from hotset.disk.cache_device import Card
 from hotset.monitoring import tier_status
 from hotset.monitoring.tier_status import DiskStatus
 from hotset.operations import connect
+from hotset.tier import kinds
+from hotset.tier.base import TierKind
 
 T = TypeVar("T")
 
@@ -32,6 +34,21 @@ class Backend:
 
     cards: tuple[Card, ...]
     devices: tuple[Device, ...]
+    lacks: Mapping[TierKind, str]
+    """By kind of tier, what the machine lacks for it; empty: nothing."""
+
+    @property
+    def kinds(self) -> list[tuple[TierKind, str]]:
+        """Each with what is to be read of it."""
+        return [
+            (kind, f"{kind}: this machine lacks {lack}" if lack else kind)
+            for kind, lack in self.lacks.items()
+        ]
+
+    @property
+    def first_kind(self) -> TierKind | None:
+        """The first that the machine can have; None: none."""
+        return next((kind for kind, lack in self.lacks.items() if not lack), None)
 
     def card_on(self, path: str) -> Card | None:
         """The card that this device is, if it is one."""
@@ -49,9 +66,12 @@ class Backend:
 
 async def backend(machine: str) -> Backend:
     """:raises BackendError: as the message says."""
-    return await _there(
-        machine, lambda there: Backend(tuple(cards.known_cards(there)), tuple(devices.every(there)))
-    )
+
+    def inspect(there: Machine) -> Backend:
+        lacks = {kind: "; ".join(prerequisites.lacking(there, kind)) for kind in kinds.names()}
+        return Backend(tuple(cards.known_cards(there)), tuple(devices.every(there)), lacks)
+
+    return await _there(machine, inspect)
 
 
 async def known_cards(machine: str) -> list[Card]:

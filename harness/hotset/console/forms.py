@@ -82,10 +82,23 @@ async def ask(
     try:
         result = await run_in_threadpool(run.answer, operation, values, False, caller(request))
         return await run_in_threadpool(result.document), None
-    except RequestError as error:
-        return None, Refusal(422, "That is refused", wording.of_api(error))
-    except Exception as error:
-        if not isinstance(error, HotsetError):
-            raise
-        helps = tuple(one.operation for one in remedies_of(error) if one.operation)
-        return None, Refusal(409, "That did not work", wording.of_api(error), helps)
+    except HotsetError as error:
+        return None, _refusal(error)
+
+
+async def rehearse(
+    request: Request, operation: str, values: Mapping[str, object]
+) -> Refusal | None:
+    """Why a job would be refused; None: its dry run went through."""
+    try:
+        await run_in_threadpool(run.rehearse, operation, values, caller(request))
+    except HotsetError as error:
+        return _refusal(error)
+    return None
+
+
+def _refusal(error: HotsetError) -> Refusal:
+    if isinstance(error, RequestError):
+        return Refusal(422, "That is refused", wording.of_api(error))
+    helps = tuple(one.operation for one in remedies_of(error) if one.operation)
+    return Refusal(409, "That did not work", wording.of_api(error), helps)

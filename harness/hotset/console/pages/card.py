@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core.wording import command_line
-from hotset.operations.base import registry
+from hotset.disk.cache_device import device_of
 from hotset.tier.base import TierKind, WriteMode
 from hotset.tier.choice import DatabaseKind
 
 from .. import actions
 from .. import backend as backends
 from ..backend import Backend
-from ..forms import start, values_of
+from ..forms import rehearse, start, values_of
 from ..split import Split, split
 from ..web import action, console_of, page, problem, render
 
@@ -81,9 +81,11 @@ async def _review(request: Request) -> Response:
     try:
         proposal = await _proposal(request, query)
         values = _values(request, proposal)
-        registry.find(_CREATE).parse_remote(values)
     except ValueError as error:
         return problem(request, 422, "It cannot be split so", _said(error))
+    refusal = await rehearse(request, _CREATE, values)
+    if refusal is not None:
+        return problem(request, refusal.status, refusal.title, refusal.detail)
     found = await _looked(request)
     device, card = found.device(str(values["flash"])), found.card_on(str(values["flash"]))
     return render(
@@ -95,6 +97,7 @@ async def _review(request: Request) -> Response:
         command=command_line(_CREATE, values),
         device=device,
         card=card,
+        accelerated=device_of(proposal.wanted.kind, proposal.wanted.disk),
         typed=PurePosixPath(str(values["flash"])).name,
     )
 

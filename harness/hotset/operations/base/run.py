@@ -55,6 +55,18 @@ def answer(
         return found.function(request, Context(require_files=remote.require_files))
 
 
+def rehearse(name: str, values: Mapping[str, Any], caller: Caller = ITSELF) -> None:
+    """A job's dry run, in this process: what the job would refuse before it changes anything.
+
+    :raises ForbiddenError: the caller has not the right to.
+    :raises HotsetError: it refuses these values, or what they name.
+    """
+    found = registry.find(name)
+    request = _request(found, {**values, "dry_run": True, "yes": True}, False, caller)
+    with _few(caller):
+        found.function(request, Context(require_files=remote.require_files))
+
+
 def start(
     name: str, values: Mapping[str, Any], strict: bool = True, caller: Caller = ITSELF
 ) -> Job:
