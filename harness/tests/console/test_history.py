@@ -107,6 +107,26 @@ def test_a_damaged_history_is_said_on_the_page(browser: Browser, tmp_path: Path)
     assert len(list(folder.glob("local.damaged-*.sqlite"))) == 1
 
 
+def look_at_the_second(browser: Browser, folder: Path) -> None:
+    with served(folder) as console:
+        visitor = Visitor(browser, console)
+        visitor.log_in()
+        expect(visitor.page.locator("#told .said")).to_contain_text("another console (process")
+        expect(visitor.page.locator("#told section.disk")).to_contain_text("shop")
+        visitor.close()
+
+
+def test_a_second_console_shows_what_the_first_records(browser: Browser, tmp_path: Path) -> None:
+    now = time.time()
+    clock, first = Clock(now - 60, 0), Recorder(opening.path_of("local"))
+    for hits in range(0, 700, 100):
+        first.take(clock.see(disk(counters(hits))))
+        clock.passes(10)
+    with pytest.raises(AssertionError, match="another console"):
+        look_at_the_second(browser, tmp_path)
+    first.close(clock.see())
+
+
 def drawn(file: Path, choice: series.Choice, now: float) -> dict[str, object]:
     with opening.reading(file) as store:
         text = json.dumps(history._drawn(series.load(store, choice, now), ""))

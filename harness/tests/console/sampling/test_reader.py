@@ -106,3 +106,19 @@ def test_the_page_says_what_is_not_known() -> None:
     text = frame(Sample(1.0, (), (uncounted,)), "local").decode()
     assert "50.0 %" in text
     assert "\\u2013" in text, "what the kind does not count is no 0"
+
+
+def test_the_page_says_a_ratio_once_and_none_of_no_requests() -> None:
+    """ "98.7 % … since its counters started / 98.7 % since its counters started", and "– hit"."""
+    first = DiskSample("a", "userspace", "writeback, oltp", True, None, made_ratio=0.987)
+    assert frame(Sample(1.0, (), (first,)), "local").decode().count("98.7 %") == 1
+    line = Line(1.0, 1.0, 0.0, 0.0, None, None, None, None, None, None, 0, 0)
+    idle = DiskSample("a", "userspace", "writeback, oltp", True, None, line, made_ratio=0.987)
+    text = frame(Sample(1.0, (), (idle,)), "local").decode()
+    assert "no requests in the last minute" in text
+    assert " hit<" not in text
+    unused = DiskSample("a", "userspace", "writeback, oltp", True, None)
+    assert (
+        "no requests since its counters started"
+        in frame(Sample(1.0, (), (unused,)), "local").decode()
+    )
