@@ -56,6 +56,9 @@ class Recorder:
         with self._guard:
             if self._closed or not self._owns(seen):
                 self._before = None
+                # They are told once, and may be needed by the one who takes over.
+                self._note(events)
+                self._bound()
                 return
             self._open(seen)
             before, self._before = self._before, None if seen.error else seen

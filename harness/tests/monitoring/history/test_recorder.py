@@ -301,9 +301,10 @@ def test_an_earlier_format_is_left_alone(
 
 def test_of_two_consoles_one_records_and_the_other_takes_over(file: Path, clock: Clock) -> None:
     first, second = Recorder(file), Recorder(file)
+    warmed = Event("audit:1", NOON + 5, "warm-up", "warmup run database:shop")
     for hits in range(0, 500, 100):
         for each in (first, second):
-            each.take(clock.see(disk(counters(hits))))
+            each.take(clock.see(disk(counters(hits))), [warmed] if each is second else [])
         clock.passes(10)
     assert first.notice == ""
     assert "another console" in second.notice
@@ -316,6 +317,7 @@ def test_of_two_consoles_one_records_and_the_other_takes_over(file: Path, clock:
     second.close(clock.see())
     assert second.notice == ""
     assert counted(file).read_hits == 500
+    assert events(file, "warm-up") == ["warmup run database:shop"], "told once, kept for later"
 
 
 def test_a_disk_made_again_under_the_same_name_has_a_history_of_its_own(
