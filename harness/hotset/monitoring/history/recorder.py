@@ -23,7 +23,7 @@ from .store import FINEST_S, Batch, Store
 
 GAP_S = 35.0
 """Between two readings that are further apart, what happened when is not known."""
-RETRY_S = 30.0
+RETRY_S = 20.0
 """What could not be opened is tried again after so long, and a lock of another console too."""
 SPANS_HELD = 360
 """Spans that wait in memory while they cannot be written: an hour's; older ones are lost."""
