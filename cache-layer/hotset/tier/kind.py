@@ -51,7 +51,8 @@ class Kind:
     :ivar policies: among which there is a choice, the default first; none: it has one of its own.
     :ivar divides: its cache itself keeps to pins, exclusions and shares; else only warm-ups do.
     :ivar pauses: its requests wait while somebody reads what is cached.
-    :ivar is_told_to_count: regions are counted once that is asked for; else always.
+    :ivar is_told_to_count: regions are counted once that is asked for; else always, if at all, so
+        that nobody pays for it.
     :ivar fillable: of a cache, what can be filled so that all of it stays.
     :ivar grown: of a cache smaller than the origin, how full of files and free space it may be
         made; 0: growth hits anyhow, so that free space would only use up its room.

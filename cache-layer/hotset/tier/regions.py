@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import ClassVar
 
 from hotset.core.units import Bytes
 
@@ -17,8 +16,6 @@ class EngineRegions:
     """
 
     control: PurePosixPath
-    always: ClassVar[bool] = True
-    """Whether they are counted without being told to, so that nobody pays for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,6 @@ class RemapRegions:
     """
 
     device: PurePosixPath
-    always: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,6 @@ class BcacheRegions:
 
     device: PurePosixPath
     region: Bytes
-    always: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,6 @@ class NoRegions:
     """
 
     why: str
-    always: ClassVar[bool] = False
 
 
 Regions = EngineRegions | RemapRegions | BcacheRegions | NoRegions

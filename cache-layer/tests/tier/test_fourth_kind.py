@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk import lifecycle, prerequisites, retune, sizing
 from hotset.disk.cache_device import CardError
+from hotset.experiment import table_hits
 from hotset.hitratio import region_counters
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.monitoring import policy_outlook, tier_status, top
@@ -236,6 +238,13 @@ def test_a_kind_that_is_in_no_table_is_named() -> None:
         cards.parse(there.file())
 
 
+def test_an_experiment_measures_it_without_the_tables_that_nobody_counts() -> None:
+    """It is not told to count, and has no regions all the same."""
+    tier = cards.find(created()[0], "oltp").tier
+    placed: Any = SimpleNamespace(tier=tier)
+    assert table_hits.begin(placed) is None
+
+
 def test_its_status_says_whose_word_it_is() -> None:
     there, _ = created()
     row = tier_status.status_row(lifecycle.inspect(cards.find(there, "oltp")))
@@ -304,4 +313,3 @@ def test_what_a_kind_says_before_is_what_its_disks_do(name: TierKind) -> None:
     assert tier.origin == ORIGIN
     assert (tier.counter_bits, tier.cache_min) == (kind.counter_bits, kind.cache_min)
     assert (tier.divisible() is not None) == kind.divides
-    assert tier.regions.always != kind.is_told_to_count

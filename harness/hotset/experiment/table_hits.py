@@ -12,8 +12,10 @@ from hotset.databases import connect
 from hotset.databases.base import Unavailable
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Reading, Tally, difference, total
+from hotset.hitratio.tracepoints import NotCountedError
 from hotset.reports.model.document import Workload
 from hotset.reports.model.windows import Part
+from hotset.tier import kinds
 
 from .site.arms import Placed
 from .site.context import Site
@@ -23,10 +25,14 @@ _REST = "(all others)"
 
 
 def begin(placed: Placed) -> Reading | None:
-    """The counters before a run; None where nothing counts."""
-    if placed.tier is None or not placed.tier.regions.always:
+    """The counters before a run; None where nothing counts, or only when it is told to."""
+    tier = placed.tier
+    if tier is None or kinds.of(tier.kind).is_told_to_count:
         return None
-    return region_counters.find_counters(placed.tier).read()
+    try:
+        return region_counters.find_counters(tier).read()
+    except NotCountedError:
+        return None
 
 
 def since(site: Site, placed: Placed, workload: Workload, before: Reading | None) -> list[Part]:
