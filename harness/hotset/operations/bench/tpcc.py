@@ -18,6 +18,8 @@ from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Recorded
 from ..base.rights import Needs, Right
+from . import kits
+from .kits import Drop
 from .windows import Report, Windows, measure
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from hotset.bench.tpcc import Outcome
     from hotset.bench.tpcc_report import TpccConditions, TpccRun
-    from hotset.databases.connect import SqlDatabase
 
 Warehouses = Annotated[
     int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
@@ -51,7 +52,7 @@ class Build(Request):
 def _question(request: Build | Drop) -> str | None:
     from hotset.bench import ownership
 
-    return ownership.question(_database(request), ownership.TPCC)
+    return kits.question(request, ownership.TPCC)
 
 
 @operation(
@@ -80,7 +81,7 @@ def build(request: Build, context: Context) -> Lines:
             Remedy("empty it", "tpcc drop", {"dsn": request.dsn}),
             field="replace",
         )
-    database, report = _database(request), context.report
+    database, report = kits.database(request), context.report
     with alone.on(database, ownership.TPCC, report, removes=request.replace):
         if request.driver == "hammerdb":
             results = workload.build_by_hammerdb(database, request.warehouses, report)
@@ -240,7 +241,7 @@ def run(request: Run, context: Context) -> RunOutcome:
         rate=request.rate,
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
-    runs, database = by(context.report, check=request.check), _database(request)
+    runs, database = by(context.report, check=request.check), kits.database(request)
     found = measure(request, runs, database, options, context, tpcc_report.recorded, ownership.TPCC)
     return RunOutcome(found)
 
@@ -292,16 +293,9 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     from hotset.bench import tpcc as workload
     from hotset.bench import tpcc_report
 
-    results = workload.check(_database(request), context.report)
+    results = workload.check(kits.database(request), context.report)
     broken = tuple(one for one in results if not one.holds)
     return Conditions(tpcc_report.TpccConditions.of(results), broken)
-
-
-class Drop(Request):
-    dsn: fields.Dsn
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
-    yes: fields.Yes = False
 
 
 @operation(
@@ -318,16 +312,6 @@ def drop(request: Drop, context: Context) -> Lines:
 
     Refuses if they are somebody else's, or if something of somebody else's needs them.
     """
-    from hotset.bench import alone, ownership
+    from hotset.bench import ownership
 
-    database = _database(request)
-    with alone.on(database, ownership.TPCC, context.report, removes=True):
-        dropped = ownership.drop(database, ownership.TPCC)
-    context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
-    return Lines()
-
-
-def _database(request: Build | Run | Check | Drop) -> SqlDatabase:
-    from hotset.databases import connect
-
-    return connect.database(request.engine, request.dsn, fields.secret(request.password))
+    return kits.drop(request, ownership.TPCC, context)

@@ -21,6 +21,8 @@ from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Recorded, Result
 from ..base.rights import Needs, Right
+from . import kits
+from .kits import Drop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +79,7 @@ class Build(Request):
 def _question(request: Build | Drop) -> str | None:
     from hotset.bench import ownership
 
-    return ownership.question(_plain(request), ownership.TPCH)
+    return kits.question(request, ownership.TPCH)
 
 
 @operation(
@@ -106,7 +108,7 @@ def build(request: Build, context: Context) -> Lines:
         context.require_room(data.missing_bytes(_folder(), scale), "scale")
     if request.driver == "hammerdb" and request.replace:
         raise _not_hammerdb("replace")
-    where, kit = _plain(request), ownership.TPCH
+    where, kit = kits.database(request), ownership.TPCH
     with alone.on(where, kit, report, removes=request.replace):
         found = ownership.holdings(where)
         ownership.require_free(found, kit, replacing=request.replace)
@@ -262,8 +264,8 @@ def run(request: Run, context: Context) -> RunOutcome:
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
     numbers, count = _asked(request)
-    connect.require_direct(_plain(request))
-    with alone.on(_plain(request), ownership.TPCH, context.report):
+    connect.require_direct(kits.database(request))
+    with alone.on(kits.database(request), ownership.TPCH, context.report):
         found = _measured(request, numbers, count, context)
     verdicts = tpch_metrics.judge_queries(limits, found.power, found.throughput)
     if request.junit is not None:
@@ -416,13 +418,6 @@ def check(request: Check, context: Context) -> Checked:
     return Checked(extended(TpchCheck, found))
 
 
-class Drop(Request):
-    dsn: fields.Dsn
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
-    yes: fields.Yes = False
-
-
 @operation(
     "tpch drop",
     Kind.JOB,
@@ -437,26 +432,15 @@ def drop(request: Drop, context: Context) -> Lines:
 
     Refuses if they are somebody else's, or if something of somebody else's needs them.
     """
-    from hotset.bench import alone, ownership
+    from hotset.bench import ownership
 
-    database = _plain(request)
-    with alone.on(database, ownership.TPCH, context.report, removes=True):
-        dropped = ownership.drop(database, ownership.TPCH)
-    context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
-    return Lines()
+    return kits.drop(request, ownership.TPCH, context)
 
 
 def _database(request: Build | Run | Check | Drop) -> Database:
     from hotset.databases import connect
 
     return connect.tpch_database(request.engine, request.dsn, fields.secret(request.password))
-
-
-def _plain(request: Build | Run | Drop) -> SqlDatabase:
-    """The database, as HammerDB and whoever looks at its catalog want it."""
-    from hotset.databases import connect
-
-    return connect.database(request.engine, request.dsn, fields.secret(request.password))
 
 
 def _not_hammerdb(field: str) -> RequestError:
@@ -479,7 +463,7 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResu
     from hotset.hammerdb import tpch as hammerdb
     from hotset.hammerdb.process.progress import observer
 
-    scale, connection, report = _hammerdbs_scale(request), _plain(request), context.report
+    scale, connection, report = _hammerdbs_scale(request), kits.database(request), context.report
     with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
         return hammerdb.run(connection, scale, folder, refresh=refresh, observe=observer(report))
 

@@ -1,0 +1,64 @@
+"""What `tpcc` and `tpch` do alike with the tables that hotset made: ask before, and drop them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ..base import fields
+from ..base.context import Context
+from ..base.registry import Request
+from ..base.result import Lines
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from hotset.bench.ownership import Kit
+    from hotset.databases.connect import EngineName, SqlDatabase
+
+
+class OfDatabase(Protocol):
+    """The fields that say which database."""
+
+    @property
+    def engine(self) -> EngineName: ...
+
+    @property
+    def dsn(self) -> str: ...
+
+    @property
+    def password(self) -> SecretStr | None: ...
+
+
+class Drop(Request):
+    dsn: fields.Dsn
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    yes: fields.Yes = False
+
+
+def database(request: OfDatabase) -> SqlDatabase:
+    """The database, as HammerDB and whoever looks at its catalog want it."""
+    from hotset.databases import connect
+
+    return connect.database(request.engine, request.dsn, fields.secret(request.password))
+
+
+def question(request: OfDatabase, kit: Kit) -> str | None:
+    """What to ask before a kit's tables go; None where there are none."""
+    from hotset.bench import ownership
+
+    return ownership.question(database(request), kit)
+
+
+def drop(request: Drop, kit: Kit, context: Context) -> Lines:
+    """Remove what a kit made.
+
+    :raises RequestError: it is somebody else's, or something of somebody else's needs it.
+    """
+    from hotset.bench import alone, ownership
+
+    found = database(request)
+    with alone.on(found, kit, context.report, removes=True):
+        dropped = ownership.drop(found, kit)
+    context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
+    return Lines()
