@@ -99,7 +99,7 @@ def test_all_three_say_the_same_and_what_it_is_not() -> None:
 def test_without_prices_it_says_how_to_give_them() -> None:
     document = documents.complete(5)
     for said in (html.render(document), markdown.render(document)):
-        assert "--price server=6000" in said
+        assert "server=6000" in said
     assert "price" not in {figure.key for figure in charts.figures(document)}
 
 

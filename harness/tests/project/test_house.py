@@ -200,6 +200,21 @@ def words_of_one_caller(whole: ast.Module) -> set[tuple[int, str]]:
     }
 
 
+def test_what_a_report_advises_names_no_command() -> None:
+    """A report is read in a browser, too, and by callers of the API and of the cmdlets."""
+    named = [
+        f"{name}:{node.lineno}: {node.value}"
+        for name, file in modules().items()
+        if name.startswith("hotset.reports.analysis.")
+        for part in ast.walk(tree(file))
+        if isinstance(part, ast.Assign | ast.AnnAssign | ast.Return | ast.Call)
+        for node in ast.walk(part)
+        if isinstance(node, ast.Constant)
+        if isinstance(node.value, str) and own_words().search(node.value)
+    ]
+    assert not named
+
+
 def test_messages_name_no_command_and_no_option() -> None:
     """They reach callers of the API, too, who have no ``--replace``: what helps is a `Remedy`, and
     what is wrong a field, which each caller words."""

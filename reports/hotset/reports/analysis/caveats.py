@@ -40,7 +40,8 @@ class Code(Enum):
     )
     ANSWERS_DIFFER = (
         "The answers of {which} are not the same in all arms and repeats.",
-        "Do not use these figures: check the database (`hotset tpch check`) and the cache.",
+        "Do not use these figures: check the database (its answers, against those of the same data "
+        "elsewhere) and the cache.",
     )
     QUERIES_UNFINISHED = (
         "In {arm}, {which} did not finish: the totals are incomplete.",

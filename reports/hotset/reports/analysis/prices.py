@@ -16,8 +16,8 @@ from .answer import ArmFigures
 GB = 1e9
 HOW = (
     "This run has no prices. Put them into the experiment file (currency, server, origin and"
-    " flash_per_gb below [prices]), or add them now: hotset report RUN --price server=6000"
-    " --price origin=2500 --price flash_per_gb=1.20."
+    " flash_per_gb below [prices]), or give them to its report as prices: server=6000,"
+    " origin=2500, flash_per_gb=1.20."
 )
 
 
