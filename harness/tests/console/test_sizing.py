@@ -20,7 +20,7 @@ from hotset.hitratio.heat import Grid
 from hotset.operations.whatif import models
 from hotset.reports.archive import Archive
 from hotset.whatif.doubt import doubt_of, in_words
-from hotset.whatif.flash import needs
+from hotset.whatif.flash import FlashNeeds, needs
 from tests.console_browser import Visitor, chromium, faults, served
 from tests.whatif.published import published
 
@@ -113,7 +113,8 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     grid, ratios = Grid(Bytes(10 << 30), Bytes(1 << 30), Bytes(0)), [0.0, 0.9, 1.0]
     heats = {0: 81.0} | dict.fromkeys(range(1, 10), 1.0)
     predicted = models.predict_run(run.run, models.Predict(run=run.run), ratios)
-    found = models.FlashNeeds("shop", grid.region, needs(heats, grid, ratios), predicted)
+    flash = tuple(needs(heats, grid, ratios))
+    found = models.FlashShown(FlashNeeds("shop", grid.region, flash, predicted.found))
     shown = sizing._shown(found.document(), 0.25)
     points = shown["points"]
     assert [one.x for one in points] == ["20.0", "116.0", "980.0"]
