@@ -71,6 +71,19 @@ def test_beyond_a_knee_users_gain_less_than_half(rates: tuple[int, ...], users: 
     assert (found.users if found else None) == users
 
 
+def test_a_curve_of_a_cache_that_was_cold_says_so() -> None:
+    """It was measured from a cold cache on: its first users were slow for that, not for being
+    few."""
+    cold = [Point(2**at, rate) for at, rate in enumerate((432, 5508, 14544))]
+    assert (
+        "from 1 to 2 users the throughput grew 12.8 times, more than the users did: a cache was"
+        " cold" in curve.sentence(cold)
+    )
+    for warm in (saturating(800, 100), [Point(1, 0), Point(2, 50)], [Point(1, 100), Point(2, 215)]):
+        assert curve.caveat(warm) is None
+        assert "cold" not in curve.sentence(warm)
+
+
 def test_a_runs_curve_has_every_arm_and_number_of_users() -> None:
     document = documents.with_curve()
     found = curve.read_curves(document)

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hotset.block import devicemapper, devices, label
-from hotset.core.errors import Remedy, RequestError
+from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
 from hotset.hitratio import tracepoints
 from hotset.tier import pins
-from hotset.tier.base import MetadataDamagedError, Report, TierFailedError
+from hotset.tier.base import Counters, MetadataDamagedError, Report, TierFailedError, began_anew
 from hotset.tier.disk_tier import DiskTier, OnFlush
 
 from . import abandoned, state
@@ -390,6 +390,30 @@ class FillRecords:
 
     def up(self) -> None:
         program.mark(self.attached, "active")
+
+
+def read_counters(tier: DiskTier) -> Counters | None:
+    """None: they could not be read, which keeps nobody from changing the tier."""
+    try:
+        return tier.counters()
+    except HotsetError:
+        return None
+
+
+def say_if_counters_began_anew(attached: AttachedDisk, before: Counters | None, say: Say) -> None:
+    """After a change of a tier: whether its counters lost what they had counted.
+
+    :param before: as :func:`read_counters` gave them before the change.
+    """
+    tier = attached.tier
+    after = read_counters(tier)
+    if before is None or after is None:
+        say(f"{attached.disk.device}: whether its hit counters began anew is not known")
+    elif began_anew(before, after, tier.counter_bits):
+        say(
+            f"{attached.disk.device}: its hit counters began anew; hit ratios are of what is"
+            " requested from now on"
+        )
 
 
 def flush(attached: AttachedDisk, progress: OnFlush, say: Say = lambda _: None) -> int:

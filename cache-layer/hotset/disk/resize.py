@@ -16,7 +16,7 @@ from hotset.core.units import Bytes
 from hotset.tier.disk_tier import DiskTier, OnFlush, Resized
 
 from . import cache_device as cards
-from . import room
+from . import lifecycle, room
 from .boot import proof, systemd_unit
 from .cache_device import AttachedDisk, CardError, Disk
 from .identity import origin
@@ -66,17 +66,24 @@ def resize(
         _check_dirty(tier, before, wanted)
     _check_metadata(tier, disk)
     changed = attached.with_disk(disk)
+    counted = lifecycle.read_counters(tier)
     lost = tier.resize(_resized(changed, grows), progress, say)
     if lost:
         say(lost)
     systemd_unit.renew(changed)
-    if grows:
+    _say_sizes(before, disk, now if grows else None, say)
+    lifecycle.say_if_counters_began_anew(changed, counted, say)
+
+
+def _say_sizes(before: Disk, disk: Disk, grown: Bytes | None, say: Say) -> None:
+    """:param grown: the origin's size, where it has grown."""
+    if grown is not None:
         say(
-            f"{disk.device} follows the origin to {now}; now enlarge its file system (resize2fs,"
+            f"{disk.device} follows the origin to {grown}; now enlarge its file system (resize2fs,"
             " xfs_growfs)"
         )
-    if wanted != before.spec.cache:
-        say(f"cache {before.spec.cache} -> {wanted}")
+    if disk.spec.cache != before.spec.cache:
+        say(f"cache {before.spec.cache} -> {disk.spec.cache}")
 
 
 def _check_dirty(tier: DiskTier, disk: Disk, wanted: Bytes) -> None:

@@ -14,6 +14,7 @@ from hotset.tier.base import WriteMode
 from hotset.tier.disk_tier import OnFlush
 
 from . import cache_device as cards
+from . import lifecycle
 from .boot import proof, systemd_unit
 from .cache_device import AttachedDisk, CardError, Disk
 from .lifecycle import Say, active
@@ -51,6 +52,7 @@ def retune(
     elif before.mode == "writeback":
         flushed = tier.flush(progress, final=False, warn=say)
         say(f"{flushed} blocks were dirty and have been written back")
+    counted = lifecycle.read_counters(tier)
     tier = changed.tier
     tier.retune()
     if wanted.mode != "writeback":
@@ -59,6 +61,7 @@ def retune(
         systemd_unit.renew(changed)
         changed.save()
     say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")
+    lifecycle.say_if_counters_began_anew(changed, counted, say)
     return changed.disk
 
 

@@ -60,6 +60,14 @@ class Preferences:
             return replace(rest, pinned=(*rest.pinned, target))
         return replace(rest, excluded=(*rest.excluded, target))
 
+    def kind_of(self, target: str) -> Kind | Literal["shared"] | None:
+        """What a target is; None: none of these."""
+        if target in self.pinned:
+            return "pinned"
+        if target in self.excluded:
+            return "excluded"
+        return "shared" if any(one.target == target for one in self.shares) else None
+
     def without(self, target: str) -> Preferences:
         return Preferences(
             tuple(one for one in self.pinned if one != target),

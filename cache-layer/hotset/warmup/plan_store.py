@@ -35,7 +35,11 @@ class NoSuchPlanError(NotFoundError):
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """What to have cached on which disk; ``targets`` are only for reading."""
+    """What to have cached on which disk; ``targets`` are only for reading.
+
+    :ivar left_out: what was asked for beside it and had no room; None: not known, of a plan that an
+        earlier version saved.
+    """
 
     id: str
     created: str
@@ -51,6 +55,7 @@ class SavedPlan:
     rate: Bytes | None
     state: State = "planned"
     said: str = ""
+    left_out: Bytes | None = None
 
     @property
     def bytes(self) -> Bytes:
@@ -170,9 +175,10 @@ def _read(path: Path) -> SavedPlan:
     if fields.pop("schema_version", None) != SCHEMA_VERSION:
         raise NoSuchPlanError(f"{path} is of another version of hotset: remove it and plan again")
     runs = tuple(Run(Blocks(start), Blocks(number)) for start, number in fields.pop("runs"))
-    rate = fields.pop("rate")
+    rate, left_out = fields.pop("rate"), fields.pop("left_out", None)
     return SavedPlan(
         **{**fields, "targets": tuple(fields["targets"]), "block": Bytes(fields["block"])},
         runs=runs,
         rate=None if rate is None else Bytes(rate),
+        left_out=None if left_out is None else Bytes(left_out),
     )

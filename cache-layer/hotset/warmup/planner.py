@@ -63,6 +63,11 @@ class Plan:
         """What has to be fetched."""
         return count(self.missing).bytes(self.block)
 
+    @property
+    def left_out(self) -> Bytes:
+        """What was asked for and has no room."""
+        return Blocks(sum(row.left_out for row in self.rows)).bytes(self.block)
+
     def seconds(self, origin_mb_per_s: float) -> float:
         """What fetching takes at the origin's sequential rate, in 10^6 bytes a second."""
         return self.bytes / 1e6 / origin_mb_per_s

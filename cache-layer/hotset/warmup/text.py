@@ -9,7 +9,7 @@ from typing import Literal
 from hotset.core.record import Record
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.offers import Offer
-from hotset.reports.model.words import duration, percent
+from hotset.reports.model.words import duration, part_of_all
 from hotset.reports.render.plain import text_table
 from hotset.tier import pins
 from hotset.tier.base import Warmup, WarmupMethod
@@ -110,8 +110,7 @@ def _line(name: str, rows: Sequence[PlannedTarget], seconds: float) -> tuple[str
 
 def summary(whole: Plan) -> str:
     """A plan in one line."""
-    left = sum(row.left_out for row in whole.rows)
-    rest = f", {Blocks(left).bytes(whole.block)} do not fit" if left else ""
+    rest = f", {whole.left_out} do not fit" if whole.left_out else ""
     planned = Blocks(sum(row.taken for row in whole.rows)).bytes(whole.block)
     return f"{planned} planned, {whole.bytes} of it to fetch{rest}"
 
@@ -120,7 +119,9 @@ def summary(whole: Plan) -> str:
 class WarmupResult(Record):
     """What a plan came to; see `hotset.tier.base.Warmup`.
 
-    ``job`` is the plan's name; ``cached_share`` is how much of the plan is cached now.
+    ``job`` is the plan's name; ``cached_share`` is how much is cached now of what was asked for,
+    which is what was planned and ``left_out_bytes``, which had no room. None: that is not known, of
+    a plan that an earlier version saved; then it is the share of what was planned.
     """
 
     method: WarmupMethod
@@ -134,17 +135,19 @@ class WarmupResult(Record):
     job: str
     cached_share: float
     planned_bytes: Bytes
+    left_out_bytes: Bytes | None
 
     @classmethod
     def of(cls, plan: SavedPlan, warmed: Warmup, cached: Blocks) -> WarmupResult:
         """:param cached: how many of the plan's blocks are cached now."""
-        share = cached / (plan.bytes // plan.block) if plan.bytes else 1.0
+        asked = plan.bytes + (plan.left_out or 0)
         return cls(
             **asdict(warmed),
             mb_per_s=round(warmed.mb_per_s, 1),
             job=plan.id,
-            cached_share=share,
+            cached_share=cached.bytes(plan.block) / asked if asked else 1.0,
             planned_bytes=plan.bytes,
+            left_out_bytes=plan.left_out,
         )
 
 
@@ -157,9 +160,17 @@ def render_result(found: WarmupResult) -> str:
         ("origin", f"{found.origin_mb_per_s:.1f} MB/s sequentially"),
         ("in all", duration(found.total_seconds)),
         ("sampled", f"{found.sampled_blocks} blocks, {found.differing_blocks} differ"),
-        ("cached now", f"{percent(found.cached_share)} of {found.planned_bytes}"),
+        ("cached now", _cached_in_words(found)),
     ]
     return text_table(("warm-up", ""), figures)
+
+
+def _cached_in_words(found: WarmupResult) -> str:
+    share, left = part_of_all(found.cached_share), found.left_out_bytes
+    if left is None:
+        return f"{share} of {found.planned_bytes} planned; how much did not fit is not known"
+    rest = f"; {left} did not fit" if left else ""
+    return f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,3 +288,32 @@ def render_preferences(found: Preferences) -> str:
     ]
     shown = [["" if value is None else str(value) for value in row] for row in rows]
     return text_table(heads, shown) if shown else "nothing is pinned, excluded or shared"
+
+
+def describe_preference(
+    target: str,
+    before: pins.Preferences,
+    after: pins.Preferences,
+    kept: Mapping[str, Kept] | None,
+) -> str:
+    """What a change made of a target, in a sentence.
+
+    :param kept: what the cache has of each target; None: a cache that keeps to no targets itself.
+    """
+    was, is_ = before.kind_of(target), after.kind_of(target)
+    if is_ is None:
+        return (
+            f"{target} is no longer {was}"
+            if was
+            else f"{target} was neither pinned, excluded nor shared: nothing changed"
+        )
+    words: str = is_
+    if is_ == "shared":
+        share = next(one for one in after.shares if one.target == target)
+        words = f"shared: guaranteed {share.guarantee} of the cache, limited to {share.limit}"
+    if kept is None:
+        return f"{target} {words}"
+    found = kept.get(target)
+    if found is None:
+        return f"{target} {words}; how much of it is cached is not known"
+    return f"{found.size} of {target} {words}, {found.cached} of it cached now"

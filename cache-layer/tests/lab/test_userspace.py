@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -50,10 +50,12 @@ BLOCK = 64 * 1024
 
 @dataclass
 class Site:
-    """A machine with a flash of 256 MiB and origins of 128 MiB."""
+    """A machine with a flash of 256 MiB and origins of 128 MiB; ``said`` is what verbs had to say
+    that change a tier."""
 
     machine: Enclosed
     folder: Path
+    said: list[str] = field(default_factory=list)
 
     @property
     def flash(self) -> PurePosixPath:
@@ -105,7 +107,7 @@ class Site:
     def resize(self, name: str, cache: int | None) -> None:
         size = None if cache is None else Bytes(cache * MIB)
         found = cards.find(self.machine, name)
-        resize.resize(found, size, False, lambda _: None, print)
+        resize.resize(found, size, False, lambda _: None, self.said.append)
 
     def sh(self, script: str) -> str:
         return self.machine.run(["sh", "-ec", script]).stdout.strip()
@@ -132,7 +134,7 @@ class Site:
 
     def retune(self, name: str, policy: str | None, mode: WriteMode | None) -> None:
         found = cards.find(self.machine, name)
-        retune.retune(found, policy, mode, lambda _: None, print)
+        retune.retune(found, policy, mode, lambda _: None, self.said.append)
 
     def engines(self, name: str) -> list[str]:
         """Processes; other tests have engines of this name at the same time, in namespaces of
@@ -259,11 +261,19 @@ def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
     tier = site.tier("shop")
     fill(tier, [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     site.resize("shop", 64)
+    anew = (
+        "/dev/hotset/shop: its hit counters began anew; hit ratios are of what is requested from"
+        " now on"
+    )
+    assert site.said[-1] == anew
     assert (site.tier("shop").counters().total, count(tier.resident()) >= 200) == (1024, True)
     sums.append(site.file("second"))
     site.resize("shop", 16)
     assert site.tier("shop").counters().total == 256
+    site.sums("first", "second")
+    site.said.clear()
     site.retune("shop", "s3-fifo", "writethrough")
+    assert site.said[-1] == anew
     tunables = {"mode": "writethrough", "policy": "s3-fifo", "engine": "serving"}
     assert dict(site.inspect("shop").report.tunables) == tunables
     with pytest.raises(CardError, match="s3-fifo or arc"):

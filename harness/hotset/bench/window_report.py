@@ -46,10 +46,11 @@ def curve_figures(points: Points[Result], rate: Rate[Result], unit: str) -> dict
     drawn = points_of(points, rate)
     if not drawn:
         return {}
-    peak, knee = curve.peak(drawn), curve.knee(drawn)
+    peak, knee, doubt = curve.peak(drawn), curve.knee(drawn), curve.caveat(drawn)
     return {
         "peak": f"{peak.rate:,.0f} {unit}, {plural(peak.users, 'user')}",
         "knee": plural(knee.users, "user") if knee else "none",
+        **({"caveat": doubt} if doubt else {}),
         **{plural(one.users, "user"): f"{one.rate:,.0f} {unit}" for one in drawn},
     }
 

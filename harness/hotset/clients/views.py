@@ -43,6 +43,7 @@ _SHOWN = {
         "sampled_blocks",
         "differing_blocks",
         "cached_share",
+        "left_out_bytes",
         "job",
     ),
     "Hotset.Warmup": ("job", "state", "disk", "method", "bytes", "targets"),

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from hotset.block.extents import Run
+from hotset.core import paths
 from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
-from hotset.operations.warmup.warmup import PlanResult
+from hotset.operations.warmup.warmup import PlanResult, Warmed
+from hotset.tier.base import Warmup
+from hotset.tier.pins import Preferences, Share
 from hotset.warmup import plan_store, text
+from hotset.warmup.division import Kept
 from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.planner import Plan, Row
 from hotset.warmup.planning import Planned
@@ -42,6 +47,80 @@ def test_a_plan_is_saved_as_it_is() -> None:
     plan_store.save(SAVED)
     assert plan_store.find(SAVED.id) == plan_store.find("last") == SAVED
     assert plan_store.every() == [SAVED]
+
+
+def test_a_plan_of_an_earlier_version_does_not_say_that_all_of_it_fitted() -> None:
+    """Its file has no `left_out`: that is not known, and not nothing."""
+    plan_store.save(SAVED)
+    path = next(paths.data_dir().glob("warmups/*.json"))
+    fields = json.loads(path.read_text())
+    del fields["left_out"]
+    path.write_text(json.dumps(fields))
+    assert plan_store.find("last").left_out is None
+
+
+DONE = Warmup("insert", *(Bytes(2**20), 1.0, 2.0, 100.0), sampled_blocks=0, differing_blocks=0)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "row", "figures", "share"),
+    [
+        (Bytes(0), "100 % of 6.2 MiB", {"cached": "100 %"}, 1),
+        # Once this was "100.0 % of 6.2 MiB" for the half that had room.
+        (
+            Bytes(100 * 65536),
+            "50.0 % of 12.5 MiB; 6.2 MiB did not fit",
+            {"cached": "50.0 %", "did not fit": "6.2 MiB"},
+            0.5,
+        ),
+        (
+            None,
+            "100 % of 6.2 MiB planned; how much did not fit is not known",
+            {"cached of what was planned": "100 %"},
+            1,
+        ),
+    ],
+)
+def test_what_did_not_fit_counts_as_not_cached(
+    left_out: Bytes | None, row: str, figures: dict[str, str], share: float
+) -> None:
+    warmed = Warmed(text.WarmupResult.of(replace(SAVED, left_out=left_out), DONE, Blocks(100)))
+    assert text.render_result(warmed.found).splitlines()[-1].endswith(row)
+    assert warmed.figures() == {**figures, "fetched at": "1 MB/s"}
+    document = warmed.document()
+    assert (document["cached_share"], document["left_out_bytes"]) == (share, left_out)
+
+
+STOCK, BASE, LOG = "table:stock", "/srv/base", "/srv/log"
+BEFORE = Preferences((STOCK,), (BASE,), (Share(LOG, "30%", "100%"),))
+KEPT = {
+    STOCK: Kept(Bytes(40 * 2**20), Bytes(30 * 2**20), None),
+    LOG: Kept(Bytes(2**20), Bytes(0), Bytes(2**20)),
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "after", "kept", "said"),
+    [
+        (STOCK, BEFORE, KEPT, "40 MiB of table:stock pinned, 30 MiB of it cached now"),
+        (STOCK, BEFORE, None, "table:stock pinned"),
+        (BASE, BEFORE, KEPT, "/srv/base excluded; how much of it is cached is not known"),
+        (
+            LOG,
+            BEFORE,
+            KEPT,
+            "1 MiB of /srv/log shared: guaranteed 30% of the cache, limited to 100%, 0 B of it"
+            " cached now",
+        ),
+        (STOCK, Preferences(), KEPT, "table:stock is no longer pinned"),
+        (LOG, Preferences(), KEPT, "/srv/log is no longer shared"),
+        ("/a", BEFORE, KEPT, "/a was neither pinned, excluded nor shared: nothing changed"),
+    ],
+)
+def test_what_is_preferred_says_what_was_done(
+    target: str, after: Preferences, kept: dict[str, Kept] | None, said: str
+) -> None:
+    assert text.describe_preference(target, BEFORE, after, kept) == said
 
 
 def test_two_plans_of_one_second_have_different_names() -> None:

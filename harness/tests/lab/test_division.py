@@ -23,6 +23,7 @@ from hotset.disk import lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.operations import connect
 from hotset.operations.base.context import Context
+from hotset.operations.hitratio import heat
 from hotset.operations.tier import tier
 from hotset.operations.warmup import pins, warmup
 from hotset.tier.base import TierFailedError
@@ -156,6 +157,9 @@ def test_what_is_pinned_is_cached_as_it_grows_and_after_the_engine_was_killed(di
     disk.write("orders", 6)
     disk.write("archive", 100)
     disk.prefer(pins.pin_targets, "orders")
+    said = f"MiB of {disk.path('orders')} pinned, "
+    (line,) = (line for line in disk.said if said in line)
+    assert line.partition(" of ")[0] == line.partition("pinned, ")[2].partition(" of ")[0]
     pinned = disk.division.pinned
     assert pinned.resident == pinned.blocks >= 6 * MIB // BLOCK
     for _ in range(2):
@@ -176,6 +180,7 @@ def test_what_is_pinned_is_cached_as_it_grows_and_after_the_engine_was_killed(di
     assert disk.misses_of_reading("orders") == 0
     assert disk.sum("orders") == whole
     disk.prefer(pins.unpin_targets, "orders")
+    assert disk.said[-1] == f"{disk.path('orders')} is no longer pinned"
     assert disk.division.pinned.blocks == 0
 
 
@@ -183,6 +188,7 @@ def test_what_is_excluded_is_written_back_and_does_not_come_back(disk: Disk) -> 
     whole = disk.write("archive", 12)
     assert disk.cached_of("archive") > 0
     disk.prefer(pins.exclude_targets, "archive")
+    assert disk.said[-1].endswith(f"of {disk.path('archive')} excluded, 0 B of it cached now")
     assert disk.cached_of("archive") == 0
     assert disk.sum("archive") == whole
     assert disk.misses_of_reading("archive") > 0
@@ -198,6 +204,9 @@ def test_a_scan_takes_nothing_from_anothers_share(disk: Disk) -> None:
         disk.sum("shop")
     for _ in range(2):
         disk.sum("log")
+    assert (
+        f"{disk.path('log')} shared: guaranteed 0% of the cache, limited to 30%," in disk.said[-1]
+    )
     shop, log = disk.division.shares
     assert shop.resident >= 10 * MIB // BLOCK
     assert log.resident <= log.most == int(disk.division.total * 0.3)
@@ -265,6 +274,15 @@ def test_a_warm_up_takes_the_place_of_all_but_what_is_pinned(disk: Disk) -> None
     assert done.found.cached_share == 1.0
     assert disk.misses_of_reading("stock") == disk.misses_of_reading("reports") == 0
     assert disk.sum("reports") == whole
+
+
+def test_counting_that_never_ends_is_not_said_to_have_ended(disk: Disk) -> None:
+    """`heat stop` once said "was not counted" of an engine that goes on counting."""
+    heat.start(heat.Start(disk="pg"), disk.context)
+    assert disk.said[-1].startswith("disk pg: was being counted already, and goes on, in ")
+    heat.stop(heat.Stop(disk="pg"), disk.context)
+    still = "disk pg: still counted, as hotset's own engine always counts: nothing changed"
+    assert disk.said[-1] == still
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:

@@ -52,10 +52,10 @@ def start(request: Start, context: Context) -> Lines:
         begun = counters.start()
         with target.store() as store:
             gained = store.fold(counters.read(), time.time(), seconds)
-    words = "counts" if begun else "counted already"
+    words = "counting began" if begun else "was being counted already, and goes on"
     context.message(
-        f"disk {target.disk.name}: {words} in {gained.grid.count:,} regions of"
-        f" {gained.grid.region}; heat top reads it"
+        f"disk {target.disk.name}: {words}, in {gained.grid.count:,} regions of"
+        f" {gained.grid.region}; heat top shows what is hot"
     )
     return Lines()
 
@@ -81,7 +81,13 @@ def stop(request: Stop, context: Context) -> Lines:
             with target.store() as store:
                 store.fold(reading, time.time())
         ended = counters.stop()
-    context.message(f"disk {target.disk.name}: {'stopped' if ended else 'was not counted'}")
+    if ended:
+        words = "counting stopped; what was counted is kept"
+    elif reading is None:
+        words = "nothing was being counted: nothing changed"
+    else:
+        words = "still counted, as hotset's own engine always counts: nothing changed"
+    context.message(f"disk {target.disk.name}: {words}")
     return Lines()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from hotset.tier.pins import Preferences
     from hotset.warmup import text
+    from hotset.warmup.division import Kept
 
 _ONLY_WARM_UPS = (
     "{kind} cannot pin by itself: what is pinned comes first in every warm-up of this disk, and"
@@ -129,12 +130,14 @@ def unpin_targets(request: Prefer, context: Context) -> Lines:
 
     from hotset.warmup.targets import parse
 
+    targets = [parse(text).text for text in request.targets]
+
     def without(found: Preferences) -> Preferences:
-        for text in request.targets:
-            found = found.without(parse(text).text)
+        for text in targets:
+            found = found.without(text)
         return found
 
-    return _prefer(request, (), without, context)
+    return _prefer(request, (), without, context, told=targets)
 
 
 class Refresh(Lookup):
@@ -192,10 +195,12 @@ def _prefer(
     context: Context,
     rate: str | None = None,
     needs_engine: bool = False,
+    told: Collection[str] = (),
 ) -> Lines:
     """Change what is preferred, and have the cache keep to it where it can.
 
     :param anew: targets that are looked up; None: all of them.
+    :param told: targets of which is said what was done to them; none: those that are looked up.
     """
     from hotset.disk import lifecycle
     from hotset.tier import kinds, pins
@@ -206,7 +211,8 @@ def _prefer(
         parse(text)
     with places.disk_of(request.machine, request.disk, "warmup pin") as found:
         there, disk = found.machine, found.disk
-        wanted = change(pins.read_preferences(there, disk.name))
+        before = pins.read_preferences(there, disk.name)
+        wanted = change(before)
         if anew is None:
             anew = wanted.targets
         if not kinds.of(disk.kind).divides:
@@ -218,12 +224,30 @@ def _prefer(
                     field="disk",
                 )
             pins.save(there, disk.name, wanted)
+            _tell(told or anew, before, wanted, None, context)
             context.note(_ONLY_WARM_UPS.format(kind=disk.kind))
             return Lines()
         lifecycle.active(found)
         notes = division.divide(found, wanted, planning_of(request), anew, context.report)
         pins.save(there, disk.name, wanted)
         division.fetch(found, context.report, fields.maybe_rate(rate))
+        _tell(told or anew, before, wanted, division.measure_kept(found), context)
     for note in notes:
         context.note(note)
     return Lines()
+
+
+def _tell(
+    targets: Collection[str],
+    before: Preferences,
+    after: Preferences,
+    kept: Mapping[str, Kept] | None,
+    context: Context,
+) -> None:
+    """Say what was done to each target, and what the cache has of it now."""
+    from hotset.warmup import text
+
+    for target in targets:
+        context.message(text.describe_preference(target, before, after, kept))
+    if not targets:
+        context.message("nothing is pinned, excluded or shared: nothing changed")

@@ -186,8 +186,12 @@ class Warmed(Recorded["text.WarmupResult"]):
         write(console, text.render_result(self.found))
 
     def figures(self) -> Mapping[str, str]:
+        left = self.found.left_out_bytes
         return {
-            "cached": part_of_all(self.found.cached_share),
+            "cached" if left is not None else "cached of what was planned": part_of_all(
+                self.found.cached_share
+            ),
+            **({"did not fit": str(left)} if left else {}),
             "fetched at": f"{self.found.mb_per_s:.0f} MB/s",
         }
 
@@ -393,6 +397,7 @@ def _save(attached: AttachedDisk, wanted: Planning, request: Run, context: Conte
         request.samples,
         request.share,
         fields.maybe_rate(request.rate),
+        left_out=whole.left_out,
     )
     plan_store.save(plan)
     context.report.say(f"plan {plan.id}: {text.summary(whole)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from ...model import words
 from ...model.base import ArmName
@@ -19,6 +19,8 @@ LEAST_POINTS = 3
 FLAT = 0.02
 """A peak is the fewest users that come within this share of the highest throughput: beyond it the
 difference is noise."""
+GROWN = 0.1
+"""Growth beyond that of the users by more than this share is no noise."""
 LITTLE = 0.5
 """Of what each user added before: beyond a knee each adds less than this share of it."""
 
@@ -72,8 +74,42 @@ def knee(points: Sequence[Point]) -> Point | None:
     return bend if above(best) > FLAT and beyond < LITTLE * before else None
 
 
+def outgrown(points: Sequence[Point]) -> tuple[Point, Point] | None:
+    """The neighbours between which the throughput grew furthest beyond the number of users.
+
+    More users do not make each of them faster: between the two something else changed, mostly a
+    cache that was cold at the beginning of the curve. None where there are no such neighbours.
+
+    >>> outgrown([Point(1, 100), Point(2, 230), Point(4, 920)])
+    (Point(users=2, rate=230), Point(users=4, rate=920))
+    >>> outgrown([Point(1, 100), Point(2, 205), Point(4, 410)]) is None
+    True
+    """
+
+    def beyond(pair: tuple[Point, Point]) -> float:
+        low, high = pair
+        return high.rate * low.users / (low.rate * high.users)
+
+    pairs = [pair for pair in pairwise(points) if pair[0].rate > 0]
+    furthest = max(pairs, key=beyond, default=None)
+    return furthest if furthest is not None and beyond(furthest) > 1 + GROWN else None
+
+
+def caveat(points: Sequence[Point]) -> str | None:
+    """What keeps a curve from being one of a server in one state; None: nothing that it shows."""
+    pair = outgrown(points)
+    if pair is None:
+        return None
+    low, high = pair
+    return (
+        f"from {low.users} to {words.plural(high.users, 'user')} the throughput grew"
+        f" {high.rate / low.rate:.1f} times, more than the users did: a cache was cold and warmed"
+        " up meanwhile, or something else changed; measure the curve again once it is warm"
+    )
+
+
 def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
-    """Peak and knee in words.
+    """Peak and knee in words, and what they are not to be trusted for.
 
     :param unit: of the throughput.
 
@@ -82,10 +118,12 @@ def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
     """
     top, bend = peak(points), knee(points)
     text = f"peak: {words.count(top.rate)} {unit} with {words.plural(top.users, 'user')}"
+    doubt = caveat(points)
+    rest = f"; {doubt}" if doubt else ""
     if bend is None:
-        return f"{text}; no knee among these"
+        return f"{text}; no knee among these{rest}"
     users = words.plural(bend.users, "user")
-    return f"{text}; knee: {users} ({words.count(bend.rate)} {unit}), more users gain little"
+    return f"{text}; knee: {users} ({words.count(bend.rate)} {unit}), more users gain little{rest}"
 
 
 def text_bars(points: Sequence[Point], width: int = 24) -> list[str]:
