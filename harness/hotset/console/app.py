@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -47,6 +48,8 @@ from .sampling.reader import Reader, Sample
 from .sampling.sampler import Sampler
 from .sessions import Attempts, Sessions
 from .web import STATIC, Console, SecureHeaders, Settings, problem
+
+_log = logging.getLogger("hotset.console")
 
 
 def create(settings: Settings) -> Starlette:
@@ -117,12 +120,18 @@ def _sampler(machine: str, recorder: Recorder) -> Sampler:
 
     def read() -> Sample:
         sample = reader.read()
-        recorder.take(sample.observation, happenings.latest())
+        try:
+            recorder.take(sample.observation, happenings.latest())
+        except Exception:
+            # Those who watch get what was read, whatever becomes of the record.
+            _log.exception("a reading was not recorded")
         return sample
 
     def close() -> None:
-        recorder.close(Observation(time.time(), time.monotonic()))
-        reader.close()
+        try:
+            recorder.close(Observation(time.time(), time.monotonic()))
+        finally:
+            reader.close()
 
     return Sampler(read, close, partial(overview.frame, machine=machine))
 

@@ -44,7 +44,7 @@ class Sampler:
         self._encode = encode
         self._intervals = watched_s, unwatched_s
         self._watchers = 0
-        self._failed = False
+        self._failures = 0
         self._task: asyncio.Task[None] | None = None
         self._reading: asyncio.Future[Sample] | None = None
         self._next: asyncio.Future[bytes] | None = None
@@ -93,7 +93,7 @@ class Sampler:
             self._reading = asyncio.ensure_future(asyncio.to_thread(self._read))
             try:
                 sample = await asyncio.shield(self._reading)
-                self._failed = bool(sample.error)
+                self._failures = self._failures + 1 if sample.error else 0
                 self._tell(sample)
             except Exception:
                 # Whoever sees to the server has to learn of it; the next reading may be whole.
@@ -111,7 +111,7 @@ class Sampler:
     async def _rest(self, begun: float) -> None:
         """Until the next reading; whoever begins to watch ends a long rest."""
         watched_s, unwatched_s = self._intervals
-        if self._failed:
+        if self._failures > 1:  # one alone may be a hiccup
             unwatched_s = max(unwatched_s, OUT_OF_REACH_S)
         due = watched_s if self._watchers else unwatched_s
         left = max(_LEAST_S, due - (time.monotonic() - begun))

@@ -26,6 +26,7 @@ class Changes:
         self._run = uuid.uuid4().hex
         self._found: list[Event] = []
         self._known: dict[str, KnownDisk] = {}
+        self._seen: dict[str, KnownDisk] = {}
         self._began = False
         self._lasting: dict[tuple[EventKind, str], Event] = {}
 
@@ -43,9 +44,11 @@ class Changes:
         found, self._found = self._found, []
         return found
 
-    def known(self) -> dict[str, KnownDisk]:
-        """The disks as they were seen last, by their identity."""
-        return dict(self._known)
+    def known(self, counted: Iterable[str]) -> dict[str, KnownDisk]:
+        """The disks as they were seen last, by their identity; also those that were ``counted``
+        and that the history does not know, as it was begun anew since."""
+        gone = {identity: replace(self._seen[identity], present=False) for identity in counted}
+        return {**gone, **self._known}
 
     def identity_of(self, disk: SeenDisk) -> str:
         """What a disk is known by. One that has no identity has one for as long as this console
@@ -102,7 +105,7 @@ class Changes:
         elif self._began:
             for kind, text in _differences(known.facts, facts):
                 self._tell(kind, seen.at, f"{disk.name}: {text}{unwatched}", disk)
-        self._known[identity] = KnownDisk(facts, True)
+        self._known[identity] = self._seen[identity] = KnownDisk(facts, True)
         down = "" if disk.counters is not None else f"{disk.name}: its cache could not be read"
         self._lasts("down", identity, seen, down)
 

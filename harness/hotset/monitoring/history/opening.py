@@ -42,6 +42,18 @@ def path_of(machine: str) -> Path:
     return data_dir() / "history" / f"{quote(machine, safe='@')}.sqlite"
 
 
+FileId = tuple[int, int]
+
+
+def file_id(path: Path) -> FileId | None:
+    """The device and the number of a file; None: there is none, or nobody may look."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class WriterLock:
     """Held by the one who records; the kernel lets go of it with the process."""
 
@@ -125,10 +137,15 @@ def reading(path: Path) -> Iterator[Store | None]:
     :raises RefusedError: it is another hotset's, or no history.
     :raises sqlite3.Error: the folder or the disk does not let it be opened.
     """
-    if not path.exists():
+    try:
+        # Never made by one who only reads: whoever records would take it for a history's.
+        connection = _connected(path, "rw")
+        connection.execute("PRAGMA user_version")
+    except sqlite3.OperationalError:
+        if path.exists():
+            raise
         yield None
         return
-    connection = _connected(path)
     try:
         _require_ours(connection, path)
         yield Store(connection) if _version(connection) else None
@@ -157,9 +174,10 @@ def set_aside(path: Path, at: float) -> Path:
     return aside
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connected(path: Path, mode: str = "rwc") -> sqlite3.Connection:
     # The console reads in one thread after the other, never in two at once.
-    return sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, timeout=_BUSY_S, check_same_thread=False, uri=True)
 
 
 def _version(connection: sqlite3.Connection) -> int:

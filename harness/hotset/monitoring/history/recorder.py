@@ -23,8 +23,9 @@ from .store import FINEST_S, Batch, Store
 
 GAP_S = 35.0
 """Between two readings that are further apart, what happened when is not known."""
-RETRY_S = 20.0
-"""What could not be opened is tried again after so long, and a lock of another console too."""
+RETRY_S = 15.0
+"""What could not be opened is tried again after so long, and a lock of another console too: at the
+second reading after it, however late that is by some milliseconds."""
 SPANS_HELD = 360
 """Spans that wait in memory while they cannot be written: an hour's; older ones are lost."""
 _log = logging.getLogger("hotset.history")
@@ -39,7 +40,8 @@ class Recorder:
         self._guard = threading.Lock()
         self._lock = WriterLock(path)
         self._store: Store | None = None
-        self._owner = self._closed = False
+        self._file: opening.FileId | None = None
+        self._owner = self._closed = self._began = False
         self._tried: float | None = None
         self._before: Observation | None = None
         self._changes = Changes()
@@ -70,14 +72,16 @@ class Recorder:
     def close(self, seen: Observation) -> None:
         """End it; ``seen`` says when."""
         with self._guard:
-            if self._owner and not self._closed:
-                self._note([_event("console", seen.at, "this console ended")])
-                self._write(seen)
-            self._closed = True
-            if self._store is not None:
-                with suppress(sqlite3.Error):
-                    self._store.close()
-            self._lock.release()
+            try:
+                if self._owner and not self._closed:
+                    self._note([_event("console", seen.at, "this console ended")])
+                    self._write(seen)
+            finally:
+                self._closed = True
+                if self._store is not None:
+                    with suppress(sqlite3.Error):
+                        self._store.close()
+                self._lock.release()
 
     def _owns(self, seen: Observation) -> bool:
         """Whether this one records; tries to become the one who does."""
@@ -105,15 +109,17 @@ class Recorder:
         return True
 
     def _open(self, seen: Observation) -> None:
-        if self._store is not None and self._path.exists():
-            return
         if self._store is not None:
-            self._removed(self._store, seen)
+            now = opening.file_id(self._path)
+            if now == self._file:
+                return
+            self._removed(self._store, seen, was_replaced=now is not None)
         if not self._is_due(seen):
             return
         try:
-            self._store = opening.open_to_write(self._path)
-            self._begin(self._store, seen)
+            store = opening.open_to_write(self._path)
+            self._begin(store, seen)
+            self._store, self._file = store, opening.file_id(self._path)
         except RefusedError as error:
             self._say(f"nothing is recorded: {error}")
         except DamagedError as error:
@@ -122,20 +128,31 @@ class Recorder:
             self._say(f"nothing is recorded: {self._path}: {error}")
 
     def _begin(self, store: Store, seen: Observation) -> None:
-        last, known = store.latest("console"), store.disks()
+        """Go on from what the file knows; close it where it cannot tell."""
+        try:
+            last, known = store.latest("console"), store.disks()
+        except sqlite3.Error:
+            store.close()
+            raise
         self._notice = ""
         self._changes.begin(known.values())
+        if self._began:
+            return
+        self._began = True
         text = "this console started"
         if last is not None and "started" in last.text:
             text += "; the one before ended without a word"
         self._note([_event("console", seen.at, text)])
 
-    def _removed(self, store: Store, seen: Observation) -> None:
-        """Somebody removed the file: what is written to it now would be lost with this process."""
+    def _removed(self, store: Store, seen: Observation, was_replaced: bool) -> None:
+        """Another file is there, or none: what is written to the one that was opened would be lost
+        with this process."""
         with suppress(sqlite3.Error):
             store.close()
         self._store = self._tried = None
         text = "the file of the history was removed, and a new one begun"
+        if was_replaced:
+            text = "the file of the history was replaced by another, which goes on from here"
         _log.warning("%s: %s", self._path, text)
         self._note([_event("history", seen.at, text)])
 
@@ -200,7 +217,8 @@ class Recorder:
         due = self._due(begun)
         if self._store is None or not due:
             return
-        due.disks = self._changes.known()
+        due.disks = self._changes.known(identity for _, identity in due.spans)
+        due.at = seen.at
         try:
             self._store.keep(due)
         except (sqlite3.Error, OSError) as error:

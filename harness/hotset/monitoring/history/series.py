@@ -118,7 +118,10 @@ def load(store: Store | None, choice: Choice, now: float, disk: str | None = Non
 
 def _disks(store: Store, fine: int, starts: range, name: str | None) -> list[DiskSeries]:
     """In steps of ``starts``, from spans of ``fine`` seconds."""
-    known, found = store.disks(), store.spans(fine, starts.start, starts.stop)
+    # In this order: a disk that is recorded first in between is known by then.
+    found = store.spans(fine, starts.start, starts.stop)
+    known = store.disks()
+    found = {identity: spans for identity, spans in found.items() if identity in known}
     if name is not None:
         bearers = [identity for identity in found if known[identity].facts.name == name]
         # Of several, the one that is there; of those that are gone, the last.

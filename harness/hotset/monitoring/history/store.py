@@ -87,12 +87,16 @@ class MachineSpan:
 @dataclass(slots=True)
 class Batch:
     """What is to be kept next: spans of the finest resolution (their start and the disk's
-    identity), the machine's, events, and the disks with whether they are there."""
+    identity), the machine's, events, and the disks with whether they are there.
+
+    :ivar at: when the machine was read last, seconds since 1970; None: when the newest span began.
+    """
 
     spans: dict[tuple[int, str], tuple[Amounts, Levels]] = field(default_factory=dict)
     machine: dict[int, tuple[int, Load]] = field(default_factory=dict)
     events: dict[str, Event] = field(default_factory=dict)
     disks: dict[str, KnownDisk] = field(default_factory=dict)
+    at: float | None = None
 
     def __bool__(self) -> bool:
         return bool(self.spans or self.machine or self.events or self.disks)
@@ -127,7 +131,9 @@ class Store:
                 text = event.text if len(event.text) <= TEXT_MAX else f"{event.text[:TEXT_MAX]}…"
                 row = event.key, event.at, event.until, event.kind, event.disk, text
                 self._execute(_KEEP_EVENT, row)
-            self._prune_spans()
+            starts = [*batch.machine, *(start for start, _ in batch.spans)]
+            if starts:
+                self._prune_spans(max(starts) if batch.at is None else int(batch.at))
             if batch.events:
                 self._prune_events()
 
@@ -183,17 +189,22 @@ class Store:
         ).fetchone()
         return None if row is None else Event(*row)
 
-    def _prune_spans(self) -> None:
+    def _prune_spans(self, now: int) -> None:
+        """Of the spans until now the newest stay. Those of a clock that was ahead take none of
+        their places, and of them the nearest stay."""
         for step, kept_s in RESOLUTIONS:
-            row = self._execute(
-                "SELECT start FROM machine WHERE step = ? ORDER BY start DESC LIMIT 1 OFFSET ?",
-                (step, kept_s // step),
-            ).fetchone()
-            if row is not None:
-                for table in ("machine", "span"):
-                    self._execute(
-                        f"DELETE FROM {table} WHERE step = ? AND start <= ?", (step, *row)
-                    )
+            for side, order in (("<=", "DESC"), (">", "ASC")):
+                row = self._execute(
+                    f"SELECT start FROM machine WHERE step = ? AND start {side} ?"
+                    f" ORDER BY start {order} LIMIT 1 OFFSET ?",
+                    (step, now, kept_s // step),
+                ).fetchone()
+                if row is not None:
+                    beyond = "<=" if order == "DESC" else ">="
+                    for table in ("machine", "span"):
+                        self._execute(
+                            f"DELETE FROM {table} WHERE step = ? AND start {beyond} ?", (step, *row)
+                        )
         self._execute("DELETE FROM disk WHERE NOT present AND id NOT IN (SELECT disk FROM span)")
 
     def _prune_events(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from hotset.core.units import Bytes
 from hotset.monitoring.history import amounts, opening, recorder, store
-from hotset.monitoring.history.observation import Event
+from hotset.monitoring.history.observation import Event, SeenDisk
 from hotset.monitoring.history.recorder import Recorder
 from tests.observations import BLOCK, NOON, Clock, counters, disk, with_policy
 
@@ -230,6 +230,61 @@ def test_a_history_that_is_removed_while_it_is_written_begins_anew(
     one.close(clock.see())
     assert counted(file).read_hits == 300
     assert events(file, "history") == ["the file of the history was removed, and a new one begun"]
+
+
+@pytest.mark.parametrize("left", [(), (disk(counters(7), "u2", "other"),)])
+def test_what_waits_of_a_disk_that_is_gone_outlives_the_file(
+    one: Recorder, clock: Clock, file: Path, left: tuple[SeenDisk, ...]
+) -> None:
+    """The new file has never heard of the disk, and no reading shows it any more."""
+    clock.passes(3)
+    for hits in (0, 100, 200):
+        one.take(clock.see(disk(counters(hits))))
+        clock.passes(10)
+    file.unlink()
+    for _ in range(3):
+        one.take(clock.see(*left))
+        clock.passes(10)
+    one.close(clock.see())
+    assert counted(file).read_hits > 0
+    with opening.reading(file) as found:
+        assert found is not None
+        assert not found.disks()["u1"].present
+
+
+def test_a_history_that_is_replaced_while_it_is_written_goes_on_in_the_other(
+    one: Recorder, clock: Clock, file: Path, tmp_path: Path
+) -> None:
+    other = Recorder(tmp_path / "other" / "local.sqlite")
+    other.take(clock.see(disk(counters(5))))
+    other.close(clock.see())
+    for hits in (0, 100, 200, 300, 400):
+        if hits == 200:
+            (tmp_path / "other" / "local.sqlite").rename(file)
+        one.take(clock.see(disk(counters(hits))))
+        clock.passes(10)
+    one.close(clock.see())
+    assert counted(file).read_hits >= 200
+    assert "replaced by another" in events(file, "history")[0]
+    assert sum("this console started" in text for text in events(file, "console")) == 1
+
+
+def test_a_console_starts_once_whatever_becomes_of_the_file(
+    one: Recorder, clock: Clock, file: Path
+) -> None:
+    one.take(clock.see(disk(counters(0))))
+    file.unlink()
+    clock.passes(10)
+    one.take(clock.see(disk(counters(10))))
+    one.close(clock.see())
+    assert not any("started" in text for text in events(file, "console"))
+
+
+def test_who_reads_makes_no_file(file: Path) -> None:
+    file.parent.mkdir()
+    with opening.reading(file) as found:
+        assert found is None
+    assert not file.exists()
 
 
 def test_a_history_that_is_damaged_while_it_is_written_is_set_aside_too(

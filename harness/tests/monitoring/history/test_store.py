@@ -116,6 +116,20 @@ def test_a_clock_in_a_wrong_year_deletes_nothing_at_once() -> None:
     assert len(kept.spans(10, 0, 10**12)["u1"]) == 501
 
 
+def test_a_clock_that_was_ahead_takes_no_place_of_what_follows() -> None:
+    """Hours a year ahead, then put right: what is recorded from then on is kept."""
+    kept = in_memory()
+    year = 365 * store.DAY_S // 10
+    fill(kept, 800, year)
+    for place in range(200):
+        at = BEGIN + 10 * place
+        now = Batch({(at, "u1"): (span(1), LEVELS)}, {at: (10_000, Load(0, 0))}, at=at + 10.0)
+        kept.keep(now)
+    starts = [one.start for one in kept.spans(10, 0, 10**12)["u1"]]
+    assert starts[:200] == [BEGIN + 10 * place for place in range(200)]
+    assert 720 <= len(starts) - 200 <= 721, "what was ahead is bounded, too"
+
+
 def test_events_are_bounded_kind_by_kind() -> None:
     """Someone who calls again and again does not push out that the counters began anew."""
     kept = in_memory()
