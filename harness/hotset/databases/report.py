@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
-from hotset.core.record import Record, columns_of
+from hotset.core.record import Record, columns_of, document_of
 from hotset.core.units import Bytes
 from hotset.reports.render.plain import csv_text
 
@@ -134,8 +134,8 @@ def show_server(found: DatabaseServer) -> str:
 def csv_of_files(found: DatabaseServer) -> str:
     """A line a file; none where the server does not tell."""
     columns = columns_of(DatabaseFile)
-    files = () if isinstance(found.files, NotTold) else found.files
-    return csv_text(columns, ([getattr(one, name) for name in columns] for one in files))
+    files = [] if isinstance(found.files, NotTold) else map(document_of, found.files)
+    return csv_text(columns, ([file[name] for name in columns] for file in files))
 
 
 def show_counters(found: DatabaseCounters) -> str:

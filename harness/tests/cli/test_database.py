@@ -91,6 +91,8 @@ def test_show(verbs: Verbs) -> None:
     assert kinds["pg_default"]["path"].startswith("/")
     rows = list(csv.DictReader(io.StringIO(verbs("show", "--format", "csv").out)))
     assert {row["name"] for row in rows} == set(kinds)
+    sizes = {row["name"]: int(row["size"]) for row in rows if row["size"]}
+    assert sizes == {name: file["size"] for name, file in kinds.items() if file["size"]}
     assert "cap 256 MiB" in verbs("show").out
 
 
