@@ -264,6 +264,14 @@ def test_the_next_run_clears_what_a_killed_one_left(killed_run: int, folder: Pat
     assert clear_journal(folder, Local()) == []
 
 
+def test_what_was_to_be_removed_twice_is_said_once(folder: Path) -> None:
+    """`lab down` once said twice that it removed one and the same disk."""
+    cleanup = Cleanup(folder, Local())
+    for name in ("slow.img", "flash.img", "slow.img"):
+        cleanup.command(f"remove {name}", ["rm", "-f", str(folder / name)])
+    assert clear_journal(folder, Local()) == ["remove slow.img", "remove flash.img"]
+
+
 def test_what_was_killed_shows_as_left_over_and_is_cleared(killed_run: int, folder: Path) -> None:
     status = labs.status(folder)
     assert (status.state, status.purpose) == ("left over", "experiment demo")

@@ -17,6 +17,7 @@ from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.failures import HammerdbRefused
 from hotset.hammerdb.process.progress import observer
 from hotset.load.record import NotServed
+from hotset.reports.model.words import plural
 from hotset.terminal.live import following
 from hotset.terminal.progress import Reporter
 from hotset.tpcc import driver, plans, schema
@@ -114,7 +115,7 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         super().require_options(options, until_steady=until_steady, find_rate=find_rate)
 
     def drive(self, database: Database, options: RunOptions) -> RunResult:
-        title = f"TPC-C, {options.users} users, {options.warehouses} warehouses"
+        title = f"TPC-C, {plural(options.users, 'user')}, {plural(options.warehouses, 'warehouse')}"
         with following(self._report, options, title) as observe:
             return driver.run(database, options, observe)
 
@@ -174,7 +175,9 @@ class HammerdbRuns(Runs):
         hammerdb.translate(options)
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
-        title = f"HammerDB, {options.users} users, {options.warehouses} warehouses"
+        title = (
+            f"HammerDB, {plural(options.users, 'user')}, {plural(options.warehouses, 'warehouse')}"
+        )
         require_driver(database, "hammerdb")
         with (
             kept.task(self._report, "tpcc-run", title) as folder,

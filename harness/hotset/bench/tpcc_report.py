@@ -12,7 +12,7 @@ from rich.text import Text
 from hotset.core.record import columns_of, extended
 from hotset.load.record import Second
 from hotset.reports.model.schema import Versioned
-from hotset.reports.model.words import percent
+from hotset.reports.model.words import percent, plural
 from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.plans import Flip
@@ -208,7 +208,8 @@ def _headline(result: RunResult, partial: bool) -> Text:
     options = result.options
     return Text(
         f"{'partial: ' if partial else ''}{result.nopm:,.0f} NOPM{counted}; {result.tpm:,.0f} TPM;"
-        f" {options.users} users, {options.warehouses} warehouses, {seconds:.1f} s",
+        f" {plural(options.users, 'user')}, {plural(options.warehouses, 'warehouse')},"
+        f" {seconds:.1f} s",
         style="bold",
     )
 
@@ -226,7 +227,11 @@ def _workload(result: RunResult) -> Text:
 
 def _age(result: RunResult) -> list[Text]:
     before = result.orders_before
-    return [] if before is None else [Text(f"age: {before:,} orders since the load")]
+    return (
+        []
+        if before is None
+        else [Text(f"age: {before:,} orders since the load, with those of this run's ramp-up")]
+    )
 
 
 def _flip(one: Flip) -> str:

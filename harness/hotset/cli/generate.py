@@ -21,7 +21,6 @@ from hotset.operations.base.result import Lines, Result
 
 from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
 
-_LEAST_COLUMNS = 80
 _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
 
 
@@ -110,19 +109,15 @@ def show(result: Result, form: Format) -> None:
     """Print a result to standard output."""
     import json
 
-    from rich.console import Console
-
     from hotset.terminal.progress import to_stdout
+    from hotset.terminal.screen import screen
 
     if form is Format.JSON:
         to_stdout(json.dumps(result.document(), indent=1))
     elif form is Format.CSV:
         to_stdout(result.csv())
     else:
-        console = Console(highlight=False)
-        # Below this, tables cut numbers off; lines that are too long merely wrap.
-        console.width = max(console.width, _LEAST_COLUMNS)
-        result.show(console)
+        result.show(screen())
 
 
 def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:

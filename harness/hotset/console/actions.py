@@ -10,6 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hotset.monitoring.tier_status import DiskStatus
+
+from . import backend
 from .forms import start, values_of
 from .web import console_of, problem, render
 
@@ -23,6 +26,7 @@ class CardAction:
 
     :ivar of: what it is done to, as the verb's parameter is called.
     :ivar typed: the name has to be typed first.
+    :ivar yes: what the tick for the verb's ``yes`` says that one agrees to.
     """
 
     verb: str
@@ -30,6 +34,7 @@ class CardAction:
     says: str
     of: Literal["disk", "card"] = "disk"
     typed: bool = False
+    yes: str = ""
 
 
 ACTIONS = (
@@ -68,6 +73,8 @@ ACTIONS = (
         "What is dirty is written back, and the origin is a plain disk"
         " again; the disk's part of the flash is free.",
         typed=True,
+        yes="Also if what is dirty cannot be written back because the origin is gone, or the flash"
+        " is said to be dead and still answers: it is lost then",
     ),
     CardAction(
         "destroy",
@@ -75,19 +82,32 @@ ACTIONS = (
         "All disks of the card are detached, and its volume is deleted with ALL data on it.",
         of="card",
         typed=True,
+        yes="Also if it has several disks, something on its volume, or a flash or an origin that is"
+        " gone: what cannot be written back is lost then",
     ),
 )
 
 
-def confirm(request: Request, of: Literal["disk", "card"]) -> Response:
+async def confirm(request: Request, of: Literal["disk", "card"]) -> Response:
     """The page before it is done."""
+    action, name = _found(request, of), request.path_params["name"]
     return render(
         request,
         "action.html",
-        action=_found(request, of),
-        whose=request.path_params["name"],
+        action=action,
+        whose=name,
         place=PLACES[of],
+        row=await _status(request, name) if action.verb == "resize" else None,
     )
+
+
+async def _status(request: Request, name: str) -> DiskStatus | None:
+    """Of a disk; None: it is not known, and the job will say why."""
+    try:
+        rows = await backend.disks(console_of(request).settings.machine)
+    except backend.BackendError:
+        return None
+    return next((row for row in rows if row.disk == name), None)
 
 
 async def do(request: Request, form: FormData, of: Literal["disk", "card"]) -> Response:

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.api.access import address_of
+from hotset.experiment.site import live
 from hotset.monitoring.history.recorder import Recorder
 from hotset.operations.base.audit import Caller
 
@@ -160,12 +161,18 @@ def render(request: Request, name: str, status: int = 200, **values: object) -> 
     cookie = request.cookies.get(COOKIE)
     text = template(name).render(
         path=request.url.path,
-        navigation=NAVIGATION,
+        navigation=_navigation(console.settings.machine),
         machine=console.settings.machine,
         csrf=console.sessions.token(cookie) if cookie else "",
         **values,
     )
     return HTMLResponse(text, status)
+
+
+def _navigation(machine: str) -> tuple[tuple[str, str], ...]:
+    """The pages; a lab's own only while it is up, as it is where one takes it down."""
+    is_up = machine == "local" and live.was_put_up()
+    return (*NAVIGATION, ("Lab", "/lab")) if is_up else NAVIGATION
 
 
 def problem(request: Request, status: int, title: str, detail: str) -> HTMLResponse:

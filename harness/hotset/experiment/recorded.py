@@ -107,7 +107,7 @@ class Recorded:
         self._journal.add_repeat(turn.arm, record, users == want.most_users)
         if users == want.most_users:
             self._fastest = measured.result
-        with_users = f" with {users} users" if len(want.users) > 1 else ""
+        with_users = f" with {words.plural(users, 'user')}" if len(want.users) > 1 else ""
         site.report.say(
             f"{turn.arm}{with_users}: {words.count(record.rate)} {units.UNITS[run.name].short},"
             f" server CPU {words.percent(record.server_cpu, 0)}{_hits(record)},"

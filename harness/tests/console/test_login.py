@@ -16,7 +16,9 @@ from hotset.console import passwords
 from hotset.console.app import create
 from hotset.console.sessions import Attempts, Limits, Sessions, known_browser, mark_browser
 from hotset.console.web import COOKIE, Settings
+from hotset.experiment.site import live
 from hotset.jobs import store as jobs
+from hotset.lab import lab as labs
 from hotset.operations.base import remote
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of a test
@@ -317,6 +319,28 @@ def test_what_gives_something_up_asks_for_its_name(client: TestClient) -> None:
     job = jobs.find(given.headers["location"].removeprefix("/jobs/"))
     assert job.words == ("tier", "destroy")
     assert job.values == {"card": "shop", "machine": "local", "yes": True}
+
+
+def test_what_a_verb_is_agreed_to_is_said_in_its_own_words(client: TestClient) -> None:
+    """Once all of them said "Allow overwriting existing data", which none of them does."""
+    try_password(client)
+    for path, words in (
+        ("/disks/shop/detach", "because the origin is gone"),
+        ("/card/main/destroy", "something on its volume"),
+    ):
+        text = client.get(path).text
+        assert words in text
+        assert "overwriting" not in text
+    assert "Its size now is not known." in client.get("/disks/shop/resize").text
+
+
+def test_the_lab_has_its_page_among_the_others_while_it_is_up(client: TestClient) -> None:
+    try_password(client)
+    link = '<a href="/lab">Lab</a>'
+    assert link not in client.get("/runs").text
+    facts = labs.lab_folder() / live._FACTS
+    facts.write_text("{}")
+    assert link in client.get("/runs").text
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,28 @@ def test_another_set_up_gives_another_curve(visitor: Visitor) -> None:
     expect(page.locator("#curve")).to_contain_text("less than or equal to 2000")
 
 
+def test_without_a_run_the_flash_of_a_disk_whose_heat_is_counted_is_shown() -> None:
+    """The page once wanted a run first, which `whatif flash` does not need."""
+    grid = Grid(Bytes(10 << 30), Bytes(1 << 30), Bytes(0))
+    counted = needs({0: 81.0} | dict.fromkeys(range(1, 10), 1.0), grid, [0.9, 1.0])
+    found = models.FlashShown(FlashNeeds("shop", grid.region, tuple(counted), None)).document()
+    page = web.template("sizing_needs.html").render(found=found, price=0.25)
+    assert "hottest regions of shop" in page
+    assert re.search(r"90.0 %</th><td[^>]*>1 GiB</td><td[^>]*>10.0 %</td><td[^>]*>0.25</td>", page)
+    form = web.template("sizing.html").render(
+        path="/sizing",
+        navigation=(),
+        machine="local",
+        csrf="",
+        runs=[],
+        disks=["shop"],
+        storages=["nas-2014"],
+    )
+    assert 'hx-get="/sizing/curve"' in form
+    assert "There is no run yet to learn NOPM from" in form
+    assert 'name="run"' not in form
+
+
 def test_with_flash_the_curve_goes_by_its_size() -> None:
     run = published(DEMO)
     Archive.default().path(run.run).mkdir(parents=True)

@@ -78,13 +78,28 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
         visitor.inspect("/hits", "#hits table", tmp_path)
         shared(page)
         pinned(page)
+        sized(page)
         visitor.inspect("/lab", "text=Take the lab down", tmp_path)
+        expect(page.get_by_role("link", name="Lab", exact=True)).to_be_visible()
         hand.click("button", "Take the lab down")
         hand.job_is_done()
+        page.goto("/runs")
+        expect(page.get_by_role("link", name="Lab", exact=True)).to_have_count(0)
         visitor.close()
     # The next lab has no share of this one's.
     assert pins.read_preferences(Local(), live.DISK) == pins.Preferences()
     assert not Path(str(userspace_service.shares_of(live.DISK))).exists()
+
+
+def sized(page: Page) -> None:
+    """Without a run to learn from, by the heat that is counted; and before a size is asked for,
+    the present one."""
+    page.goto("/sizing")
+    expect(page.get_by_text(f"hottest regions of {live.DISK}")).to_be_visible()
+    page.goto(f"/disks/{live.DISK}/resize")
+    expect(
+        page.get_by_text(re.compile(r"It is [\d.]+ MiB now, and .* of the flash is free"))
+    ).to_be_visible()
 
 
 def pinned(page: Page) -> None:

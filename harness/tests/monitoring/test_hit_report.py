@@ -215,6 +215,7 @@ def test_a_card_shows_its_disks_and_its_volume(
     assert (volume.hit_ratio, volume.used_bytes) == (None, 2 * MIB)
     assert report.total.reads == 100
     assert "no cache, no ratio" in report.notes[0]
+    assert hits.render(report).startswith(f"card {target.card.name} (")
 
 
 class Done:

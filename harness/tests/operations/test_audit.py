@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from hotset.core.errors import ForbiddenError
 from hotset.jobs import store
 from hotset.operations.base import audit, registry, run, strangers
 from hotset.operations.base.audit import ITSELF, Caller
 from hotset.operations.base.rights import Right
+from hotset.operations.computer import audit_view
+from hotset.terminal.screen import screen
 
 OPERATOR = Caller("token nightly", Right.OPERATE, "192.0.2.7")
 
@@ -29,6 +34,26 @@ def test_a_call_is_kept_from_its_beginning_to_its_end() -> None:
         raise ValueError("the disk is lost")
     failed = audit.entries(10)[0]
     assert (failed.outcome, failed.why) == ("failed", "the disk is lost")
+
+
+def test_the_log_is_shown_whole_in_a_pipe_and_folded_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Times and paths were once cut to 80 columns: "2026-11-25T00:10:3…"."""
+    path = f"/srv/{'x' * 100}"
+    audit.begin(OPERATOR, "warmup run", {"targets": [path, "/b"], "check": True})
+    (entry,) = audit.entries(10)
+    log = audit_view.Log(audit.AuditLog((entry,)))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with redirect_stdout(StringIO()):
+        wide = screen().width
+    for width in (wide, 80):
+        shown = StringIO()
+        log.show(Console(file=shown, width=width))
+        text = shown.getvalue()
+        assert entry.at in text
+        assert "…" not in text
+        assert (f"warmup run targets={path},/b check=true" in text) == (width == wide)
 
 
 def test_what_only_reads_is_not_kept() -> None:

@@ -54,6 +54,18 @@ def test_a_window_without_a_transaction_is_shown_in_every_form(windows: int) -> 
     assert "0" in str(found.figures())
 
 
+def test_one_user_is_one_and_the_age_names_what_the_run_itself_did() -> None:
+    """A fresh lab's first run was "3,082 orders since the load" old: all of them its ramp-up's."""
+    alone = replace(STOOD_STILL.options, users=1)
+    found = RunOutcome((Outcome(replace(STOOD_STILL, options=alone, orders_before=3082)),))
+    screen = io.StringIO()
+    found.show(Console(file=screen, width=500))
+    assert "; 1 user, 1 warehouse, 2.0 s" in screen.getvalue()
+    assert (
+        "age: 3,082 orders since the load, with those of this run's ramp-up\n" in screen.getvalue()
+    )
+
+
 @pytest.mark.parametrize("windows", [1, 2])
 def test_what_makes_a_run_doubtful_is_in_its_json_as_people_read_it(windows: int) -> None:
     flat = Steadiness("all", "tpm", [100.0, 130.0, 90.0, 100.0, 110.0], 0.1, 0.1, 3, None)

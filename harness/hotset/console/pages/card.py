@@ -118,7 +118,7 @@ async def _create(request: Request, form: FormData) -> Response:
 
 
 async def _confirm(request: Request) -> Response:
-    return actions.confirm(request, "card")
+    return await actions.confirm(request, "card")
 
 
 async def _do(request: Request, form: FormData) -> Response:

@@ -27,7 +27,7 @@ async def _list(request: Request) -> Response:
 
 
 async def _confirm(request: Request) -> Response:
-    return actions.confirm(request, "disk")
+    return await actions.confirm(request, "disk")
 
 
 async def _do(request: Request, form: FormData) -> Response:

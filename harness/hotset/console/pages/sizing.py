@@ -82,6 +82,8 @@ async def _curve(request: Request) -> Response:
     found, refused = await answer(request, operation, values_of(asked, operation, **fixed))
     if refused:
         return refused
+    if operation == "whatif flash" and found["prediction"] is None:
+        return render(request, "sizing_needs.html", found=found, price=price)
     return render(request, "sizing_curve.html", **_shown(found, price))
 
 

@@ -151,6 +151,12 @@ def disk_bytes(warehouses: int) -> int:
     return 3 * (_BESIDE + warehouses * _WAREHOUSE) + int(_VOLUME) + _FLASH_BESIDE
 
 
+def was_put_up() -> bool:
+    """Whether a lab was put up on this computer's own kernel and not taken down since; it may have
+    been killed. Takes no lock, so it may be asked at any time."""
+    return (labs.lab_folder() / _FACTS).exists()
+
+
 def find_live() -> Live | None:
     """The lab that is up on this computer's own kernel; None where there is none."""
     file = labs.lab_folder() / _FACTS

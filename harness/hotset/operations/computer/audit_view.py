@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,7 +52,10 @@ class Log(Recorded[audit.AuditLog]):
         if not self.found.entries:
             console.print("nothing has been logged yet")
             return
-        table = Table("when", "who", "what", "outcome", box=None, pad_edge=False)
+        table = Table(box=None, pad_edge=False)
+        table.add_column("when", no_wrap=True)
+        for head in ("who", "what", "outcome"):
+            table.add_column(head, overflow="fold")
         for entry in self.found.entries:
             who = f"{entry.who}, {entry.address}" if entry.address else entry.who
             outcome = Text(entry.outcome, style=_STYLES[entry.outcome])
@@ -69,9 +73,22 @@ class Log(Recorded[audit.AuditLog]):
 
 
 def describe(entry: audit.Entry) -> str:
-    """What was asked, in one line."""
-    values = (f"{name}={value}" for name, value in entry.values.items() if value is not None)
-    return " ".join((entry.what, *values))
+    """What was asked, in one line, as one would write it.
+
+    >>> values = {"targets": ["/a", "/b"], "check": True, "pin": [], "rate": None}
+    >>> describe(audit.Entry("", "", "me", "", "warmup run", values, "done"))
+    'warmup run targets=/a,/b check=true'
+    """
+    given = (pair for pair in entry.values.items() if pair[1] is not None and pair[1] != [])
+    return " ".join((entry.what, *(f"{name}={_plain(value)}" for name, value in given)))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_plain, value))
+    if isinstance(value, bool | dict):
+        return json.dumps(value)
+    return str(value)
 
 
 @operation("audit", Kind.QUERY, Right.ADMIN, ("Get", "HotsetAudit"))

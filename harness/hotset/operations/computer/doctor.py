@@ -38,6 +38,8 @@ class Examined(Recorded["Findings"]):
         from rich.text import Text
 
         table = Table(box=None, show_header=False, pad_edge=False)
+        for _ in range(3):
+            table.add_column(overflow="fold")
         for finding in self.found.findings:
             state = Text(finding.state, style=_STYLES[finding.state])
             table.add_row(state, finding.what, Text(finding.detail))

@@ -62,13 +62,14 @@ def render(report: HitRatios) -> str:
     lines = _lines(report)
     columns = columns_of(HitRow)
     shown = [column for column in columns if column == "name" or _known(lines, column)]
+    of = "card" if report.by == "volume" else "disk"
     what = "disk" if report.by == "total" else report.by
     heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
     cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]
     since = "the tier's counters started" if report.begun is None else local(report.begun)
     return "\n".join(
         (
-            f"disk {report.disk} ({report.tier}), since {since}, until {local(report.ended)}",
+            f"{of} {report.disk} ({report.tier}), since {since}, until {local(report.ended)}",
             text_table(heads, cells),
             f"ratios: {report.denominator}",
             *report.notes,
