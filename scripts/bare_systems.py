@@ -134,7 +134,7 @@ def build_base(system: str, work: Path) -> Path:
     if system.startswith("ubuntu"):
         # Debian has no keyring of Ubuntu's; what runs there is thrown away again.
         pockets = (suite, f"{suite}-updates", f"{suite}-security")
-        sources = [f"deb [trusted=yes] {UBUNTU} {one} main universe" for one in pockets]
+        sources = [f"deb [trusted=yes] {UBUNTU} {pocket} main universe" for pocket in pockets]
         argv += ['--aptopt=Acquire::AllowInsecureRepositories "true"', suite]
     else:
         mirror = os.environ.get("HOTSET_DEBIAN_MIRROR")

@@ -178,7 +178,9 @@ class Campaign:
     def teacher(self, named: str | None) -> str:
         """The run that all predictions of the file are learned from: its own, else the named one,
         else one that is made now."""
-        known = next((one["learned_from"] for one in self.lines() if "learned_from" in one), None)
+        known = next(
+            (line["learned_from"] for line in self.lines() if "learned_from" in line), None
+        )
         if known is not None:
             if named not in (None, known):
                 sys.exit(f"bench: {self.file} was learned from {known}, not from {named}")
@@ -190,7 +192,7 @@ class Campaign:
     def run(self, setups: dict[str, tuple[str, ...]], named: str | None) -> list[str]:
         """Make what is not in the file yet; returns what failed."""
         teacher, failed = self.teacher(named), []
-        done = {one["setup"] for one in self.lines() if "setup" in one}
+        done = {line["setup"] for line in self.lines() if "setup" in line}
         for name, sets in setups.items():
             if name in done:
                 continue

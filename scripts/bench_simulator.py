@@ -264,7 +264,7 @@ def report(
         f" {ratio:.1f} | {low:.1f} to {high:.1f} |"
         for (name, each), (ratio, low, high) in zip(pairs.items(), ratios.values(), strict=True)
     )
-    met = sum(one.met for one in goals)
+    met = sum(goal.met for goal in goals)
     markdown = f"""# How fast the simulator is
 
 {met} of {len(goals)} goals are met. {where}. Again: `scripts/bench.sh simulator`.
@@ -285,9 +285,9 @@ requests are in memory.
 
 | what | goal | found | |
 |---|---|---|---|
-{chr(10).join(one.row for one in goals)}"""
+{chr(10).join(goal.row for goal in goals)}"""
     data = {
-        "goals": [{**asdict(one), "met": one.met} for one in goals],
+        "goals": [{**asdict(goal), "met": goal.met} for goal in goals],
         "rates": {name: [*map(list, each)] for name, each in pairs.items()},
         "ratios": {name: list(one) for name, one in ratios.items()},
         "requests": trace.requests,

@@ -164,7 +164,7 @@ def commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 def parameters(command: Any) -> list[Any]:  # noqa: ANN401 - typer's parser
     """Arguments and options that are not hidden; `--help` is every command's."""
-    return [one for one in command.params if not getattr(one, "hidden", False)]
+    return [param for param in command.params if not getattr(param, "hidden", False)]
 
 
 def _inner(command: Any) -> Mapping[str, Any]:  # noqa: ANN401 - typer's parser

@@ -31,15 +31,15 @@ def tree(file: Path) -> ast.Module:
 def targets(module: str, node: ast.AST) -> Iterator[str]:
     """The modules of this project that an import names."""
     if isinstance(node, ast.Import):
-        yield from (one.name for one in node.names if one.name in modules())
+        yield from (name.name for name in node.names if name.name in modules())
     if isinstance(node, ast.ImportFrom):
         package = module.split(".") if node.level else []
         is_package = modules()[module].name == "__init__.py"
         if node.level:
             package = package[: len(package) - node.level + is_package]
         source = ".".join([*package, *filter(None, [node.module])])
-        for one in node.names:
-            inside = f"{source}.{one.name}"
+        for name in node.names:
+            inside = f"{source}.{name.name}"
             if inside in modules():
                 yield inside
             elif source in modules():
@@ -51,7 +51,7 @@ def imports(module: str, lazy: bool = True) -> frozenset[str]:
     """:param lazy: also what its functions import, and what only types need."""
     whole = tree(modules()[module])
     nodes = ast.walk(whole) if lazy else iter(whole.body)
-    return frozenset(one for node in nodes for one in targets(module, node)) - {module}
+    return frozenset(target for node in nodes for target in targets(module, node)) - {module}
 
 
 def page() -> str:
@@ -94,4 +94,4 @@ def _purpose(name: str) -> str:
 
 
 def _listed(names: set[str]) -> str:
-    return ", ".join(f"`{one.removeprefix('hotset.')}`" for one in sorted(names)) or "–"
+    return ", ".join(f"`{name.removeprefix('hotset.')}`" for name in sorted(names)) or "–"

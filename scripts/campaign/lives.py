@@ -201,9 +201,9 @@ def _boot(life: Life) -> None:
 
 def _device(life: Life) -> PurePosixPath | None:
     """The tier, if it is up."""
-    for one in cards.attached_disks(life.server.machine):
-        if one.tier.is_active():
-            return one.disk.device
+    for disk in cards.attached_disks(life.server.machine):
+        if disk.tier.is_active():
+            return disk.disk.device
     return None
 
 

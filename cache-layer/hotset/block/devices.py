@@ -69,7 +69,7 @@ class Device:
     @property
     def holds(self) -> str:
         """What lies on it, as far as anybody can tell."""
-        found = (*self.signatures, *(f"partition {one}" for one in self.parts))
+        found = (*self.signatures, *(f"partition {part}" for part in self.parts))
         return ", ".join(found) or "nothing known"
 
 

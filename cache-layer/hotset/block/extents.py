@@ -216,7 +216,7 @@ def _span(run: Run) -> Span:
 
 
 def _bytes(extents: Iterable[Extent]) -> Iterator[Span]:
-    return ((int(one.start), one.start + one.length) for one in extents)
+    return ((int(extent.start), extent.start + extent.length) for extent in extents)
 
 
 def _extents(found: Iterable[Span]) -> list[Extent]:

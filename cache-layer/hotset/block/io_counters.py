@@ -109,7 +109,7 @@ def parse_engine(devices: list[dict[str, Any]]) -> dict[str, IoCounters]:
 
     :raises KeyError: a field is missing, of a plain dictionary.
     """
-    return {one["name"]: _of_engine(one) for one in devices}
+    return {device["name"]: _of_engine(device) for device in devices}
 
 
 def _of_engine(device: dict[str, Any]) -> IoCounters:

@@ -98,7 +98,7 @@ def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
     """Write both copies, the older first: a valid one is there at every moment."""
     known = _both(machine, device)
     first = parse(known)
-    second = max((one.generation for one in _copies(known)[first is not None :]), default=-1)
+    second = max((copy.generation for copy in _copies(known)[first is not None :]), default=-1)
     order = [_FIRST, Bytes(_FIRST + _COPY)]
     if first is not None and first.generation > second:
         order.reverse()

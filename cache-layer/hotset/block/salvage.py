@@ -66,7 +66,7 @@ def parse(text: str) -> Salvage:
 
 
 def _extents(stretches: Sequence[dict[str, Any]]) -> tuple[Extent, ...]:
-    return tuple(Extent(Bytes(one["offset"]), Bytes(one["bytes"])) for one in stretches)
+    return tuple(Extent(Bytes(stretch["offset"]), Bytes(stretch["bytes"])) for stretch in stretches)
 
 
 def in_words(extents: Sequence[Extent]) -> str:
@@ -75,7 +75,9 @@ def in_words(extents: Sequence[Extent]) -> str:
     >>> in_words([Extent(Bytes(0), Bytes(4096))])
     'bytes 0 to 4095'
     """
-    ranges = ((int(one.start), int(one.start + one.length) - 1) for one in extents[:_SHOWN])
+    ranges = (
+        (int(extent.start), int(extent.start + extent.length) - 1) for extent in extents[:_SHOWN]
+    )
     shown = ", ".join(f"{first} to {last}" for first, last in ranges)
     more = len(extents) - _SHOWN
     return f"bytes {shown}" + (f" and {more} more" if more > 0 else "")

@@ -72,7 +72,7 @@ class derived(Generic[Value]):
 
 def extended(kind: type[Whole], found: Any, **more: Any) -> Whole:  # noqa: ANN401 - its own
     """A record of a type that has more fields than one there is; ``more`` are these."""
-    return kind(**{one.name: getattr(found, one.name) for one in fields(found)}, **more)
+    return kind(**{field.name: getattr(found, field.name) for field in fields(found)}, **more)
 
 
 def document_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass or a model
@@ -114,7 +114,7 @@ def _types_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
     hints = get_type_hints(kind, include_extras=True)
     if not is_dataclass(kind):
         return hints
-    found = {one.name: hints[one.name] for one in fields(kind)}
+    found = {field.name: hints[field.name] for field in fields(kind)}
     bases: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]
     for base in reversed(bases):
         for name, one in vars(base).items():

@@ -146,7 +146,7 @@ def _answers_as(machine: Machine, card: Card) -> bool:
 
 
 def _owned(device: Device, card: Card) -> str:
-    disks = ", ".join(f"{one.name} over {one.origin}" for one in card.disks) or "none"
+    disks = ", ".join(f"{disk.name} over {disk.origin}" for disk in card.disks) or "none"
     return f"{device.known_as}: it is card {card.name} of {card.host_name}, disks: {disks}"
 
 

@@ -181,7 +181,7 @@ class Card:
         )
 
     def without(self, name: str) -> Card:
-        return replace(self, disks=tuple(one for one in self.disks if one.name != name))
+        return replace(self, disks=tuple(disk for disk in self.disks if disk.name != name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def names() -> Iterator[str]:
 def new_name(machine: Machine) -> str:
     """A name that no card has, a card that cannot be read neither."""
     listed = machine.run(["ls", str(FOLDER)], check=False).stdout.split()
-    return next(one for one in names() if f"{one}.json" not in listed)
+    return next(name for name in names() if f"{name}.json" not in listed)
 
 
 def path_of(name: str) -> PurePosixPath:

@@ -80,7 +80,7 @@ def create(
         return _left_alone(AttachedDisk(machine, card, there), wanted, yes, say)
     if card is not None:
         cards.require_ours(machine, card)
-        found = next((one for one in card.disks if one.name == wanted.disk), None)
+        found = next((disk for disk in card.disks if disk.name == wanted.disk), None)
         if found is not None:
             left = AttachedDisk(machine, card, found)
             if _finished(left, say):
@@ -227,7 +227,7 @@ def _check_devices(
         return
     found = cards.read_card(machine, device.node)
     if found is not None:
-        disks = ", ".join(one.name for one in found.disks) or "none"
+        disks = ", ".join(disk.name for disk in found.disks) or "none"
         raise DeviceRefusedError(
             f"{device.path} has a label of hotset's: card {found.name} of {found.host_name},"
             f" disks: {disks}; it may hold writes that their origins lack",

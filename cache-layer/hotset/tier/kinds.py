@@ -20,7 +20,7 @@ KINDS: list[Kind] = [
 
 def names() -> tuple[TierKind, ...]:
     """What they are called, in the order of the table."""
-    return tuple(one.name for one in KINDS)
+    return tuple(kind.name for kind in KINDS)
 
 
 def of(name: str) -> Kind:
@@ -28,7 +28,7 @@ def of(name: str) -> Kind:
 
     :raises RequestError: there is none.
     """
-    found = next((one for one in KINDS if one.name == name), None)
+    found = next((kind for kind in KINDS if kind.name == name), None)
     if found is None:
         raise RequestError(
             f"there is no kind {name!r} of tier: give one of {', '.join(names())}", field="kind"
@@ -41,7 +41,7 @@ def having(policy: str) -> Kind:
 
     :raises RequestError: there is none.
     """
-    found = next((one for one in KINDS if policy in one.policies), None)
+    found = next((kind for kind in KINDS if policy in kind.policies), None)
     if found is None:
         raise RequestError(f"no kind of tier has a policy {policy!r}", field="policy")
     return found

@@ -66,13 +66,13 @@ class Preferences:
             return "pinned"
         if target in self.excluded:
             return "excluded"
-        return "shared" if any(one.target == target for one in self.shares) else None
+        return "shared" if any(share.target == target for share in self.shares) else None
 
     def without(self, target: str) -> Preferences:
         return Preferences(
             tuple(one for one in self.pinned if one != target),
             tuple(one for one in self.excluded if one != target),
-            tuple(one for one in self.shares if one.target != target),
+            tuple(share for share in self.shares if share.target != target),
         )
 
 

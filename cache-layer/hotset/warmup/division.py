@@ -120,7 +120,7 @@ def measure_kept(attached: AttachedDisk) -> dict[str, Kept]:
     if cache is None or not tier.is_active():
         return {}
     owners, resident, block = cache.owners(), tier.resident(), attached.disk.spec.block
-    shares = {one.name: one.guaranteed.bytes(block) for one in cache.division().shares}
+    shares = {share.name: share.guaranteed.bytes(block) for share in cache.division().shares}
     return {
         one.name: Kept(
             count(one.runs).bytes(block),
@@ -169,7 +169,7 @@ def _owners(
             )
         return guaranteed, most
 
-    shares = [(one, found(one.target, maker.runs)) for one in wanted.shares]
+    shares = [(share, found(share.target, maker.runs)) for share in wanted.shares]
     return Owners(
         named(wanted.pinned, maker.runs),
         named(wanted.excluded, maker.whole_runs),

@@ -174,7 +174,10 @@ def units(
     name = wanted.name or f"{disk}-{wanted.occasion}"
     command = " ".join(quote(word) for word in (program, *_words(wanted, disk)))
     # Nothing else waits for a mount with `nofail`.
-    disks = [systemd_unit.name_of(disk), *(systemd_unit.unit_of(one, "mount") for one in mounts)]
+    disks = [
+        systemd_unit.name_of(disk),
+        *(systemd_unit.unit_of(mount, "mount") for mount in mounts),
+    ]
     if wanted.at is not None:
         what = f"warm up disk {disk}"
         timer = _timer(name, what, calendar(wanted.at))

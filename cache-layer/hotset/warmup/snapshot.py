@@ -120,8 +120,12 @@ def parse(text: str) -> Snapshot:
             str(fields["disk"]),
             str(fields["taken_at"]),
             Identity(str(fields["identity"]["uuid"]), Bytes(fields["identity"]["size"])),
-            tuple(Layer(int(one["level"]), _parsed(one["extents"])) for one in fields["layers"]),
-            tuple(Owner(str(one["name"]), _parsed(one["extents"])) for one in fields["files"]),
+            tuple(
+                Layer(int(field["level"]), _parsed(field["extents"])) for field in fields["layers"]
+            ),
+            tuple(
+                Owner(str(field["name"]), _parsed(field["extents"])) for field in fields["files"]
+            ),
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise SnapshotError(f"not a snapshot of a cache ({error!r})") from None
@@ -162,4 +166,4 @@ def _extents(runs: Sequence[Run], block: Bytes) -> tuple[Extent, ...]:
 
 
 def _parsed(extents: Sequence[dict[str, int]]) -> tuple[Extent, ...]:
-    return tuple(Extent(Bytes(one["start"]), Bytes(one["length"])) for one in extents)
+    return tuple(Extent(Bytes(extent["start"]), Bytes(extent["length"])) for extent in extents)

@@ -89,8 +89,12 @@ def _planned(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
 def render_plan(found: WarmupPlan) -> str:
     """As a table, with its total and where its seconds come from."""
     lines = [
-        _line(f"{one.order}. {one.target}{' (pinned)' * one.pinned}", [one], one.expected_s)
-        for one in found.targets
+        _line(
+            f"{target.order}. {target.target}{' (pinned)' * target.pinned}",
+            [target],
+            target.expected_s,
+        )
+        for target in found.targets
     ]
     total = _line("total", found.targets, found.expected_s)
     last = (
@@ -232,7 +236,8 @@ class WarmupTargets(Record):
 def render_offers(found: WarmupTargets) -> str:
     """With their sizes, where known."""
     shown = [
-        (one.target, "" if one.bytes is None else str(Bytes(one.bytes))) for one in found.targets
+        (target.target, "" if target.bytes is None else str(Bytes(target.bytes)))
+        for target in found.targets
     ]
     return text_table(("target", "size"), shown)
 
@@ -271,8 +276,8 @@ def _preferred(wanted: pins.Preferences, kept: Mapping[str, Kept]) -> Iterator[P
         yield Preferred(target, "pinned", None, None, *sizes(target))
     for target in wanted.excluded:
         yield Preferred(target, "excluded", None, None, *sizes(target))
-    for one in wanted.shares:
-        yield Preferred(one.target, "shared", one.guarantee, one.limit, *sizes(one.target))
+    for share in wanted.shares:
+        yield Preferred(share.target, "shared", share.guarantee, share.limit, *sizes(share.target))
 
 
 def render_preferences(found: Preferences) -> str:
@@ -280,11 +285,17 @@ def render_preferences(found: Preferences) -> str:
     heads = ("target", "preference", "guarantee", "limit", "size", "cached", "guaranteed")
     rows = [
         (
-            one.target,
-            one.preference,
-            *(one.guarantee, one.limit, one.bytes, one.cached_bytes, one.guaranteed_bytes),
+            preference.target,
+            preference.preference,
+            *(
+                preference.guarantee,
+                preference.limit,
+                preference.bytes,
+                preference.cached_bytes,
+                preference.guaranteed_bytes,
+            ),
         )
-        for one in found.preferences
+        for preference in found.preferences
     ]
     shown = [["" if value is None else str(value) for value in row] for row in rows]
     return text_table(heads, shown) if shown else "nothing is pinned, excluded or shared"

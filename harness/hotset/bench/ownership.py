@@ -152,7 +152,9 @@ class Holdings:
     def ours(self, kit: Kit) -> list[Thing]:
         """What is hotset's, in an order in which it can be dropped."""
         order = (*kit.tables, *kit.routines, *kit.hammerdbs)
-        found = [one for one in self.things if one.name in order and self._is_ours(kit, one)]
+        found = [
+            thing for thing in self.things if thing.name in order and self._is_ours(kit, thing)
+        ]
         return sorted(found, key=lambda one: order.index(one.name))
 
     def others(self, kit: Kit) -> list[Thing]:
@@ -161,12 +163,14 @@ class Holdings:
         names = {*kit.tables, *kit.routines}
         if not ours:  # whose own indexes these are
             names |= kit.indexes(self.engine)
-        return [one for one in self.things if one.name in names and one not in ours]
+        return [thing for thing in self.things if thing.name in names and thing not in ours]
 
     def builder(self) -> str:
         """Whose procedures a TPC-C database has: "hotset", "hammerdb", another tool by a name of
         its own, or nothing that shows."""
-        news = [one for one in self.things if one.name == TPCC.routines[0] and one.is_routine]
+        news = [
+            thing for thing in self.things if thing.name == TPCC.routines[0] and thing.is_routine
+        ]
         expected = _expected(TPCC, self.engine)[TPCC.routines[0]]
         if any(one.definition == expected for one in news):
             return "hotset"
@@ -179,11 +183,13 @@ class Holdings:
         for other in KITS:
             if other is not kit and self.ours(other):
                 return f"hotset's {other.title}"
-        names = {one.name for one in self.things}
-        tables = {one.name: one.columns for one in self.things if not one.is_routine}
+        names = {thing.name for thing in self.things}
+        tables = {thing.name: thing.columns for thing in self.things if not thing.is_routine}
         if kit is TPCC and {_BENCHBASE_TABLE, "warehouse", "district"} <= names:
             return "BenchBase's TPC-C"
-        if any(not kit.columns(one) <= tables.get(one, frozenset()) for one in kit.module.TABLES):
+        if any(
+            not kit.columns(table) <= tables.get(table, frozenset()) for table in kit.module.TABLES
+        ):
             return ""
         if {*kit.hammerdbs, *kit.routines} & names:
             return f"HammerDB's {kit.title}"
@@ -205,7 +211,9 @@ class Holdings:
     def is_unmarked(self, kit: Kit) -> bool:
         """Whether the tables are all there exactly as hotset makes them, but none has a mark."""
         expected = _expected(kit, self.engine)
-        found = {one.name: one for one in self.things if one.kind == "table" and not one.mark}
+        found = {
+            thing.name: thing for thing in self.things if thing.kind == "table" and not thing.mark
+        }
         return all(
             name in found and _alike(self.engine, found[name].definition, expected[name])
             for name in (*kit.module.TABLES, *(one for one in kit.also if one in found))
@@ -232,7 +240,9 @@ def require_free(
     """
     others = found.others(kit)
     if by_hammerdb:
-        others += [one for one in found.things if one.name in kit.hammerdbs and not one.mark]
+        others += [
+            thing for thing in found.things if thing.name in kit.hammerdbs and not thing.mark
+        ]
     if others:
         raise _not_ours(
             found,
@@ -258,7 +268,7 @@ def to_drop(database: SqlDatabase, kit: Kit) -> tuple[Holdings, list[Thing]]:
     with closing(database.session()) as session:
         found = _holdings(session, database.engine)
         ours = found.ours(kit)
-        others = [one for one in found.others(kit) if not ours or not one.is_routine]
+        others = [other for other in found.others(kit) if not ours or not other.is_routine]
         if others:
             raise _not_ours(found, kit, others, ". Nothing was dropped")
         needing = _needing(session, found.engine, ours)
@@ -279,7 +289,7 @@ def question(database: SqlDatabase, kit: Kit) -> str | None:
     tables = [one for one in ours if not one.is_routine]
     routines = [one for one in ours if one.is_routine]
     lines = [f"In {found.place}:"]
-    lines += [f"  {one}, {_rows(one)}" for one in tables]
+    lines += [f"  {table}, {_rows(table)}" for table in tables]
     if routines:
         lines.append(f"  {_listed(routines)}")
     whose = f"hotset's {kit.title}{_since(found, kit)}"
@@ -313,9 +323,17 @@ def marking_hammerdbs(database: SqlDatabase, kit: Kit) -> Iterator[None]:
 def _mark_hammerdbs(database: SqlDatabase, kit: Kit) -> None:
     mark, names = kit.hammerdbs_mark, {*kit.tables, *kit.routines, *kit.hammerdbs}
     with closing(database.session()) as session:
-        for one in _holdings(session, database.engine).things:
-            if one.name in names and not one.mark and (one.kind == "table" or one.is_routine):
-                words = {"kind": one.kind.upper(), "full_name": one.full_name, "name": one.name}
+        for thing in _holdings(session, database.engine).things:
+            if (
+                thing.name in names
+                and not thing.mark
+                and (thing.kind == "table" or thing.is_routine)
+            ):
+                words = {
+                    "kind": thing.kind.upper(),
+                    "full_name": thing.full_name,
+                    "name": thing.name,
+                }
                 with suppress(Aborted):  # a compatible server may know no marks
                     session.script(sql(database.engine, "mark_object").format(mark=mark, **words))
 
@@ -386,7 +404,7 @@ def _holdings(session: Session, engine: str) -> Holdings:
     defined: dict[int, tuple[str, ...]] = {}
     for id_, text, _ in session.query(_of_these(engine, "object_definitions", things)):
         defined[number(id_)] = (*defined.get(number(id_), ()), *_parts(engine, str(text)))
-    things = [replace(one, definition=defined.get(one.id, ())) for one in things]
+    things = [replace(thing, definition=defined.get(thing.id, ())) for thing in things]
     return Holdings(engine, str(server), str(database), str(schema), tuple(things))
 
 
@@ -397,8 +415,8 @@ def _needing(session: Session, engine: str, ours: list[Thing]) -> list[str]:
 
 
 def _of_these(engine: str, name: str, things: list[Thing]) -> str:
-    tables = ", ".join(str(one.id) for one in things if not one.is_routine)
-    routines = ", ".join(str(one.id) for one in things if one.is_routine)
+    tables = ", ".join(str(thing.id) for thing in things if not thing.is_routine)
+    routines = ", ".join(str(thing.id) for thing in things if thing.is_routine)
     return sql(engine, name).format(tables=tables or "0", routines=routines or "0")
 
 
@@ -451,7 +469,7 @@ def _listed(things: list[Thing]) -> str:
 
 
 def _names(things: list[Thing]) -> str:
-    return ", ".join(one.name for one in things if not one.is_routine)
+    return ", ".join(thing.name for thing in things if not thing.is_routine)
 
 
 def _rows(one: Thing) -> str:

@@ -74,9 +74,9 @@ def sources(machine: Machine) -> list[Source]:
     """The devices of all its accelerated disks; of several disks, each with its disk's name."""
     disks = cache_device.attached_disks(machine)
     found: list[Source] = []
-    for one in disks:
-        prefix = f"{one.disk.name} " if len(disks) > 1 else ""
-        tier = one.tier
+    for disk in disks:
+        prefix = f"{disk.disk.name} " if len(disks) > 1 else ""
+        tier = disk.tier
         if not tier.is_active():
             continue
         devices = tier.devices()

@@ -116,10 +116,11 @@ def require_known(thresholds: Iterable[Threshold], metrics: Iterable[str]) -> No
     :raises ThresholdFormError: one names a metric that there is not; those there are, are listed.
     """
     known = list(metrics)
-    for one in thresholds:
-        if one.metric not in known:
+    for threshold in thresholds:
+        if threshold.metric not in known:
             raise ThresholdFormError(
-                one.text, f"there is no metric {one.metric!r}; there are {', '.join(known)}"
+                threshold.text,
+                f"there is no metric {threshold.metric!r}; there are {', '.join(known)}",
             )
 
 

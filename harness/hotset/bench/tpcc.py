@@ -42,7 +42,7 @@ class Outcome(window.Outcome[RunResult]):
     @property
     def broken(self) -> list[ConditionResult]:
         """The conditions that do not hold."""
-        return [one for one in self.conditions or () if not one.holds]
+        return [condition for condition in self.conditions or () if not condition.holds]
 
 
 def build(

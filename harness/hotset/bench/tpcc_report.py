@@ -107,7 +107,9 @@ def csv(points: Sequence[Outcome]) -> str:
     """
     if len(points) == 1:
         return _run_csv(points[0])
-    return csv_text(_CURVE_COLUMNS, (_curve_row(one) for one in points if one.result is not None))
+    return csv_text(
+        _CURVE_COLUMNS, (_curve_row(point) for point in points if point.result is not None)
+    )
 
 
 def _curve_row(outcome: Outcome) -> tuple[object, ...]:
@@ -178,7 +180,7 @@ def _run_table(outcome: Outcome) -> RenderableType:
 
 def _warnings(outcome: Outcome) -> list[Warned]:
     """Also of plans that changed."""
-    changed = [Warned("PLAN_CHANGED", _flip(one)) for one in outcome.flips]
+    changed = [Warned("PLAN_CHANGED", _flip(flip)) for flip in outcome.flips]
     return [*window_report.warnings(outcome), *changed]
 
 
@@ -195,9 +197,11 @@ def conditions_table(found: TpccConditions) -> Table:
     table.add_column("", justify="right")
     for name in ("condition (clause 3.3.2)", "violations", "such as"):
         table.add_column(name)
-    for one in found.conditions:
-        example = ", ".join(map(str, one.examples[0])) if one.examples else ""
-        table.add_row(str(one.number), Text(one.title), f"{one.violations:,}", Text(example))
+    for condition in found.conditions:
+        example = ", ".join(map(str, condition.examples[0])) if condition.examples else ""
+        table.add_row(
+            str(condition.number), Text(condition.title), f"{condition.violations:,}", Text(example)
+        )
     return table
 
 

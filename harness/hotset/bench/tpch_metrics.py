@@ -33,7 +33,7 @@ def judge_queries(
 
 def values(power: PowerResult, throughput: ThroughputResult | None) -> Values:
     """By metric, times in ms; a total with a query that did not finish is none."""
-    unfinished = [one for one in power.queries if one.outcome != "ok"]
+    unfinished = [query for query in power.queries if query.outcome != "ok"]
     geometric_mean_s = power.geometric_mean_s
     found: dict[str, float | None] = dict.fromkeys(METRICS)
     found |= {
@@ -46,5 +46,7 @@ def values(power: PowerResult, throughput: ThroughputResult | None) -> Values:
         found["throughput"] = throughput.throughput
         found["composite"] = composite(power, throughput)
     return found | {
-        f"query({one.number})": one.seconds * 1000 for one in power.queries if one.outcome == "ok"
+        f"query({query.number})": query.seconds * 1000
+        for query in power.queries
+        if query.outcome == "ok"
     }

@@ -36,7 +36,7 @@ class TpchRun(Versioned):
         verdicts: Sequence[Verdict] = (),
     ) -> TpchRun:
         both = None if throughput is None else composite(power, throughput)
-        judged = tuple(one.recorded() for one in verdicts)
+        judged = tuple(verdict.recorded() for verdict in verdicts)
         return cls(_NOTE, judged, power, throughput, both)
 
 
@@ -86,9 +86,9 @@ def _results(
     power: PowerResult, throughput: ThroughputResult | None
 ) -> Iterator[tuple[int, QueryResult]]:
     """Every query of every stream, the power run as stream 0."""
-    yield from ((0, one) for one in power.queries)
+    yield from ((0, query) for query in power.queries)
     for stream in throughput.streams if throughput else ():
-        yield from ((stream.number, one) for one in stream.queries)
+        yield from ((stream.number, query) for query in stream.queries)
 
 
 def print_run(console: Console, power: PowerResult, throughput: ThroughputResult | None) -> None:
@@ -96,9 +96,11 @@ def print_run(console: Console, power: PowerResult, throughput: ThroughputResult
     seed = "validation parameters" if power.seed is None else f"seed {power.seed}"
     console.print(f"TPC-H power run at scale {power.scale:g}, {seed}")
     table = _table("query", "seconds", "rows", "outcome", "checksum")
-    for one in power.queries:
-        rows = "" if one.rows is None else f"{one.rows:,}"
-        table.add_row(str(one.number), f"{one.seconds:.3f}", rows, one.outcome, one.checksum or "")
+    for query in power.queries:
+        rows = "" if query.rows is None else f"{query.rows:,}"
+        table.add_row(
+            str(query.number), f"{query.seconds:.3f}", rows, query.outcome, query.checksum or ""
+        )
     console.print(table)
     for line in _figures(power, throughput):
         console.print(line, soft_wrap=True)
@@ -127,8 +129,13 @@ def _check_rows(found: CheckResult) -> Iterator[tuple[str, int, str, str]]:
     for table in found.tables:
         detail = "" if table.holds else f"{table.expected:,} expected"
         yield f"rows of {table.name}", table.rows, "ok" if table.holds else "wrong", detail
-    for one in found.references:
-        yield f"orphans {one.name}", one.orphans, "ok" if one.holds else "wrong", ""
+    for reference in found.references:
+        yield (
+            f"orphans {reference.name}",
+            reference.orphans,
+            "ok" if reference.holds else "wrong",
+            "",
+        )
     for answer in found.answers:
         comparison = answer.comparison
         yield f"query {answer.number}", answer.rows, comparison.verdict, comparison.difference

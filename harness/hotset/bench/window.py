@@ -343,7 +343,9 @@ def missed_limits(
 
     def say(result: Result) -> str:
         verdicts = judge(limits, values(result))
-        return "; ".join(str(one) for one in verdicts if one.value is not None and not one.met)
+        return "; ".join(
+            str(verdict) for verdict in verdicts if verdict.value is not None and not verdict.met
+        )
 
     return say
 

@@ -50,7 +50,7 @@ class Sampled:
 
     @classmethod
     def of(cls, use: ServerUse) -> Sampled:
-        series = (None if one is None else ServerWindow.of(one) for one in use.seconds)
+        series = (None if second is None else ServerWindow.of(second) for second in use.seconds)
         return cls(ServerWindow.of(use.window), tuple(series))
 
 
@@ -120,7 +120,7 @@ class WindowRun:
         return cls(
             outcome.state,
             outcome.cause,
-            tuple(one.recorded() for one in outcome.verdicts),
+            tuple(verdict.recorded() for verdict in outcome.verdicts),
             RateSearch.of(outcome.found) if outcome.found else None,
             UsersTime.of(outcome.time_use) if outcome.time_use else None,
             Sampled.of(outcome.server) if outcome.server else None,
@@ -145,7 +145,7 @@ class WindowCurve:
 def points_of(points: Points[Result], rate: Rate[Result]) -> list[curve.Point]:
     """Those that have a result, as a curve draws them."""
     results = [outcome.result for outcome in points if outcome.result is not None]
-    return [curve.Point(one.options.users, rate(one)) for one in results]
+    return [curve.Point(result.options.users, rate(result)) for result in results]
 
 
 def device_record(use: IoUse) -> DeviceUse:

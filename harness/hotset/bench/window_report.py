@@ -80,13 +80,13 @@ def curve_warnings(
     too short to tell."""
     return [
         Text(
-            f"{one.code} with {plural(outcome.result.options.users, 'user')}: {one.text}",
+            f"{warning.code} with {plural(outcome.result.options.users, 'user')}: {warning.text}",
             style="yellow",
         )
         for outcome in points
         if outcome.result is not None
-        for one in warnings(outcome)
-        if one.code not in _OF_STEADINESS
+        for warning in warnings(outcome)
+        if warning.code not in _OF_STEADINESS
     ]
 
 
@@ -111,8 +111,8 @@ def _measured(points: Points[Result]) -> list[Outcome[Result]]:
 
 def junit_xml(points: Points[Result], suite: str) -> str:
     """The thresholds as JUnit XML, by number of users."""
-    results = [one.result for one in points if one.result is not None]
-    seconds = sum(one.window_end - one.window_start for one in results)
+    results = [point.result for point in points if point.result is not None]
+    seconds = sum(result.window_end - result.window_start for result in results)
     cases = [
         Case.from_verdict(f"{suite}.{outcome.result.options.users}-users", verdict)
         for outcome in points
@@ -192,7 +192,7 @@ def warnings(outcome: Outcome[Result]) -> list[Warned]:
 
 def warning_lines(warnings: Iterable[Warned]) -> list[Text]:
     """As people read them."""
-    return [Text(f"{one.code}: {one.text}", style="yellow") for one in warnings]
+    return [Text(f"{warning.code}: {warning.text}", style="yellow") for warning in warnings]
 
 
 def time_text(time: WindowTime, tpm: float) -> list[Text]:
@@ -219,9 +219,9 @@ def server_text(use: ServerUse) -> list[RenderableType]:
         return [cpu]
     numbers = [name for name in device_use.LINE_COLUMNS if name]
     table = empty_table(("device", *device_use.LINE_COLUMNS), numbers)
-    for one in window.devices:
-        reads, writes = device_use.two_lines(device_use.cells(device_record(one)))
-        table.add_row(one.name, *reads)
+    for device in window.devices:
+        reads, writes = device_use.two_lines(device_use.cells(device_record(device)))
+        table.add_row(device.name, *reads)
         table.add_row("", *writes)
     return [cpu, table]
 

@@ -76,7 +76,7 @@ def main() -> NoReturn:
     hide_password()
     try:
         arguments = _with_run(sys.argv[1:])
-        words = (one for one in arguments if not one.startswith("-"))
+        words = (argument for argument in arguments if not argument.startswith("-"))
         word = None if _COMPLETION in os.environ else next(words, "")
         code = create(word)(arguments, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -127,8 +127,8 @@ def _explain(error: Exception) -> int:
     if structured.is_wanted():
         return structured.emit_error(error)
     if isinstance(error, ExceptionGroup):
-        for one in error.exceptions:
-            _say(f"{error.message}: {one}")
+        for exception in error.exceptions:
+            _say(f"{error.message}: {exception}")
         return FAILED
     if isinstance(error, HotsetError):
         _say(wording.of_command_line(error))

@@ -39,7 +39,7 @@ def command(found: Operation) -> Callable[..., None]:
 
     parameters = list(_parameters(found))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = _plain(found.help)
     return run
 

@@ -40,9 +40,13 @@ def fields(cmdlet: Cmdlet) -> list[str]:
     known = dict(operation.fields)
     if "runs" in known and cmdlet.path.endswith("/compare"):
         known = {"run": known.pop("runs"), **known}
-    named = [one.field for one in cmdlet.parameters if one.field in known]
+    named = [parameter.field for parameter in cmdlet.parameters if parameter.field in known]
     named += [name for name in cmdlet.values if name in known and name not in named]
-    first = [one.field for one in cmdlet.parameters if one.position == 0 and one.field in known]
+    first = [
+        parameter.field
+        for parameter in cmdlet.parameters
+        if parameter.position == 0 and parameter.field in known
+    ]
     ordered = [*first, *(name for name in named if name not in first)]
     found = []
     for name in ordered:
@@ -65,7 +69,7 @@ def _usage(every: Sequence[Cmdlet]) -> str:
 
 def _call(cmdlet: Cmdlet) -> str:
     names = [twin_name(cmdlet.name)] + ([twin_name(cmdlet.alias)] if cmdlet.alias else [])
-    first = next((one for one in cmdlet.parameters if one.position == 0), None)
+    first = next((parameter for parameter in cmdlet.parameters if parameter.position == 0), None)
     shown = ""
     if first is not None:
         word = first.name.upper() + ("..." if first.gathered else "")

@@ -149,7 +149,7 @@ class Cmdlet:
 
     @property
     def has_login(self) -> bool:
-        return any(one.name == "Credential" for one in self.parameters)
+        return any(parameter.name == "Credential" for parameter in self.parameters)
 
     @property
     def by_hand(self) -> bool:
@@ -163,7 +163,7 @@ class Cmdlet:
     def first_where(self, **wanted: bool) -> Parameter | None:
         """The first parameter of which this is so."""
         (name,) = wanted
-        return next((one for one in self.parameters if getattr(one, name)), None)
+        return next((parameter for parameter in self.parameters if getattr(parameter, name)), None)
 
 
 @cache

@@ -148,7 +148,7 @@ def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
         return
     words = [cmdlet.name]
     by_place = sorted(
-        (one for one in cmdlet.parameters if one.position is not None),
+        (parameter for parameter in cmdlet.parameters if parameter.position is not None),
         key=lambda one: one.position or 0,
     )
     words += [_VALUES[one.name] for one in by_place if one.mandatory]

@@ -47,7 +47,7 @@ def table(every: Sequence[Cmdlet]) -> str:
     for name, cmdlets in _completed(every).items():
         lines += [
             f"    {name:<{max(map(len, COMPLETED))}} = @(",
-            *(f"        '{one}'" for one in cmdlets),
+            *(f"        '{cmdlet}'" for cmdlet in cmdlets),
             "    )",
         ]
     lines += ["}"]
@@ -80,10 +80,12 @@ def _is_completed(cmdlet: Cmdlet, parameter: Parameter) -> bool:
 
 def _renamed(every: Iterable[Cmdlet]) -> dict[str, str]:
     return {
-        one.field: one.name
+        parameter.field: parameter.name
         for cmdlet in every
-        for one in cmdlet.parameters
-        if one.field and one.name != pascal(one.field) and one.field not in ("yes", "seconds")
+        for parameter in cmdlet.parameters
+        if parameter.field
+        and parameter.name != pascal(parameter.field)
+        and parameter.field not in ("yes", "seconds")
     }
 
 
@@ -187,7 +189,7 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
     yield "    end {"
     yield "        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()"
     yield "        if ($origin) { $Connection = $origin }"
-    if any(one.name == "Machine" for one in cmdlet.parameters):
+    if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         yield "        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine"
         yield "        if ($place) { $Machine = $place }"
     if cmdlet.has_login:
@@ -225,7 +227,7 @@ def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]
         return
     subject = _subject(cmdlet, key)
     leave = "continue" if key is not None and key.key else "return"
-    if any(one.name == "Machine" for one in cmdlet.parameters):
+    if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         subject += " $Machine"
     yield f"{indent}$what = Get-HotsetSubject $Connection {subject}"
     action = wording.summary(cmdlet.operation).partition(". ")[0].rstrip(".").replace("'", "''")
@@ -240,7 +242,7 @@ def _subject(cmdlet: Cmdlet, key: Parameter | None) -> str:
     """What the question names."""
     if key is not None:
         return "$each" if key.key else f"(${key.sent[1:].partition('.')[0]} -join ', ')"
-    names = [one.name for one in cmdlet.parameters]
+    names = [parameter.name for parameter in cmdlet.parameters]
     return next(
         (f"${one}" for one in ("Disk", "Dsn", "Target", "File", "Folder", "Name") if one in names),
         "''",
@@ -256,8 +258,8 @@ def _help(cmdlet: Cmdlet) -> Iterator[str]:
     yield f"{indent}<#"
     yield from _section("SYNOPSIS", wording.summary(found))
     yield from _section("DESCRIPTION", wording.description(found))
-    for one in cmdlet.parameters:
-        yield from _section(f"PARAMETER {one.name}", one.help)
+    for parameter in cmdlet.parameters:
+        yield from _section(f"PARAMETER {parameter.name}", parameter.help)
     yield from _section("INPUTS", _inputs(cmdlet))
     yield from _section("OUTPUTS", _told(cmdlet))
     for example, said in examples(cmdlet):

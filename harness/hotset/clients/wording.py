@@ -126,7 +126,7 @@ def description(found: Operation) -> str:
         f"The token needs the right '{found.right.value}'. On the server's own command line this is"
         f' "hotset {found.name}".'
     )
-    return "\n\n".join(one for one in parts if one)
+    return "\n\n".join(part for part in parts if part)
 
 
 def plain(text: str) -> str:
@@ -181,5 +181,5 @@ def _sentences(text: str, instead: str) -> str:
     :param instead: where nothing else is said.
     """
     parts = re.split(r"(?<=[.?:]) (?=[A-Z])", " ".join(text.split()))
-    kept = [one for one in parts if not re.search(r"[Ee]xit code|\bCSV\b|same as `run", one)]
+    kept = [part for part in parts if not re.search(r"[Ee]xit code|\bCSV\b|same as `run", part)]
     return plain(" ".join(kept) or instead)

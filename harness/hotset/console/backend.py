@@ -89,7 +89,7 @@ async def disks(machine: str) -> list[DiskStatus]:
     return await _there(
         machine,
         lambda there: [
-            tier_status.status_row(lifecycle.inspect(one)) for one in cards.attached_disks(there)
+            tier_status.status_row(lifecycle.inspect(disk)) for disk in cards.attached_disks(there)
         ],
     )
 

@@ -53,10 +53,14 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch()
-        others = [one for one in self.connections if isinstance(one, _Connection) and one.is_open]
+        others = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, _Connection) and connection.is_open
+        ]
         if len(others) <= self._limits.connections:
             return
-        waiting = [one for one in others if one.is_asking and one is not self]
+        waiting = [other for other in others if other.is_asking and other is not self]
         if waiting:
             min(waiting, key=lambda one: one.asking_since).refuse(408, abruptly=True)
         else:

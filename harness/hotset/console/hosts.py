@@ -70,4 +70,4 @@ def _is_address(name: str) -> bool:
 
 
 def _allowed() -> set[str]:
-    return {one.lower().rstrip(".") for one in remote.read_permitted().hosts}
+    return {host.lower().rstrip(".") for host in remote.read_permitted().hosts}

@@ -55,17 +55,17 @@ class DsnKeywordError(ForbiddenError):
 
 def require_known(keywords: Iterable[str]) -> None:
     """:raises RequestError: a DSN has a keyword that hotset does not take from anybody."""
-    for one in sorted(keywords):
-        if one in SECRETS:
+    for keyword in sorted(keywords):
+        if keyword in SECRETS:
             raise RequestError(
-                f"the DSN holds {one}, which logs and process lists would show: use a way to log in"
-                " that needs none there",
+                f"the DSN holds {keyword}, which logs and process lists would show: use a way to"
+                " log in that needs none there",
                 field="dsn",
             )
-        if one not in PLAIN | FILES | LOCAL:
+        if keyword not in PLAIN | FILES | LOCAL:
             known = ", ".join(sorted(PLAIN | FILES | LOCAL))
             raise RequestError(
-                f"the DSN has the keyword {one}, which hotset does not take; it takes {known}",
+                f"the DSN has the keyword {keyword}, which hotset does not take; it takes {known}",
                 field="dsn",
             )
 
@@ -103,8 +103,8 @@ def _takes_tickets(parts: Mapping[str, str]) -> bool:
     """Whether ``require_auth`` lets a server ask for them; without it, the environment forbids it
     (:func:`hotset.core.environment.of_server`)."""
     ways = {one.strip() for one in parts.get("require_auth", "").split(",")} - {""}
-    if any(one.startswith("!") for one in ways):
-        return not {f"!{one}" for one in _TICKETS} <= ways
+    if any(way.startswith("!") for way in ways):
+        return not {f"!{ticket}" for ticket in _TICKETS} <= ways
     return not ways.isdisjoint(_TICKETS)
 
 

@@ -118,7 +118,7 @@ def show_server(found: DatabaseServer) -> str:
     rows: list[Sequence[Cell]] | NotTold = (
         files
         if isinstance(files, NotTold)
-        else [(one.database, one.name, one.kind, one.path, str(one.size)) for one in files]
+        else [(file.database, file.name, file.kind, file.path, str(file.size)) for file in files]
     )
     edition = f", {version.edition}" if version.edition else ""
     head = [
@@ -144,7 +144,9 @@ def show_counters(found: DatabaseCounters) -> str:
     if not isinstance(waits, NotTold):
         waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
     values: list[Sequence[Cell]] | NotTold = (
-        counters if isinstance(counters, NotTold) else [(one.name, one.value) for one in counters]
+        counters
+        if isinstance(counters, NotTold)
+        else [(counter.name, counter.value) for counter in counters]
     )
     columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
     parts = [
@@ -173,7 +175,7 @@ def _records(
 ) -> list[Sequence[Cell]] | NotTold:
     if isinstance(figures, NotTold):
         return figures
-    return [tuple(asdict(one).values()) for one in figures]
+    return [tuple(asdict(figure).values()) for figure in figures]
 
 
 def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
@@ -184,8 +186,8 @@ def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
         if isinstance(figures, NotTold):
             lines.append((part, f"unavailable: {figures.unavailable}", None))
             continue
-        for one in figures:
-            values = asdict(one)
+        for figure in figures:
+            values = asdict(figure)
             name = values.pop("name")
             lines += [
                 (f"{part}.{key}", name, value)

@@ -375,7 +375,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
     def reads_each_second(self, start: float, seconds: int) -> list[float] | None:
         """Pages that the server read in each second, by the line through its readings; None where
         they do not reach from end to end, or it does not count them."""
-        known = [(one.at, one.counts["reads"]) for one in self.io_readings]
+        known = [(reading.at, reading.counts["reads"]) for reading in self.io_readings]
         counted = [(at, reads) for at, reads in known if reads is not None]
         ends = (start + _IO_INTERVAL_S, start + seconds - _IO_INTERVAL_S)
         if not counted or counted[0][0] > ends[0] or counted[-1][0] < ends[1]:

@@ -81,8 +81,8 @@ def examine_server(machine: Machine) -> list[Finding]:
         state: State = "ok" if not lacks else "missing" if kind in used else "note"
         has = "in use" if kind in used else "possible"
         findings.append(Finding(kind, state, lacks or has))
-    if not any(one.state == "ok" for one in findings):
-        findings = [replace(one, state="missing") for one in findings]
+    if not any(finding.state == "ok" for finding in findings):
+        findings = [replace(finding, state="missing") for finding in findings]
     return unread + findings
 
 

@@ -102,7 +102,7 @@ def _measured(
 def _rereads(
     local: Local, want: RereadTable, pending: Sequence[str], report: Reporter
 ) -> Generator[DiskResults]:
-    models = [one for one in want.models if _phase(reread.name_of(one)) in pending]
+    models = [model for model in want.models if _phase(reread.name_of(model)) in pending]
     with closing(reread.hold(local, models, want.size, want.passes, want.seed, report)) as measured:
         for one in measured:
             yield DiskResults.model_validate({"scenario": "reread", "disks": [document_of(one)]})
@@ -111,7 +111,7 @@ def _rereads(
 def _arrays(
     local: Local, want: ArraysTable, pending: Sequence[str], report: Reporter
 ) -> Generator[DiskResults]:
-    parts = [one for one in arrays.parts(want.search) if one.name in pending]
+    parts = [part for part in arrays.parts(want.search) if part.name in pending]
     with closing(arrays.measure(local, parts, want.load, report)) as measured:
         for one in measured:
             yield DiskResults.model_validate({"scenario": "arrays", **document_of(one)})

@@ -43,8 +43,8 @@ def trend(
             "changes are found with ruptures, which is missing: pip install 'hotset[trend]'"
         ) from None
     with_it = tuple(
-        tuple(map(str, compare.differences(measured[one.at - 1][0], measured[one.at][0])))
-        for one in found.changes
+        tuple(map(str, compare.differences(measured[change.at - 1][0], measured[change.at][0])))
+        for change in found.changes
     )
     return found, with_it
 

@@ -174,10 +174,10 @@ class Journal:
     def has_rate(self, arm: ArmName, repeat: int) -> bool:
         """Whether the highest rate of an arm's repeat is kept."""
         return any(
-            one.repeat == repeat
+            rate.repeat == repeat
             for each in self.document.arms
             if each.name == arm
-            for one in each.rates
+            for rate in each.rates
         )
 
     def add_rate(self, arm: ArmName, rate: HighestRate) -> None:
@@ -272,15 +272,17 @@ def _experiment(spec: Spec | DiskSpec) -> Experiment:
     if isinstance(spec, DiskSpec):
         return found
     scripts = spec.sql.scripts if spec.sql else ()
-    said = tuple(Script(name=one.name, weight=one.weight, text=one.text) for one in scripts)
+    said = tuple(
+        Script(name=script.name, weight=script.weight, text=script.text) for script in scripts
+    )
     return found.model_copy(update={"scripts": said, "published": spec.published})
 
 
 def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:
     def mean(name: str) -> float:
-        return float(sum(getattr(one, name) for one in repeats) / len(repeats))
+        return float(sum(getattr(repeat, name) for repeat in repeats) / len(repeats))
 
-    probes = [one.probe_hit_ratio for one in repeats if one.probe_hit_ratio is not None]
+    probes = [repeat.probe_hit_ratio for repeat in repeats if repeat.probe_hit_ratio is not None]
     return WarmUp(
         method=repeats[0].method,
         order=repeats[0].order,
@@ -288,8 +290,8 @@ def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:
         seconds=mean("seconds"),
         mb_per_s=mean("mb_per_s"),
         origin_mb_per_s=mean("origin_mb_per_s"),
-        sampled_blocks=sum(one.sampled_blocks for one in repeats),
-        differing_blocks=sum(one.differing_blocks for one in repeats),
+        sampled_blocks=sum(repeat.sampled_blocks for repeat in repeats),
+        differing_blocks=sum(repeat.differing_blocks for repeat in repeats),
         probe_hit_ratio=min(probes) if probes else None,
         probe_hit_ratio_min=repeats[0].probe_hit_ratio_min,
         probe_seconds=mean("probe_seconds"),

@@ -67,7 +67,7 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
 
 def _reads(seconds: Sequence[Window | None]) -> list[float] | None:
     """Of all devices, in each second; None where one was not seen."""
-    found = [one.devices for one in seconds if one is not None]
+    found = [second.devices for second in seconds if second is not None]
     if len(found) < len(seconds):
         return None
     return [sum(device.read.iops for device in devices) for devices in found]
@@ -99,7 +99,7 @@ def rate_record(
 ) -> document.HighestRate:
     """A search as it stands in the result document."""
     highest = found.highest.rate_per_s if found.highest else None
-    failed = [one.rate_per_s for one in found.trials if not one.holds]
+    failed = [trial.rate_per_s for trial in found.trials if not trial.holds]
     return document.HighestRate(
         repeat=number,
         limits=tuple(limits),
@@ -108,13 +108,13 @@ def rate_record(
         failed_per_s=min(failed, default=max(found.highest_per_s, highest or 0.0)),
         trials=tuple(
             document.RateTrial(
-                rate_per_s=one.rate_per_s,
-                reached_per_s=one.reached_per_s,
-                missed=one.missed,
-                seed=one.result.options.seed,
-                latency_ms=_latency(one.result.latency_ms),
+                rate_per_s=trial.rate_per_s,
+                reached_per_s=trial.reached_per_s,
+                missed=trial.missed,
+                seed=trial.result.options.seed,
+                latency_ms=_latency(trial.result.latency_ms),
             )
-            for one in found.trials
+            for trial in found.trials
         ),
     )
 
@@ -159,7 +159,7 @@ def power_record(
     return windows.PowerRun(
         **_window(number, window, result.ended - result.started),
         others_cpu=others,
-        queries=tuple(windows.Query(**asdict(one)) for one in result.queries),
+        queries=tuple(windows.Query(**asdict(query)) for query in result.queries),
     )
 
 
@@ -183,7 +183,7 @@ def _window(number: int, window: Window, seconds: float) -> dict[str, Any]:
 
 
 def _devices(window: Window) -> tuple[windows.DeviceUse, ...]:
-    return tuple(windows.DeviceUse.model_validate(asdict(one)) for one in window.devices)
+    return tuple(windows.DeviceUse.model_validate(asdict(device)) for device in window.devices)
 
 
 def repeat_record(

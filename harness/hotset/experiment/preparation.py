@@ -118,7 +118,7 @@ class _Load:
         :raises NotServed: what was asked for failed; the server is not merely slow.
         """
         result = failure.partial
-        if result is None or result.failed or any(one.failed for one in result.kinds.values()):
+        if result is None or result.failed or any(kind.failed for kind in result.kinds.values()):
             raise failure
         self._was_too_short = True
         self.ended(result)
@@ -164,7 +164,7 @@ class _Load:
     @property
     def _read(self) -> list[tuple[float, int]]:
         """What the server had read; empty where it does not count that."""
-        each = [(one.at, one.counts["read_bytes"]) for one in self._times.io_readings]
+        each = [(reading.at, reading.counts["read_bytes"]) for reading in self._times.io_readings]
         return [(at, count) for at, count in each if count is not None]
 
 

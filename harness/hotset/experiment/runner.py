@@ -194,7 +194,9 @@ def _database(site: Site, spec: Spec) -> setup.Database:
         checked_after=spec.tpcc.check if spec.tpcc else None,
         driver=spec.tpcc.driver if spec.tpcc else "hotset",
         tpch_scale=spec.tpch.scale if spec.tpch else None,
-        tpch_bytes=int(site.saved.size(one for one in site.saved.databases if one == "tpch")),
+        tpch_bytes=int(
+            site.saved.size(database for database in site.saved.databases if database == "tpch")
+        ),
     )
 
 

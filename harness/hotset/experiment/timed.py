@@ -178,7 +178,7 @@ class Sql:
     values: Callable[[Any], Values] = sql_runs.values
 
     def title(self, users: int) -> str:
-        names = ", ".join(one.name for one in self.want.scripts)
+        names = ", ".join(script.name for script in self.want.scripts)
         return f"{names}, {words.plural(users, 'user')}"
 
     def options(self, users: int, rampup_s: float, duration_s: float, seed: int) -> WindowOptions:

@@ -64,7 +64,7 @@ def read(file: Path, job: str) -> JobRecord:
                 job,
                 tuple(_lines(database, job)),
                 tuple(_counts(database, job)),
-                {one.procedure: one for one in _timings(database, job)},
+                {timing.procedure: timing for timing in _timings(database, job)},
             )
     except sqlite3.Error as error:
         raise HammerdbFailed(f"HammerDB's {FILE} cannot be read: {error}") from None

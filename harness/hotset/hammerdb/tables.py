@@ -29,7 +29,8 @@ _TPCH = {
 def tpcc_rows(warehouses: int) -> dict[str, int]:
     """How many rows each table of TPC-C starts with (clause 4.3.3.1)."""
     return {
-        one.name: one.rows * (warehouses if one.per_warehouse else 1) for one in TABLES.values()
+        table.name: table.rows * (warehouses if table.per_warehouse else 1)
+        for table in TABLES.values()
     }
 
 

@@ -195,7 +195,7 @@ def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) 
         series=[],
         driver="hammerdb",
         server_tpm=float(result.tpm),
-        server_series=[ServerRate(one.at, one.value) for one in outcome.record.counts],
+        server_series=[ServerRate(count.at, count.value) for count in outcome.record.counts],
         server_errors=errors,
     )
 
@@ -221,6 +221,6 @@ def _latency(timing: Timing) -> Latency:
 
 def _overall(timings: list[Timing]) -> Latency:
     """Of all types: mean and maximum; percentiles cannot be put together from percentiles."""
-    calls = sum(one.calls for one in timings)
-    mean = sum(one.mean * one.calls for one in timings) / calls
-    return replace(NO_LATENCY, mean=mean, max=max(one.max for one in timings))
+    calls = sum(timing.calls for timing in timings)
+    mean = sum(timing.mean * timing.calls for timing in timings) / calls
+    return replace(NO_LATENCY, mean=mean, max=max(timing.max for timing in timings))

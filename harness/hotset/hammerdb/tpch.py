@@ -78,7 +78,7 @@ def run(
     text = script.power(connection.engine, dictionary)
     outcome = execute(batch, dictionary, text, users=1)
     queries = queries_of(outcome.lines)
-    refreshes = [one for one in outcome.lines if isinstance(one, Refresh)]
+    refreshes = [line for line in outcome.lines if isinstance(line, Refresh)]
     if [one.function for one in refreshes] != ([1, 2] if refresh else []):
         raise HammerdbFailed(f"refresh functions that ran: {[one.function for one in refreshes]}")
     return PowerResult(
@@ -86,7 +86,7 @@ def run(
         seed=None,
         started=clock.ends[0] - queries[0].seconds,
         ended=clock.ends[-1],
-        queries=tuple(QueryResult(one.number, one.seconds, "ok") for one in queries),
+        queries=tuple(QueryResult(query.number, query.seconds, "ok") for query in queries),
         refresh_s=(refreshes[0].seconds, refreshes[1].seconds) if refresh else None,
     )
 

@@ -132,7 +132,7 @@ def _workshop(shelf: Path) -> Path:
     is closed to others, as Debian 13 and Ubuntu make them.
     """
     folders = (shelf, *shelf.parents)
-    if os.geteuid() == 0 or all(one.stat().st_mode & stat.S_IXOTH for one in folders):
+    if os.geteuid() == 0 or all(folder.stat().st_mode & stat.S_IXOTH for folder in folders):
         return shelf
     return Path("/var/tmp")  # noqa: S108
 

@@ -46,8 +46,8 @@ from .slow_disk import Portal, Target
 MachineKind = Literal["local", "image", "uml", "vm"]
 MachineChoice = Literal["auto"] | MachineKind
 TierChoice = Literal["auto"] | TierKind
-KERNEL_TIERS = tuple(one.name for one in kinds.KINDS if one.in_kernel)
-_OTHER_TIERS = tuple(one.name for one in kinds.KINDS if not one.in_kernel)
+KERNEL_TIERS = tuple(kind.name for kind in kinds.KINDS if kind.in_kernel)
+_OTHER_TIERS = tuple(kind.name for kind in kinds.KINDS if not kind.in_kernel)
 FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
@@ -207,7 +207,7 @@ def check(wanted: MachineChoice, tier: TierChoice) -> None:
 
 def kernel_tier(wanted: TierChoice) -> TierKind:
     """The kind of tier on a machine of the kernel's: dm-cache, unless another is asked for."""
-    return next((one for one in KERNEL_TIERS if one == wanted), "dm-cache")
+    return next((tier for tier in KERNEL_TIERS if tier == wanted), "dm-cache")
 
 
 def _local_lacks() -> str | None:
@@ -284,7 +284,7 @@ def status(folder: Path) -> Status:
     )
     try:
         with exclusive(folder):
-            up = owner["owner"] == LEFT_UP and any(one.alive for one in processes)
+            up = owner["owner"] == LEFT_UP and any(process.alive for process in processes)
             return Status("up" if up else "left over", owner["owner"], processes)
     except BusyError:
         return Status("running", owner["owner"], processes)
@@ -292,7 +292,7 @@ def status(folder: Path) -> Status:
 
 def guest_up(folder: Path) -> MachineKind | None:
     """The kind of guest that is up in a lab's folder."""
-    names = {one.name for one in status(folder).processes if one.alive}
+    names = {process.name for process in status(folder).processes if process.alive}
     if uml.PROCESS in names:
         return "uml"
     return "vm" if qemu.PROCESS in names else None

@@ -244,7 +244,7 @@ class WindowResult:
     def not_known(self) -> list[Steadiness]:
         """Of throughput and reads, what cannot be told to be steady."""
         rates = [one for one in self.steadiness if one.measure != "latency_ms"]
-        return [one for one in rates if one.steady is None]
+        return [rate for rate in rates if rate.steady is None]
 
     @property
     def steady(self) -> bool | None:

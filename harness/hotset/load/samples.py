@@ -59,7 +59,7 @@ class Tally:
     @property
     def has_success(self) -> bool:
         """Anything got through: committed, or rolled back as meant."""
-        return any(self.committed) or any(one[1] == "rolled back" for one in self.outcomes)
+        return any(self.committed) or any(outcome[1] == "rolled back" for outcome in self.outcomes)
 
 
 @dataclass(slots=True)
@@ -353,8 +353,8 @@ class _Figures:
     def latencies(self) -> Latencies:
         """Of all kinds."""
         found = Latencies()
-        for one in self._latencies:
-            found.add(one)
+        for latency in self._latencies:
+            found.add(latency)
         return found
 
     def total(self, outcome: Outcome) -> int:

@@ -118,7 +118,7 @@ def judge_reads(
     """
     if len(reads) < ROUNDS or sum(reads) <= READS_COUNT * sum(transactions):
         return None
-    each = [slice(one.start, one.stop) for one in spans(len(reads))]
+    each = [slice(span.start, span.stop) for span in spans(len(reads))]
     sums = [(sum(reads[one]), sum(transactions[one])) for one in each]
     if not all(read and count for read, count in sums):
         return None

@@ -37,12 +37,12 @@ _COUNTERS: tuple[tuple[str, str, Value], ...] = (
 def measure(machine: Machine) -> list[Measured]:
     """The counters of every accelerated disk now."""
     found: list[Measured] = []
-    for one in cache_device.attached_disks(machine):
+    for disk in cache_device.attached_disks(machine):
         try:
-            counters = one.tier.counters()
+            counters = disk.tier.counters()
         except TierFailedError:
             counters = None
-        found.append(Measured(one.disk, counters))
+        found.append(Measured(disk.disk, counters))
     return found
 
 

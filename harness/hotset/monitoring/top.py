@@ -117,15 +117,15 @@ def load_of(reading: Reading, seconds: float) -> Load:
     counters: list[Counter] = _known(reading.counters)
     files: list[FileIo] = _known(reading.files)
     waits: list[Wait] = _known(reading.waits)
-    commits = [one.value / seconds for one in counters if one.name in _COMMITS]
+    commits = [counter.value / seconds for counter in counters if counter.name in _COMMITS]
     parts = (reading.counters, reading.files, reading.waits)
     longest = sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN]
     return Load(
         commits[0] if commits else None,
-        _sum([one.reads for one in files], seconds),
-        _mean_ms([(one.reads, one.read_ms) for one in files]),
-        _sum([one.writes for one in files], seconds),
-        _mean_ms([(one.writes, one.write_ms) for one in files]),
+        _sum([file.reads for file in files], seconds),
+        _mean_ms([(file.reads, file.read_ms) for file in files]),
+        _sum([file.writes for file in files], seconds),
+        _mean_ms([(file.writes, file.write_ms) for file in files]),
         tuple((one.name, one.wait_ms / seconds) for one in longest if one.wait_ms > 0),
         tuple(part.reason for part in parts if isinstance(part, Unavailable)),
     )

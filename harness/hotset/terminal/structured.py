@@ -37,8 +37,8 @@ def emit(**fields: Any) -> None:  # noqa: ANN401 - what JSON has
 def emit_error(error: BaseException) -> int:
     """Say why it failed; returns the exit code."""
     if isinstance(error, ExceptionGroup):
-        for one in error.exceptions:
-            emit(error=f"{error.message}: {one}")
+        for exception in error.exceptions:
+            emit(error=f"{error.message}: {exception}")
         return FAILED
     if not isinstance(error, HotsetError):
         emit(error=f"unexpected {type(error).__name__}: {error}")

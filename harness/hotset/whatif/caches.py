@@ -194,7 +194,7 @@ def curve(
     :param sizes: in ascending order; none: sizes that show the curve.
     """
     words = ["mrc", f"--trace={trace}", f"--block={int(block)}", f"--sample={share}", "--progress"]
-    found = flashdev.figures(local, [*words, *(f"--cache={int(one)}" for one in sizes)], on_read)
+    found = flashdev.figures(local, [*words, *(f"--cache={int(size)}" for size in sizes)], on_read)
     points = tuple(CurvePoint(**one) for one in found.pop("points"))
     return Curve(**found, points=points)
 
@@ -219,11 +219,11 @@ def simulate(
 
 def require_whole_blocks(caches: Sequence[Cache]) -> None:
     """:raises RequestError: a block is larger than its cache, or does not divide it."""
-    for one in caches:
-        if one.block_bytes < 1 or one.cache_bytes % one.block_bytes or not one.cache_bytes:
+    for cache in caches:
+        if cache.block_bytes < 1 or cache.cache_bytes % cache.block_bytes or not cache.cache_bytes:
             raise RequestError(
-                f"a cache of {Bytes(one.cache_bytes)} is not a number of whole blocks of"
-                f" {Bytes(one.block_bytes)}: give sizes that the block divides",
+                f"a cache of {Bytes(cache.cache_bytes)} is not a number of whole blocks of"
+                f" {Bytes(cache.block_bytes)}: give sizes that the block divides",
                 field="cache",
             )
 
@@ -280,7 +280,7 @@ class _Kept:
         what = [
             *_identity(trace),
             program.st_mtime_ns,
-            [asdict(one) for one in caches],
+            [asdict(cache) for cache in caches],
             list(more),
         ]
         name = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
@@ -317,4 +317,4 @@ class _Kept:
 
 def names(of: type) -> list[str]:
     """The fields of a record."""
-    return [one.name for one in fields(of)]
+    return [field.name for field in fields(of)]

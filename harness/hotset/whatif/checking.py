@@ -140,7 +140,7 @@ def _traffic(run: RunDocument, arm: Arm, taught: Taught) -> Traffic | None:
 def _hit_ratio(arm: Arm, windows: list[Repeat]) -> float:
     if arm.name == "baseline":
         return 0.0
-    return mean(1.0 if one.hit_ratio is None else one.hit_ratio for one in windows)
+    return mean(1.0 if window.hit_ratio is None else window.hit_ratio for window in windows)
 
 
 def _same_server(run: RunDocument, other: RunDocument) -> bool:

@@ -126,20 +126,20 @@ def doubt_of(kind: Kind) -> Doubt:
 def in_words(doubts: Iterable[Doubt]) -> str:
     """What the ranges of a prediction are made of."""
     known, unknown = [], []
-    for one in doubts:
-        if one.mean_error is None or one.chance is None:
-            unknown.append(one.kind)
+    for doubt in doubts:
+        if doubt.mean_error is None or doubt.chance is None:
+            unknown.append(doubt.kind)
             continue
-        windows = f"{one.windows} windows" if one.windows > 1 else "one window"
+        windows = f"{doubt.windows} windows" if doubt.windows > 1 else "one window"
         few = (
             "; of so few the largest, in which the next lies with a chance of"
-            f" {percent(one.chance, 0)}"
-            if one.chance < COVERED
+            f" {percent(doubt.chance, 0)}"
+            if doubt.chance < COVERED
             else ""
         )
         known.append(
-            f"{_WORDS[one.kind]} {one.factor:.2f} times ({windows},"
-            f" {percent(one.mean_error, 0)} off on average{few})"
+            f"{_WORDS[doubt.kind]} {doubt.factor:.2f} times ({windows},"
+            f" {percent(doubt.mean_error, 0)} off on average{few})"
         )
     found = "From and to: the lowest and highest that the run's repeats give"
     if known:

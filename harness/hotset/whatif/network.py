@@ -87,7 +87,7 @@ def _factors(stations: Sequence[Station], delay_s: float, users: int) -> list[Fl
         raise ValueError(f"{users} users: there must be one or more")
     if delay_s <= 0 and not stations:
         raise ValueError("no station and no delay: transactions would take no time at all")
-    return [_delay(delay_s, users), *(_station(one, users) for one in stations)]
+    return [_delay(delay_s, users), *(_station(station, users) for station in stations)]
 
 
 def _delay(seconds: float, users: int) -> Floats:

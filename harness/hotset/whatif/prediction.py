@@ -217,7 +217,7 @@ def teach(
         (baseline.name, quick.name),
         measured,
         iops,
-        mean(1.0 if one.hit_ratio is None else one.hit_ratio for one in fast_windows),
+        mean(1.0 if window.hit_ratio is None else window.hit_ratio for window in fast_windows),
         tuple(learn(*pair, as_measured, flash, requests) for pair in pairs),
         sum(one.rate for _, one in pairs) / sum(one.tpm for _, one in pairs),
         None if requests is None else requests.reads + requests.writes,
@@ -245,7 +245,7 @@ def predict_by(
     """
     typical = _typical(taught.each)
     lines = tuple(_line(taught, typical, asked, one, also) for one in hit_ratios)
-    kinds = [kind for kind in KINDS if any(kind in one.unlike for one in lines)]
+    kinds = [kind for kind in KINDS if any(kind in line.unlike for line in lines)]
     ceiling = None
     if taught.all_flash_nopm is not None:
         ceiling = Ceiling(taught.all_flash_nopm, _nopm(taught, typical, taught.measured, 1.0))

@@ -66,8 +66,8 @@ class Traffic:
 
     def at(self, hit_ratio: float) -> Moved:
         """Between two points on a straight line, beyond them as the nearest."""
-        below = [one for one in self.points if one.hit_ratio <= hit_ratio]
-        above = [one for one in self.points if one.hit_ratio > hit_ratio]
+        below = [point for point in self.points if point.hit_ratio <= hit_ratio]
+        above = [point for point in self.points if point.hit_ratio > hit_ratio]
         if not below or not above:
             return (below[-1:] or above[:1])[0]
         low, high = below[-1], above[0]
@@ -94,7 +94,7 @@ def assume_traffic(kind: CacheKind) -> Traffic:
     points = (*points, _at_the_end(points))
     through = kind.mode != "writeback"
     if through:
-        points = tuple(Moved(one.hit_ratio, one.promoted, 0.0) for one in points)
+        points = tuple(Moved(point.hit_ratio, point.promoted, 0.0) for point in points)
     return Traffic(kind, through, known["cost"] * block / known["block_bytes"], points)
 
 
@@ -110,7 +110,7 @@ def _at_the_end(points: Sequence[Moved]) -> Moved:
 def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
     """As :func:`assume_traffic`, with what a run's windows with the cache counted themselves."""
     found = assume_traffic(kind)
-    ratios = [one.hit_ratio for one in windows if one.hit_ratio is not None]
+    ratios = [window.hit_ratio for window in windows if window.hit_ratio is not None]
     if len(ratios) != len(windows) or not windows:
         return found
     at = fsum(ratios) / len(ratios)
@@ -126,32 +126,32 @@ def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
         there.promoted if promoted is None else promoted,
         there.written_back if written is None else written,
     )
-    others = [one for one in found.points if abs(one.hit_ratio - at) > _NEAR]
+    others = [point for point in found.points if abs(point.hit_ratio - at) > _NEAR]
     points = tuple(sorted([*others, own], key=lambda one: one.hit_ratio))
     return Traffic(kind, found.write_through, found.cost, points, measured)
 
 
 def _promoted(windows: Sequence[Repeat]) -> float | None:
     """For each miss; None where too few missed or the tier does not count it."""
-    each = [one.counters for one in windows]
+    each = [window.counters for window in windows]
     counters = [one for one in each if one is not None and one.promotions is not None]
-    misses = sum(one.read_misses + (one.write_misses or 0) for one in counters)
+    misses = sum(counter.read_misses + (counter.write_misses or 0) for counter in counters)
     if len(counters) != len(windows) or misses < _MISSES_MIN:
         return None
-    return sum(one.promotions or 0 for one in counters) / misses
+    return sum(counter.promotions or 0 for counter in counters) / misses
 
 
 def _written_back(windows: Sequence[Repeat]) -> float | None:
     """For each write that hits, in the window or, of what it left dirty, later; None where the
     slow storage's own writes or the cache's were not counted."""
     blocks, hits = 0.0, 0
-    for one in windows:
-        origin = next((device for device in one.devices if device.name == "origin"), None)
-        counters = one.counters
+    for window in windows:
+        origin = next((device for device in window.devices if device.name == "origin"), None)
+        counters = window.counters
         if origin is None or counters is None or counters.write_hits is None:
             return None
         missed = counters.write_misses or 0
-        blocks += origin.write.iops * one.duration_s - missed + counters.dirty_blocks
+        blocks += origin.write.iops * window.duration_s - missed + counters.dirty_blocks
         hits += counters.write_hits
     return max(0.0, blocks) / hits if hits else None
 

@@ -67,7 +67,7 @@ def isolation(database: Database) -> str | None:
 
 def _of_tpcc(window: WindowResult, options: RunOptions, facts: dict[str, Any]) -> RunResult:
     minutes = (window.window_end - window.window_start) / 60
-    values = {one.name: getattr(window, one.name) for one in fields(WindowResult)}
+    values = {field.name: getattr(window, field.name) for field in fields(WindowResult)}
     new_orders = window.kinds[NEW_ORDER].committed
     return RunResult(**{**values, "options": options, **facts}, nopm=new_orders / minutes)
 

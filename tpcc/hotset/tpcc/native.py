@@ -223,5 +223,7 @@ def _tally(
     late: int,
     skipped: int,
 ) -> Tally:
-    named = tuple((one[0], one[1], one[2], one[3], one[4]) for one in outcomes)
+    named = tuple(
+        (outcome[0], outcome[1], outcome[2], outcome[3], outcome[4]) for outcome in outcomes
+    )
     return Tally(second, tuple(histograms), tuple(committed), named, due, late, skipped)

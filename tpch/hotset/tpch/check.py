@@ -82,9 +82,9 @@ class CheckResult:
     def holds(self) -> bool:
         """Nothing is wrong."""
         return (
-            all(one.holds for one in self.tables)
+            all(table.holds for table in self.tables)
             and all(one.holds for one in self.references)
-            and all(one.holds for one in self.answers)
+            and all(answer.holds for answer in self.answers)
         )
 
 

@@ -39,12 +39,12 @@ class DataSet:
     @property
     def bytes(self) -> int:
         """Size of all files."""
-        return sum(one.stat().st_size for files in self.files.values() for one in files)
+        return sum(file.stat().st_size for files in self.files.values() for file in files)
 
 
 def text_bytes(scale: float) -> int:
     """Bytes the text files of a scale take, about."""
-    return round(sum(one.text_bytes * (1 if one.fixed else scale) for one in TABLES.values()))
+    return round(sum(table.text_bytes * (1 if table.fixed else scale) for table in TABLES.values()))
 
 
 def missing_bytes(folder: Path, scale: float) -> int:
@@ -176,9 +176,9 @@ def _seal(home: Path, scale: float) -> None:
                 f" clause 4.2.5 requires {expected}"
             )
     sizes = {
-        str(one.relative_to(home)): one.stat().st_size
+        str(part.relative_to(home)): part.stat().st_size
         for name in TABLES
-        for one in _parts(home, name)
+        for part in _parts(home, name)
     }
     manifest = {"scale": scale, "rows": rows, "bytes": sizes}
     (home / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")

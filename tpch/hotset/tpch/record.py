@@ -121,12 +121,12 @@ class PowerResult:
     @derived
     def total_s(self) -> float:
         """Seconds of all queries, a floor when one timed out."""
-        return sum(one.seconds for one in self.queries)
+        return sum(query.seconds for query in self.queries)
 
     @derived
     def geometric_mean_s(self) -> float | None:
         """Geometric mean of the 22 queries' seconds; None unless all came to their end."""
-        return _geometric_mean([one.seconds for one in self.queries]) if self.complete else None
+        return _geometric_mean([query.seconds for query in self.queries]) if self.complete else None
 
     @property
     def power(self) -> float | None:
@@ -136,8 +136,8 @@ class PowerResult:
         """
         if not self.complete or self.refresh_s is None:
             return None
-        floor = max(one.seconds for one in self.queries) / 1000
-        timings = [max(one.seconds, floor) for one in self.queries] + list(self.refresh_s)
+        floor = max(query.seconds for query in self.queries) / 1000
+        timings = [max(query.seconds, floor) for query in self.queries] + list(self.refresh_s)
         return 3600 * self.scale / _geometric_mean(timings)
 
     @derived
@@ -182,7 +182,7 @@ class ThroughputResult:
     def complete(self) -> bool:
         """Every stream has its 22 answers, and its pair of refresh functions unless left out."""
         refreshed = self.refresh_s is None or len(self.refresh_s) == len(self.streams)
-        return bool(self.streams) and refreshed and all(one.complete for one in self.streams)
+        return bool(self.streams) and refreshed and all(stream.complete for stream in self.streams)
 
     @derived
     def seconds(self) -> float:
@@ -216,7 +216,7 @@ def composite(power: PowerResult, throughput: ThroughputResult) -> float | None:
 
 
 def _complete(queries: Sequence[QueryResult]) -> bool:
-    return {one.number for one in queries if one.outcome == "ok"} == set(range(1, 23))
+    return {query.number for query in queries if query.outcome == "ok"} == set(range(1, 23))
 
 
 def _geometric_mean(seconds: Sequence[float]) -> float:

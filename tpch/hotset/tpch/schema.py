@@ -118,7 +118,7 @@ TABLES: dict[str, Table] = {
 
 def estimated_bytes(scale: float) -> int:
     """Bytes a freshly loaded PostgreSQL database of this scale takes, indexes included."""
-    return round(sum(one.bytes * (1 if one.fixed else scale) for one in TABLES.values()))
+    return round(sum(table.bytes * (1 if table.fixed else scale) for table in TABLES.values()))
 
 
 _COMMON = "common"

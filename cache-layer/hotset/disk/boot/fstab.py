@@ -74,7 +74,7 @@ def read(machine: Machine) -> str:
 
 def folders(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
     """Where an accelerated device or a card's volume is mounted by its name."""
-    return [one.folder for one in entries(read(machine)) if one.spec == str(device)]
+    return [entry.folder for entry in entries(read(machine)) if entry.spec == str(device)]
 
 
 def require_writable(machine: Machine) -> None:

@@ -63,9 +63,9 @@ def find_mounts(machine: Machine, origin: PurePosixPath) -> Mounting:
             unread.append(where)
         else:
             elsewhere.append((where, spec))
-    specs = {one.spec for one in lines} | {spec for _, spec in elsewhere}
+    specs = {line.spec for line in lines} | {spec for _, spec in elsewhere}
     leads = leading(machine, origin, specs)
-    mine = [one for one in lines if one.spec in leads]
+    mine = [line for line in lines if line.spec in leads]
     whole = [one for one in mine if leads[one.spec] == "origin" and not one.mounts_a_part]
     can = [one for one in whole if not one.is_early]
     cannot = [
@@ -212,18 +212,20 @@ def _leading_paths(
 ) -> dict[PurePosixPath, Leads]:
     there = _there(machine, {origin, *paths})
     found: dict[PurePosixPath, Leads] = {
-        one: "origin" for one in paths if one == origin or there.get(one) == there.get(origin, "")
+        path: "origin"
+        for path in paths
+        if path == origin or there.get(path) == there.get(origin, "")
     }
-    devices = [one for one in paths if one not in found and there.get(one, "").startswith("b")]
+    devices = [path for path in paths if path not in found and there.get(path, "").startswith("b")]
     shown = identity.shown(machine, origin) if devices else None
-    for one in devices:
-        other = identity.shown(machine, one)
+    for device in devices:
+        other = identity.shown(machine, device)
         if shown is None or other is None:
             continue
         if shown.is_same(other):
-            found[one] = "origin"
+            found[device] = "origin"
         elif other.number in inside:
-            found[one] = "inside"
+            found[device] = "inside"
     return found
 
 

@@ -130,7 +130,7 @@ def remove(attached: AttachedDisk, answers: bool = True) -> None:
         machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
     waits = list(_waits(attached.card, disk))
     machine.run(["rm", "-f", *map(str, waits)])
-    folders = [str(one.parent) for one in waits]
+    folders = [str(wait.parent) for wait in waits]
     machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
     # Last: by the unit's file the next removal knows that something is left.
     machine.run(["rm", "-f", str(_script_of(disk)), str(path)])

@@ -113,7 +113,9 @@ def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
     patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
     argv = ["blkid", "--probe", "--output", "udev", name]
     lines = machine.run(argv, check=False).stdout.splitlines()
-    uuid = next((one for one in lines if one.startswith("ID_FS_UUID_ENC=")), "").partition("=")[2]
+    uuid = next((line for line in lines if line.startswith("ID_FS_UUID_ENC=")), "").partition("=")[
+        2
+    ]
     by_node = [f'ENV{{DEVNAME}}=="{name}", ENV{{ID_FS_UUID_ENC}}=="{uuid}"'] if uuid else []
     return [f'ENV{{DEVLINKS}}=="{patterns}"', *by_node]
 
@@ -164,7 +166,7 @@ def forget(machine: Machine, inventory: Inventory) -> None:
     }
     rules = [path for path in (_LOOPS, *_INNER) if path not in needed]
     there = [
-        str(one) for one in rules if machine.run(["test", "-e", str(one)], check=False).rc == 0
+        str(rule) for rule in rules if machine.run(["test", "-e", str(rule)], check=False).rc == 0
     ]
     if there:
         machine.run(["rm", "-f", *there])

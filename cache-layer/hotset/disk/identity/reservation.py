@@ -220,7 +220,7 @@ def _preempt(machine: Machine, path: PurePosixPath, mine: str, theirs: str) -> N
 def _holder(machine: Machine, paths: Sequence[PurePosixPath]) -> str | None:
     """The key of the host that holds the reservation, as the first path says that answers."""
     answers = (_persist(machine, path, "--in", "--read-reservation") for path in paths)
-    said = next((one.stdout for one in answers if one.rc == 0), "")
+    said = next((answer.stdout for answer in answers if answer.rc == 0), "")
     found = re.search(r"Key\s*=\s*(0x[0-9a-f]+)", said)
     return found[1] if found else None
 

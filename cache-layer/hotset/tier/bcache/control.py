@@ -94,10 +94,10 @@ class Kernel:
     def get(self, *attributes: str) -> list[str]:
         """What attributes are; empty where there is none of that name."""
         folder = self.attributes()
-        argv = ["grep", "-sH", "", *(str(folder / one) for one in attributes)]
+        argv = ["grep", "-sH", "", *(str(folder / attribute) for attribute in attributes)]
         lines = self._machine.run(argv, check=False, timeout_s=_SET_LIMIT_S).stdout.splitlines()
         found = {path: value for path, _, value in (line.partition(":") for line in lines)}
-        return [found.get(str(folder / one), "") for one in attributes]
+        return [found.get(str(folder / attribute), "") for attribute in attributes]
 
     def shows_keys(self) -> bool:
         """Whether the kernel shows what is cached: one without debugfs, or in lockdown, does not.

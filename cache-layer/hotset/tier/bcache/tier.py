@@ -470,5 +470,5 @@ class Bcache(DeviceMapperTier):
         """The larger logical sector: what a file system on the origin was made for must do."""
         devices = (self.origin, self.place.flash)
         return max(
-            int(self.machine.run(["blockdev", "--getss", str(one)]).stdout) for one in devices
+            int(self.machine.run(["blockdev", "--getss", str(device)]).stdout) for device in devices
         )

@@ -251,12 +251,12 @@ def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division
         "excluded": [{"name": one.name, "runs": pairs(one.runs)} for one in wanted.excluded],
         "shares": [
             {
-                "name": one.name,
-                "runs": pairs(one.runs),
-                "guaranteed": int(one.guaranteed),
-                "most": int(one.most),
+                "name": share.name,
+                "runs": pairs(share.runs),
+                "guaranteed": int(share.guaranteed),
+                "most": int(share.most),
             }
-            for one in wanted.shares
+            for share in wanted.shares
         ],
     }
     try:

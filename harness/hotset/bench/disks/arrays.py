@@ -281,7 +281,7 @@ def member_fails(local: Local, array: Model, size: Bytes, seconds: float) -> Arr
         while rebuilt is None and not under_load.done():
             time.sleep(0.1)
             state = served_model.status(local, served.socket)
-            if all(one.state == "active" for one in state.members):
+            if all(member.state == "active" for member in state.members):
                 rebuilt = time.monotonic() - begun
         return ArrayFailure(str(array), before, under_load.result(), rebuilt)
 

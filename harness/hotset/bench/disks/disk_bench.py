@@ -76,9 +76,9 @@ class Cell:
     def median(self) -> Sample:
         """Of each figure on its own."""
         return Sample(
-            statistics.median(one.mb_per_s for one in self.samples),
-            statistics.median(one.iops for one in self.samples),
-            statistics.median(one.latency_us for one in self.samples),
+            statistics.median(sample.mb_per_s for sample in self.samples),
+            statistics.median(sample.iops for sample in self.samples),
+            statistics.median(sample.latency_us for sample in self.samples),
         )
 
 
@@ -156,10 +156,10 @@ def compare(before: DiskBench, after: DiskBench) -> list[Change]:
             field="size",
         )
     changes = []
-    for one in before.cells:
-        other = after.cell(one.profile, one.direction)
+    for cell in before.cells:
+        other = after.cell(cell.profile, cell.direction)
         if other is not None:
-            changes.append(Change(one.profile, one.direction, one.median, other.median))
+            changes.append(Change(cell.profile, cell.direction, cell.median, other.median))
     if not changes:
         raise BenchError("the two results have no line in common")
     return changes
@@ -236,12 +236,12 @@ def sample_of(text: str) -> Sample:
     # fio may print notes before its JSON.
     job = json.loads(text[text.index("{") :])["jobs"][0]
     sides = [job["read"], job["write"]]
-    requests = sum(one["total_ios"] for one in sides)
+    requests = sum(side["total_ios"] for side in sides)
     if not requests:
         raise BenchError("no request was answered in the time: measure longer")
-    waited_ns = sum(one["lat_ns"]["mean"] * one["total_ios"] for one in sides)
+    waited_ns = sum(side["lat_ns"]["mean"] * side["total_ios"] for side in sides)
     return Sample(
-        sum(one["bw_bytes"] for one in sides) / 1e6,
-        sum(one["iops"] for one in sides),
+        sum(side["bw_bytes"] for side in sides) / 1e6,
+        sum(side["iops"] for side in sides),
         waited_ns / requests / 1e3,
     )

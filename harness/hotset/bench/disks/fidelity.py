@@ -116,9 +116,9 @@ class Cell:
     @derived
     def measured(self) -> Sample:
         return Sample(
-            statistics.median(one.mb_per_s for one in self.runs),
-            statistics.median(one.iops for one in self.runs),
-            statistics.median(one.latency_us for one in self.runs),
+            statistics.median(run.mb_per_s for run in self.runs),
+            statistics.median(run.iops for run in self.runs),
+            statistics.median(run.latency_us for run in self.runs),
         )
 
     @derived
@@ -219,8 +219,8 @@ class Kept:
 
     def forget(self, points: Sequence[Point]) -> None:
         """They are to be measured again."""
-        for one in points:
-            self._cells.pop(one, None)
+        for point in points:
+            self._cells.pop(point, None)
 
     def add(self, cell: Cell) -> None:
         self._cells[cell.point] = cell
@@ -238,7 +238,7 @@ def cell_of(loaded: dict[str, Any]) -> Cell:
     ceiling = fields["ceiling"]
     read = {
         "expected": Sample(**fields["expected"]),
-        "runs": tuple(Sample(**one) for one in fields["runs"]),
+        "runs": tuple(Sample(**field) for field in fields["runs"]),
         "ceiling": ceiling and Sample(**ceiling),
     }
     return Cell(**fields | read)

@@ -42,16 +42,16 @@ class DiskFidelity(Versioned):
 def summaries(cells: Sequence[Cell]) -> list[ModelSummary]:
     """By model, in the order of the cells."""
     return [
-        _summary(model, [one for one in cells if one.model == model])
-        for model in dict.fromkeys(one.model for one in cells)
+        _summary(model, [cell for cell in cells if cell.model == model])
+        for model in dict.fromkeys(cell.model for cell in cells)
     ]
 
 
 def _summary(model: str, cells: Sequence[Cell]) -> ModelSummary:
     def count(verdict: Verdict) -> int:
-        return sum(one.verdict == verdict for one in cells)
+        return sum(cell.verdict == verdict for cell in cells)
 
-    within = [one for one in cells if one.is_within]
+    within = [cell for cell in cells if cell.is_within]
     return ModelSummary(
         model,
         len(cells),
@@ -65,9 +65,9 @@ def _summary(model: str, cells: Sequence[Cell]) -> ModelSummary:
 
 def sentence(cells: Sequence[Cell]) -> str:
     """How it went, in one."""
-    off = sum(one.verdict == "off" for one in cells)
-    explained = sum(one.verdict == "explained" for one in cells)
-    at_ceiling = sum(one.verdict == "explained" and one.is_at_ceiling for one in cells)
+    off = sum(cell.verdict == "off" for cell in cells)
+    explained = sum(cell.verdict == "explained" for cell in cells)
+    at_ceiling = sum(cell.verdict == "explained" and cell.is_at_ceiling for cell in cells)
     return (
         f"{len(cells) - off - explained} of {plural(len(cells), 'cell')} are within"
         f" {percent(TOLERANCE, 0)} of the model in IOPS and mean latency"
@@ -88,7 +88,7 @@ def markdown(cells: Sequence[Cell], command: str, computer: str) -> str:
         "Below, by how much the requests a second differ from the model's own in virtual time;"
         " with requests of 1 MiB, which follow one another, that is the MB/s. Smaller ones go"
         " anywhere; of mixed ones 70 % are reads. `*`: explained; `(!)`: off, no reason known.",
-        *(_of_model(model, cells) for model in dict.fromkeys(one.model for one in cells)),
+        *(_of_model(model, cells) for model in dict.fromkeys(cell.model for cell in cells)),
         _reasons(cells),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -96,9 +96,10 @@ def markdown(cells: Sequence[Cell], command: str, computer: str) -> str:
 
 def _overview(cells: Sequence[Cell]) -> str:
     rows = [
-        f"| {one.model} | {one.cells} | {one.within} | {one.explained} | {one.off} |"
-        f" {deviation(one.worst_off)} | {deviation(one.worst_latency_off)} |"
-        for one in summaries(cells)
+        f"| {summary.model} | {summary.cells} | {summary.within} | {summary.explained} |"
+        f" {summary.off} | {deviation(summary.worst_off)} |"
+        f" {deviation(summary.worst_latency_off)} |"
+        for summary in summaries(cells)
     ]
     head = (
         "| model | cells | within | explained | off | worst within, IOPS | worst within, latency |"
@@ -107,7 +108,9 @@ def _overview(cells: Sequence[Cell]) -> str:
 
 
 def _of_model(model: str, cells: Sequence[Cell]) -> str:
-    found = {(one.block, one.direction, one.depth): one for one in cells if one.model == model}
+    found = {
+        (cell.block, cell.direction, cell.depth): cell for cell in cells if cell.model == model
+    }
     rows = []
     for block in BLOCKS:
         for direction in DIRECTIONS:
@@ -126,10 +129,10 @@ def _shown(cell: Cell | None) -> str:
 
 def _reasons(cells: Sequence[Cell]) -> str:
     rows = [
-        f"| {one.point.name} | {one.expected.iops:,.0f} | {one.measured.iops:,.0f} |"
-        f" {deviation(one.latency_off)} | {one.reason or 'no reason known'} |"
-        for one in cells
-        if not one.is_within
+        f"| {cell.point.name} | {cell.expected.iops:,.0f} | {cell.measured.iops:,.0f} |"
+        f" {deviation(cell.latency_off)} | {cell.reason or 'no reason known'} |"
+        for cell in cells
+        if not cell.is_within
     ]
     if not rows:
         return ""

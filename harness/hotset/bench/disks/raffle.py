@@ -113,16 +113,16 @@ class Pass:
 
     @property
     def files(self) -> tuple[FileResult, ...]:
-        names = sorted({one.name for one in self.draws})
+        names = sorted({draw.name for draw in self.draws})
         return tuple(_result(name, [d for d in self.draws if d.name == name]) for name in names)
 
     @property
     def major_faults(self) -> int:
-        return sum(one.major_faults for one in self.draws)
+        return sum(draw.major_faults for draw in self.draws)
 
     @derived
     def served_by(self) -> Layer:
-        layers = {one.layer for one in self.draws}
+        layers = {draw.layer for draw in self.draws}
         if len(layers) == 1:
             return layers.pop()
         return "both" if layers & {"page cache", "both"} else "flash and platters"
@@ -136,15 +136,15 @@ class DiskRaffle(Versioned):
 
 
 def _result(name: str, draws: Sequence[Draw]) -> FileResult:
-    shares = [one.from_flash for one in draws if one.from_flash is not None]
+    shares = [draw.from_flash for draw in draws if draw.from_flash is not None]
     return FileResult(
         name,
         len(draws),
-        sum(one.mb_per_s for one in draws) / len(draws),
+        sum(draw.mb_per_s for draw in draws) / len(draws),
         draws[0].mb_per_s,
-        sum(one.layer == "page cache" for one in draws),
+        sum(draw.layer == "page cache" for draw in draws),
         sum(shares) / len(shares) if shares else None,
-        sum(one.major_faults for one in draws),
+        sum(draw.major_faults for draw in draws),
     )
 
 

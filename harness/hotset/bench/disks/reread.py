@@ -97,7 +97,7 @@ def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
 
 
 def _mean(draws: Iterator[Draw]) -> float:
-    return statistics.mean(one.mb_per_s for one in draws)
+    return statistics.mean(draw.mb_per_s for draw in draws)
 
 
 def name_of(model: Model) -> str:

@@ -241,7 +241,7 @@ class _Parser:
             raise ExpressionError(f"{name} takes {found.takes}, not {len(arguments)}")
 
         def call(scope: Scope) -> Plain:
-            values = [one(scope) for one in arguments]
+            values = [argument(scope) for argument in arguments]
             if any(one is None for one in values):
                 return None
             seed = scope.variables.get("default_seed", 0)

@@ -66,7 +66,9 @@ class SqlRun(SqlPoint, Versioned):
 
 def recorded(points: Sequence[Outcome], workload: SqlWorkload) -> SqlRun:
     """:param points: a run, or the runs of a curve."""
-    scripts = tuple(SqlScript(one.name, one.file, one.weight) for one in workload.sources)
+    scripts = tuple(
+        SqlScript(source.name, source.file, source.weight) for source in workload.sources
+    )
     last, drawn = _point(points[-1]), None
     if len(points) > 1:
         whole = WindowCurve.of(points, _tps)
@@ -89,7 +91,9 @@ def csv(points: Sequence[Outcome]) -> str:
     """The window second by second, or of a curve a row for each number of users."""
     if len(points) > 1:
         columns = ("users", "tps", *window_report.CURVE_COLUMNS)
-        return csv_text(columns, (_curve_row(one) for one in points if one.result is not None))
+        return csv_text(
+            columns, (_curve_row(point) for point in points if point.result is not None)
+        )
     rows = points[0].result.series if points[0].result else []
     return csv_text(_SECOND, ([getattr(row, name) for name in _SECOND] for row in rows))
 

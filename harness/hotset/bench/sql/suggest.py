@@ -136,8 +136,10 @@ def _beyond(taken: Sequence[Costly]) -> Iterator[LeftOut]:
 
 
 def _weighed(scripts: Sequence[Suggestion]) -> Iterator[Suggestion]:
-    calls = sum(one.calls for one in scripts) or 1
-    return (replace(one, weight=max(1, round(1000 * one.calls / calls))) for one in scripts)
+    calls = sum(script.calls for script in scripts) or 1
+    return (
+        replace(script, weight=max(1, round(1000 * script.calls / calls))) for script in scripts
+    )
 
 
 def _made(catalog: Catalog, database: SqlDatabase, one: Costly, place: int) -> Suggestion | LeftOut:
@@ -193,13 +195,13 @@ def write(suggested: Suggested, folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in suggested.scripts:
-            if (folder / one.file).exists():
+        for script in suggested.scripts:
+            if (folder / script.file).exists():
                 raise RequestError(
-                    f"{folder / one.file} is there already: name a new folder", field="folder"
+                    f"{folder / script.file} is there already: name a new folder", field="folder"
                 )
-        for one in suggested.scripts:
-            (folder / one.file).write_text(one.text, encoding="utf-8")
+        for script in suggested.scripts:
+            (folder / script.file).write_text(script.text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"{folder}: {error.strerror}", field="folder") from None
 
@@ -335,6 +337,6 @@ def _short(text: str) -> str:
 def command(suggested: Suggested, folder: Path) -> str:
     """What runs the scripts."""
     scripts: Sequence[str] = [
-        f"--script {folder / one.file}@{one.weight}" for one in suggested.scripts
+        f"--script {folder / script.file}@{script.weight}" for script in suggested.scripts
     ]
     return " ".join(["hotset sql run", *scripts])

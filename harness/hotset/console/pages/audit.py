@@ -20,8 +20,8 @@ async def _audit(request: Request) -> Response:
     return render(
         request,
         "audit.html",
-        entries=[(one, describe(one)) for one in entries],
-        strangers=[(one, describe(one)) for one in strangers],
+        entries=[(entry, describe(entry)) for entry in entries],
+        strangers=[(stranger, describe(stranger)) for stranger in strangers],
     )
 
 

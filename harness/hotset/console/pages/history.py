@@ -80,7 +80,7 @@ def _drawn(found: Series, notice: str) -> dict[str, object]:
     shown = list(enumerate(found.events, 1))[-EVENTS_SHOWN:]
     html = template("history_told.html").render(
         found=found,
-        labels=[label(one) for one in found.disks],
+        labels=[label(disk) for disk in found.disks],
         events=list(reversed(shown)),
         more=len(found.events) - len(shown),
         notice=notice,
@@ -93,7 +93,7 @@ def _drawn(found: Series, notice: str) -> dict[str, object]:
         "at": [start + step / 2 for start in found.starts],
         "unknown": found.unknown,
         "tpm": [None if load is None else _rounded(load.tpm) for load in found.loads],
-        "disks": [{"label": label(one), "values": _values(one.spans)} for one in found.disks],
+        "disks": [{"label": label(disk), "values": _values(disk.spans)} for disk in found.disks],
         "events": [{"number": number, "at": one.at} for number, one in shown],
         "html": html,
     }

@@ -51,7 +51,7 @@ async def _compare(request: Request) -> Response:
         return problem(request, 422, "Take two runs or more", "Tick them in the list of runs.")
     archive = Archive.default()
     first, *others = documents = [await run_in_threadpool(archive.load, run) for run in chosen]
-    if of_disks := [one.run for one in documents if one.disks is not None]:
+    if of_disks := [document.run for document in documents if document.disks is not None]:
         said = f"Run {of_disks[0]} is of modelled disks and has no arms."
         return problem(request, 422, said, "Take runs of a database.")
     differing = {other.run: compare.differences(first, other) for other in others}
@@ -81,13 +81,13 @@ async def _trend(request: Request) -> Response:
         trend=found,
         changes=list(zip(found.changes, with_it, strict=True)),
         points=points,
-        level=" ".join(f"{one['x']},{one['level_y']}" for one in points),
+        level=" ".join(f"{point['x']},{point['level_y']}" for point in points),
     )
 
 
 def _points(found: Trend) -> list[dict[str, Any]]:
     """The runs with their places in the drawing, 1000 by 240."""
-    highest = max(one.value for one in found.samples)
+    highest = max(sample.value for sample in found.samples)
     across = 960 / max(1, len(found.samples) - 1)
 
     def down(value: float) -> str:

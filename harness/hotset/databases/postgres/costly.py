@@ -190,7 +190,7 @@ def _is_of_catalogs(plan: Plan, text: str) -> bool:
     ]
     if not schemas:
         return _OWN_FUNCTION.search(text) is not None
-    return all(one in _SYSTEM for one in schemas)
+    return all(schema in _SYSTEM for schema in schemas)
 
 
 def _nodes(plan: Plan) -> Iterator[Plan]:

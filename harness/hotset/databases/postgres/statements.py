@@ -48,7 +48,9 @@ class PostgresStatements:
         """Run one statement."""
         if self._is_prepared:
             name = self._prepared(tuple(parts), tuple(map(_type, values)))
-            sent: Any = [_sent(one) for one in values]  # None is a null; the stub knows only bytes
+            sent: Any = [
+                _sent(value) for value in values
+            ]  # None is a null; the stub knows only bytes
             result = self._libpq.exec_prepared(name, sent)
         else:
             result = self._libpq.exec_(text_of(parts, values).encode())

@@ -84,7 +84,9 @@ class SqlServerCatalog:
         if not statement.plan:
             return None
         schemas = [one.get("Schema", "") for one in _tagged(_parsed(statement.plan), "Object")]
-        is_own = bool(schemas) and all(one in ("[sys]", "[INFORMATION_SCHEMA]") for one in schemas)
+        is_own = bool(schemas) and all(
+            schema in ("[sys]", "[INFORMATION_SCHEMA]") for schema in schemas
+        )
         return CATALOGS_ONLY if is_own else None
 
     def parameters(self, statement: Costly) -> list[Parameter]:

@@ -49,12 +49,12 @@ class SqlServerStatements:
         self._is_sure = self._is_sure and key in self._known
         self._known.add(key)
         if not self._prepared:
-            values = [int(one) if isinstance(one, bool) else one for one in values]
+            values = [int(value) if isinstance(value, bool) else value for value in values]
             return self._rows(self._plain, text_of(parts, values), [])
         # A null is part of the text: of one without a type the driver would ask the server.
-        marks = ["NULL" if one is None else "?" for one in values]
+        marks = ["NULL" if value is None else "?" for value in values]
         text = fill_gaps(parts, marks)
-        given = [_bound(one) for one in values if one is not None]
+        given = [_bound(value) for value in values if value is not None]
         types = tuple(_type(one) for one in given)
         cursor = self._cursors.get((text, types))
         if cursor is None:

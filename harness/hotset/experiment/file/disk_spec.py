@@ -43,7 +43,7 @@ class RereadTable(Table):
 
     @model_validator(mode="after")
     def _each_disk_once(self) -> Self:
-        names = [reread.name_of(one) for one in self.models]
+        names = [reread.name_of(model) for model in self.models]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"models = {names}: {twice} is named twice: name each disk once")
@@ -105,7 +105,7 @@ class DiskSpec(Table):
     def files(self) -> list[str]:
         """All that may be the path of a file."""
         models = self.reread.models if self.reread else ()
-        return [one for one in texts(models) if "/" in one or one.endswith(".json")]
+        return [text for text in texts(models) if "/" in text or text.endswith(".json")]
 
     @model_validator(mode="after")
     def _has_one_scenario(self) -> Self:

@@ -350,7 +350,7 @@ class Spec(Table):
         them all; else each has a placement and a warm-up of its own."""
         if self.database_bytes <= self.tier.cache:
             return (self.workloads,)
-        return tuple((one,) for one in self.workloads)
+        return tuple((workload,) for workload in self.workloads)
 
     @property
     def _asked(self) -> str:

@@ -144,7 +144,7 @@ def _read_scripts(given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - wh
 
 
 def _as_given(sources: tuple[Source, ...]) -> list[str]:
-    return [f"{one.file}@{one.weight}" for one in sources]
+    return [f"{source.file}@{source.weight}" for source in sources]
 
 
 Scripts = Annotated[

@@ -48,7 +48,7 @@ class SavedImage:
 
     def size(self, workloads: Iterable[Workload]) -> Bytes:
         """What the databases of these workloads take."""
-        return Bytes(sum(self.databases[one].size for one in workloads))
+        return Bytes(sum(self.databases[workload].size for workload in workloads))
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def up(warehouses: int, model: Model, time_scale: float, report: Reporter) -> Li
     :raises CardError: a disk of this computer has the lab's name.
     """
     local, folder = Local(), labs.lab_folder()
-    taken = [one.disk.name for one in cards.attached_disks(local)]
+    taken = [disk.disk.name for disk in cards.attached_disks(local)]
     if DISK in taken:
         raise CardError(
             f"this computer has a disk {DISK} already",

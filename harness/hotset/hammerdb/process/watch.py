@@ -116,9 +116,9 @@ class Watch:
 
     def _last_words(self, user: int | None) -> str:
         words = (
-            one.text
-            for one in reversed(self.lines)
-            if isinstance(one, Message) and one.text and user in (None, one.user)
+            line.text
+            for line in reversed(self.lines)
+            if isinstance(line, Message) and line.text and user in (None, line.user)
         )
         return next(words, "nothing")
 
@@ -129,11 +129,11 @@ def ended_well(lines: Iterable[Line], users: int) -> str:
     :raises HammerdbFailed: says which condition does not hold.
     """
     lines = list(lines)
-    jobs = [one.job for one in lines if isinstance(one, Job)]
+    jobs = [line.job for line in lines if isinstance(line, Job)]
     if len(jobs) != 1:
-        last = next((one.text for one in reversed(lines) if isinstance(one, Message)), "nothing")
+        last = next((line.text for line in reversed(lines) if isinstance(line, Message)), "nothing")
         raise HammerdbFailed(f"HammerDB ended before its script did; its last words: {last}")
-    if not any(isinstance(one, AllComplete) for one in lines):
+    if not any(isinstance(line, AllComplete) for line in lines):
         raise HammerdbFailed("HammerDB did not report all virtual users complete")
     started, succeeded = _users(lines, "running"), _users(lines, "success")
     if started != list(range(1, users + 1)) or succeeded != started:
@@ -163,7 +163,7 @@ def result_of(lines: Iterable[Line]) -> TestResult:
 
     :raises HammerdbFailed: there is none, or more.
     """
-    results = [one for one in lines if isinstance(one, TestResult)]
+    results = [line for line in lines if isinstance(line, TestResult)]
     if len(results) != 1:
         raise HammerdbFailed(f"HammerDB printed {len(results)} test results instead of one")
     return results[0]
@@ -177,7 +177,7 @@ def queries_of(lines: Iterable[Line]) -> list[Query]:
     lines = list(lines)
     queries = [line for line in lines if isinstance(line, Query)]
     ended = [line for line in lines if isinstance(line, QuerySet)]
-    if sorted(one.number for one in queries) != list(range(1, 23)) or len(ended) != 1:
+    if sorted(query.number for query in queries) != list(range(1, 23)) or len(ended) != 1:
         raise HammerdbFailed(f"the 22 queries were asked for, {len(queries)} ran")
     returned = [line.queries for line in lines if isinstance(line, GeometricMean)]
     if returned != [22]:
@@ -189,4 +189,4 @@ def queries_of(lines: Iterable[Line]) -> list[Query]:
 
 
 def _users(lines: Iterable[Line], state: UserState) -> list[int]:
-    return sorted(one.user for one in lines if isinstance(one, User) and one.state == state)
+    return sorted(line.user for line in lines if isinstance(line, User) and line.state == state)

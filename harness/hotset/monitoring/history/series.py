@@ -78,7 +78,7 @@ class Series:
 
 def find_choice(key: str) -> Choice:
     """The choice of a key, the first one for any other text."""
-    return next((one for one in CHOICES if one.key == key), CHOICES[0])
+    return next((choice for choice in CHOICES if choice.key == key), CHOICES[0])
 
 
 def load(store: Store | None, choice: Choice, now: float, disk: str | None = None) -> Series:

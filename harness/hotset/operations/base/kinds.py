@@ -37,7 +37,7 @@ class FieldKind:
                 metadata += more
             elif origin in (Union, UnionType):
                 optional = True
-                found = next(one for one in get_args(found) if one is not NoneType)
+                found = next(arg for arg in get_args(found) if arg is not NoneType)
             elif origin is list:
                 is_list, found = True, get_args(found)[0]
             else:

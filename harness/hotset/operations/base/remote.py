@@ -142,7 +142,7 @@ def require_files(texts: Iterable[str], field: str) -> None:
 def mark_of(field: FieldInfo) -> Names:
     """What a field's text names. Without a mark: no path."""
     marks = FieldKind.from_field(field).metadata
-    return next((one for one in marks if isinstance(one, Names)), Names.WORD)
+    return next((mark for mark in marks if isinstance(mark, Names)), Names.WORD)
 
 
 def _require(allowed: Permitted, field: str, names: Names, text: str, engine: str) -> None:
@@ -215,7 +215,7 @@ def _leads_into(text: str, own: Path) -> bool:
 
 def _is_device(text: str) -> bool:
     return _is_below(text, "/dev") and not any(
-        PurePosixPath(os.path.realpath(text)).is_relative_to(one) for one in _NOT_DEVICES
+        PurePosixPath(os.path.realpath(text)).is_relative_to(device) for device in _NOT_DEVICES
     )
 
 

@@ -73,11 +73,11 @@ class ArraysResult(Recorded["DiskArrays"]):
             if line.reason:
                 about = f"{line.array} {line.profile} {line.direction}"
                 console.print(f"{about}: {line.reason}", markup=False)
-        for one in self.found.failures:
-            rebuilt = "later" if one.rebuilt_s is None else f"after {one.rebuilt_s:.1f} s"
+        for failure in self.found.failures:
+            rebuilt = "later" if failure.rebuilt_s is None else f"after {failure.rebuilt_s:.1f} s"
             console.print(
-                f"{one.array}, a member fails: {one.before_iops:,.0f} reads a second before,"
-                f" {one.during_iops:,.0f} in the time after it; rebuilt {rebuilt}",
+                f"{failure.array}, a member fails: {failure.before_iops:,.0f} reads a second"
+                f" before, {failure.during_iops:,.0f} in the time after it; rebuilt {rebuilt}",
                 markup=False,
             )
         for cut in self.found.cuts:

@@ -272,7 +272,7 @@ def _changed(
             context.note(note)
         if change.restart:
             context.note("restart the server for this to take effect")
-    statements = tuple(one for change in planned for one in change.statements)
+    statements = tuple(statement for change in planned for statement in change.statements)
     if not statements:
         context.message("nothing to do: it is already set")
     elif request.dry_run:

@@ -81,7 +81,7 @@ class Models(Recorded["DiskModels"]):
         )
         columns = ["model", "what it is", "IOPS QD1", "ms QD1", "IOPS QD32"]
         columns += ["read MB/s", "write MB/s"]
-        print_table(console, title, columns, [astuple(one) for one in self.found.models])
+        print_table(console, title, columns, [astuple(model) for model in self.found.models])
 
 
 @operation("disk models", Kind.QUERY, Right.READ, ("Get", "HotsetDiskModel"))
@@ -163,7 +163,7 @@ class BenchResult(Recorded["JudgedBench"]):
     @property
     def _cells(self) -> tuple[Sequence[str], list[Row]]:
         rows: list[Row] = [
-            (one.profile, one.direction, *astuple(one.median)) for one in self.found.cells
+            (cell.profile, cell.direction, *astuple(cell.median)) for cell in self.found.cells
         ]
         return ("profile", "direction", "MB/s", "IOPS", "latency us"), rows
 
@@ -206,10 +206,10 @@ def bench(request: Bench, context: Context) -> BenchResult:
     changes = disk_bench.compare(before, found) if before else []
     verdicts = tuple(thresholds.judge(limits, disk_metrics.values(found, changes)))
     if request.junit is not None:
-        cases = [thresholds.Case.from_verdict("hotset.disk.bench", one) for one in verdicts]
+        cases = [thresholds.Case.from_verdict("hotset.disk.bench", verdict) for verdict in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
         context.write(request.junit, text)
-    judged = tuple(one.recorded() for one in verdicts)
+    judged = tuple(verdict.recorded() for verdict in verdicts)
     result = extended(disk_bench.JudgedBench, found, thresholds=judged)
     return BenchResult(result, (before.target, changes) if before else None, verdicts)
 
@@ -382,8 +382,12 @@ class Array(Recorded["DiskArray"]):
 
     def show(self, console: Console) -> None:
         rows: list[Row] = [
-            (one.number, one.state, None if one.rebuilt is None else percent(one.rebuilt, 0))
-            for one in self.found.members
+            (
+                member.number,
+                member.state,
+                None if member.rebuilt is None else percent(member.rebuilt, 0),
+            )
+            for member in self.found.members
         ]
         columns = ("member", "state", "rebuilt")
         print_table(console, f"spares left: {self.found.spares}", columns, rows)
@@ -484,14 +488,14 @@ class Calibrated(Recorded["DiskCalibration"]):
         table.add_column("")
         for name in ("asked", "measured", "unit", "off"):
             table.add_column(name, justify="right")
-        for one in self.found.lines:
-            digits = 1 if one.measured < 1000 else 0
+        for line in self.found.lines:
+            digits = 1 if line.measured < 1000 else 0
             table.add_row(
-                one.what,
-                f"{one.asked:.{digits}f}",
-                f"{one.measured:.{digits}f}",
-                one.unit,
-                deviation(one.off),
+                line.what,
+                f"{line.asked:.{digits}f}",
+                f"{line.measured:.{digits}f}",
+                line.unit,
+                deviation(line.off),
             )
         console.print(table)
 

@@ -72,8 +72,8 @@ class Fidelity(Recorded["DiskFidelity"]):
 
         columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
         rows: list[disk.Row] = [
-            (*astuple(one)[:5], *map(deviation, (one.worst_off, one.worst_latency_off)))
-            for one in self.found.models
+            (*astuple(model)[:5], *map(deviation, (model.worst_off, model.worst_latency_off)))
+            for model in self.found.models
         ]
         disk.print_table(console, "served models against themselves in virtual time", columns, rows)
         for cell in self.found.cells:
@@ -86,12 +86,12 @@ class Fidelity(Recorded["DiskFidelity"]):
         columns = ("model", "block", "depth", "direction", "expected_iops", "measured_iops", "off")
         rows = (
             (
-                *(one.model, one.block, one.depth, one.direction),
-                *(one.expected.iops, one.measured.iops, one.off),
-                *(one.expected.latency_us, one.measured.latency_us, one.latency_off),
-                *(one.verdict, one.reason),
+                *(cell.model, cell.block, cell.depth, cell.direction),
+                *(cell.expected.iops, cell.measured.iops, cell.off),
+                *(cell.expected.latency_us, cell.measured.latency_us, cell.latency_off),
+                *(cell.verdict, cell.reason),
             )
-            for one in self.found.cells
+            for cell in self.found.cells
         )
         more = ("expected_latency_us", "measured_latency_us", "latency_off", "verdict", "reason")
         return csv_text((*columns, *more), rows)

@@ -173,7 +173,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     defined = users.parse_definitions(request.define)
     sources = users.sources(request.script)
-    script.require_set([one.read() for one in sources], defined)
+    script.require_set([source.read() for source in sources], defined)
     database = connect.database(request.engine, request.dsn, fields.secret(request.password))
     popular = fields.POPULAR if request.seed is None else None
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
@@ -217,9 +217,9 @@ class Suggestions(Recorded["SqlSuggestion"]):
 
         found = self.found
         table = window_report.empty_table(_COLUMNS, _COLUMNS[1:])
-        for one in found.scripts:
-            numbers = (f"{one.weight}", f"{one.calls:,}", f"{one.mean_ms:.3f}")
-            table.add_row(one.file, *numbers, percent(one.time_share), f"{one.guessed}")
+        for script in found.scripts:
+            numbers = (f"{script.weight}", f"{script.calls:,}", f"{script.mean_ms:.3f}")
+            table.add_row(script.file, *numbers, percent(script.time_share), f"{script.guessed}")
         console.print(table)
         for left in found.left_out:
             share = f"{percent(left.time_share)} of the time"

@@ -294,7 +294,7 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     from hotset.bench import tpcc_report
 
     results = workload.check(kits.database(request), context.report)
-    broken = tuple(one for one in results if not one.holds)
+    broken = tuple(result for result in results if not result.holds)
     return Conditions(tpcc_report.TpccConditions.of(results), broken)
 
 

@@ -234,7 +234,7 @@ class RunOutcome(Result):
             f"query {number}" + (f" of stream {stream}" if stream else "")
             for stream, results in streams.items()
             for number in self.numbers
-            if number not in {one.number for one in results if one.outcome == "ok"}
+            if number not in {result.number for result in results if result.outcome == "ok"}
         ]
         if missing:
             return RunFailed(f"the run is incomplete: {', '.join(missing)} did not finish")
@@ -269,7 +269,7 @@ def run(request: Run, context: Context) -> RunOutcome:
         found = _measured(request, numbers, count, context)
     verdicts = tpch_metrics.judge_queries(limits, found.power, found.throughput)
     if request.junit is not None:
-        cases = [Case.from_verdict("hotset.tpch.run", one) for one in verdicts]
+        cases = [Case.from_verdict("hotset.tpch.run", verdict) for verdict in verdicts]
         seconds = found.power.ended - found.power.started
         context.write(request.junit, junit("hotset.tpch.run", cases, seconds))
     return replace(found, verdicts=tuple(verdicts))

@@ -30,7 +30,7 @@ def _newest_run() -> str:
     if document.state == "complete" or not document.phases:
         return "beginning"
     said = f"run {document.run}: {document.phases[-1].name} {document.phases[-1].state}"
-    repeats = [(arm.name, one) for arm in document.arms for one in arm.repeats]
+    repeats = [(arm.name, repeat) for arm in document.arms for repeat in arm.repeats]
     if repeats:
         name, last = repeats[-1]
         said += f", {name} {words.count(last.rate)} {units.find_unit(document).short}"

@@ -66,8 +66,8 @@ class Log(Recorded[audit.AuditLog]):
     def csv(self) -> str:
         header = ("at", "who", "address", "what", "outcome", "why")
         rows = (
-            (one.at, one.who, one.address, describe(one), one.outcome, one.why)
-            for one in self.found.entries
+            (entry.at, entry.who, entry.address, describe(entry), entry.outcome, entry.why)
+            for entry in self.found.entries
         )
         return csv_text(header, rows)
 

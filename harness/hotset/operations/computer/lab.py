@@ -98,7 +98,7 @@ def up(request: Up, context: Context) -> Lines:
         doctor.require("image")
         found = live.up(request.warehouses, request.model, request.time_scale, context.report)
         context.report.say(f"up: {found.device}, its slow disk {found.slow}, flash {found.flash}")
-        return Lines(("try:", *(f"  {one}" for one in found.next_commands)))
+        return Lines(("try:", *(f"  {command}" for command in found.next_commands)))
     context.require_room(2 * int(_SIZE), "machine")
     _boot(request, context)
     return Lines()
@@ -144,17 +144,19 @@ class StatusShown(Recorded["LabStatus"]):
     def show(self, console: Console) -> None:
         found = self.found
         lines = [f"lab: {found.state}" + (f" ({found.purpose})" if found.purpose else "")]
-        for one in found.processes:
-            lines.append(f"  {one.name}: pid {one.pid}, {'running' if one.alive else 'gone'}")
+        for process in found.processes:
+            lines.append(
+                f"  {process.name}: pid {process.pid}, {'running' if process.alive else 'gone'}"
+            )
         if found.live is not None:
-            lines += ["try:", *(f"  {one}" for one in found.live.next_commands)]
+            lines += ["try:", *(f"  {command}" for command in found.live.next_commands)]
         write(console, "\n".join(lines))
 
     def csv(self) -> str:
         found = self.found
         rows: list[tuple[object, ...]] = [(found.state, found.purpose, None, None, None)]
         if found.processes:
-            rows = [(found.state, found.purpose, *astuple(one)) for one in found.processes]
+            rows = [(found.state, found.purpose, *astuple(process)) for process in found.processes]
         return csv_text(("state", "purpose", "process", "pid", "running"), rows)
 
 

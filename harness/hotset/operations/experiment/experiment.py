@@ -93,7 +93,7 @@ class Measured(RunResult):
     """A run that has just been measured: a threshold that it missed makes it a failure."""
 
     def failure(self) -> Exception | None:
-        missed = [one.said for one in self.run.thresholds if not one.met]
+        missed = [threshold.said for threshold in self.run.thresholds if not threshold.met]
         return ThresholdError("; ".join(missed)) if missed else None
 
 
@@ -205,5 +205,8 @@ def _junit(document: RunDocument) -> str:
     from hotset.bench.thresholds import Case, junit
 
     suite = f"hotset.experiment.{document.experiment.name}"
-    cases = [Case(suite, one.threshold, one.said, one.met) for one in document.thresholds]
+    cases = [
+        Case(suite, threshold.threshold, threshold.said, threshold.met)
+        for threshold in document.thresholds
+    ]
     return junit(suite, cases, document.seconds)

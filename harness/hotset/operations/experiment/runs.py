@@ -168,7 +168,7 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
     first, *others = documents = [archive.load(run) for run in request.runs]
     if not others:
         raise RequestError("name at least two runs", field="runs")
-    if of_disks := [one.run for one in documents if one.disks is not None]:
+    if of_disks := [document.run for document in documents if document.disks is not None]:
         raise RequestError(
             f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",
             field="runs",
@@ -179,7 +179,7 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
         except compare.SetUpsDiffer as error:
             remedy = Remedy("compare them anyway", parameters={"force": True})
             raise ConflictError(str(error), remedy) from None
-    differing = [one for other in others for one in compare.differences(first, other)]
+    differing = [difference for other in others for difference in compare.differences(first, other)]
     said, lines = tuple(map(str, differing)), tuple(compare.lines(documents))
     return Compared(compare.RunComparison(said, lines), tuple(differing))
 

@@ -48,7 +48,7 @@ class Status(Recorded["TierStatus"]):
     def failure(self) -> Exception | None:
         from hotset.tier.base import TierFailedError
 
-        failed = [one.disk for one in self.found.disks if one.state == "failed"]
+        failed = [disk.disk for disk in self.found.disks if disk.state == "failed"]
         if not failed and not self.problems:
             return None
         return TierFailedError(f"failed: {', '.join(failed) or 'a card cannot be read'}")
@@ -181,10 +181,10 @@ class Labelled(Recorded["LabelledFlash"]):
 
     def show(self, console: Console) -> None:
         lines = []
-        for one in self.found.flash_devices:
-            disks = ", ".join(f"{disk.disk} over {disk.origin}" for disk in one.disks)
-            known = f"registered here as {one.known_as}" if one.known_as else "not known here"
-            lines.append(f"{one.flash}: card {one.card} of {one.machine}, {known}")
+        for device in self.found.flash_devices:
+            disks = ", ".join(f"{disk.disk} over {disk.origin}" for disk in device.disks)
+            known = f"registered here as {device.known_as}" if device.known_as else "not known here"
+            lines.append(f"{device.flash}: card {device.card} of {device.machine}, {known}")
             lines.append(f"  disks: {disks or 'none'}")
         write(console, "\n".join(lines) or "no flash device carries a hotset label")
 

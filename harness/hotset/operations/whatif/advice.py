@@ -77,15 +77,15 @@ class Advice(Recorded["CacheAdvice"]):
         columns.append("of the attainable")
         priced = self.found.recommended.price is not None
         columns += ["price", *(["a NOPM more"] if self.found.run else [])] if priced else []
-        for one in self.found.sizes:
-            mark = "->" if one == self.found.recommended else ""
-            row = [mark, str(Bytes(one.cache_bytes)), percent(one.hit_ratio)]
-            nopms = (one.nopm, one.nopm_low, one.nopm_high)
+        for size in self.found.sizes:
+            mark = "->" if size == self.found.recommended else ""
+            row = [mark, str(Bytes(size.cache_bytes)), percent(size.hit_ratio)]
+            nopms = (size.nopm, size.nopm_low, size.nopm_high)
             row += [f"{nopm:,.0f}" for nopm in nopms if nopm is not None]
-            row.append(percent(one.share))
-            row += [f"{one.price:,.2f}"] if one.price is not None else []
+            row.append(percent(size.share))
+            row += [f"{size.price:,.2f}"] if size.price is not None else []
             if priced and self.found.run:
-                row.append("" if one.price_per_nopm is None else f"{one.price_per_nopm:,.4f}")
+                row.append("" if size.price_per_nopm is None else f"{size.price_per_nopm:,.4f}")
             rows.append(row)
         write(console, text_table(columns, rows))
         write(console, "\n" + "\n\n".join(self._notes()))
@@ -128,7 +128,7 @@ def advise(request: Advise, context: Context) -> Advice:
         curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
     found = None
     if request.run is not None:
-        ratios = [one.hit_ratio for one in curve.points]
+        ratios = [point.hit_ratio for point in curve.points]
         asked = CacheKind(request.policy, request.mode, int(block))
         found = predict_run(request.run, request, ratios, asked).found
     sizes = advice.sizes(curve, found.lines if found else None, request.price)

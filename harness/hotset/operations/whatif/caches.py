@@ -69,12 +69,12 @@ class CurveShown(Recorded["HitCurve"]):
         sampled = found.sampled_share < 1
         columns = ["cache", "of what is touched", "hit ratio", *(["from", "to"] if sampled else [])]
         rows = []
-        for one in found.points:
-            share = one.cache_bytes / touched if touched else 0.0
-            row = [str(Bytes(one.cache_bytes)), percent(share), percent(one.hit_ratio, 2)]
+        for point in found.points:
+            share = point.cache_bytes / touched if touched else 0.0
+            row = [str(Bytes(point.cache_bytes)), percent(share), percent(point.hit_ratio, 2)]
             if sampled:
-                row += [percent(one.hit_ratio_low, 2), percent(one.hit_ratio_high, 2)]
-            rows.append([*row, ("█" * round(one.hit_ratio * _BAR)).ljust(_BAR)])
+                row += [percent(point.hit_ratio_low, 2), percent(point.hit_ratio_high, 2)]
+            rows.append([*row, ("█" * round(point.hit_ratio * _BAR)).ljust(_BAR)])
         write(console, text_table([*columns, ""], rows))
         counted = f"{percent(found.sampled_share, 2)} of its" if sampled else "all"
         write(
@@ -164,17 +164,17 @@ class Simulated(Recorded["Simulations"]):
         columns += ["writes absorbed", "origin writes", "flash writes"]
         rows = [
             (
-                one.policy,
-                str(Bytes(one.cache_bytes)),
-                str(Bytes(one.block_bytes)),
-                one.mode,
-                percent(one.hit_ratio, 2),
-                percent(one.bypassed / max(one.requests, 1), 2),
-                percent(one.absorbed / max(one.writes, 1), 2),
-                f"{one.origin_writes:,}",
-                f"{one.flash_writes:,}",
+                cache.policy,
+                str(Bytes(cache.cache_bytes)),
+                str(Bytes(cache.block_bytes)),
+                cache.mode,
+                percent(cache.hit_ratio, 2),
+                percent(cache.bypassed / max(cache.requests, 1), 2),
+                percent(cache.absorbed / max(cache.writes, 1), 2),
+                f"{cache.origin_writes:,}",
+                f"{cache.flash_writes:,}",
             )
-            for one in self.found.caches
+            for cache in self.found.caches
         ]
         write(console, text_table(columns, rows))
         write(

@@ -88,7 +88,7 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
         return None
     if len(latencies) == 1:
         return latencies[0]
-    histograms = tuple(one.histogram for one in latencies if one.histogram is not None)
+    histograms = tuple(latency.histogram for latency in latencies if latency.histogram is not None)
     if len(histograms) == len(latencies):
         return _merged(histograms)
     return Latency(

@@ -358,7 +358,7 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
     short, unknown = same_state.too_short(found), same_state.not_reckoned(found)
     if short and document.database is not None:
         buffers = words.size(document.database.buffers_bytes)
-        prepared = all(one.preparation for arm in document.arms for one in arm.repeats)
+        prepared = all(repeat.preparation for arm in document.arms for repeat in arm.repeats)
         reckoned = "" if prepared else " What it had read is reckoned at the rate of its windows."
         yield Code.SHORT_RAMPUP.fill(buffers=buffers, which="; ".join(short), reckoned=reckoned)
     if unknown:
@@ -436,8 +436,8 @@ def _causes_of(repeat: Repeat) -> Counter[str]:
 def _of_others(document: RunDocument) -> Iterator[Caveat]:
     """What the hypervisor and other programs took."""
     windows: list[tuple[str, Window]] = [
-        *((arm.name, one) for arm in document.arms for one in arm.repeats),
-        *((arm.name, one) for arm in document.power_arms for one in arm.repeats),
+        *((arm.name, repeat) for arm in document.arms for repeat in arm.repeats),
+        *((arm.name, repeat) for arm in document.power_arms for repeat in arm.repeats),
     ]
     stolen = [(name, one.server_steal) for name, one in windows]
     others = [(name, one.others_cpu) for name, one in windows]

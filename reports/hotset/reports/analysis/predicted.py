@@ -21,7 +21,7 @@ COLUMNS = (
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row per arm and number of users; empty where nothing was predicted."""
     found = document.predictions
-    return [row(one) for one in found.arms] if found else []
+    return [row(arm) for arm in found.arms] if found else []
 
 
 def row(one: PredictedArm) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def row(one: PredictedArm) -> tuple[str, ...]:
 
 def sentence(found: Predictions) -> str:
     """How good the prediction was, and what it was made of."""
-    within = sum(one.in_range for one in found.arms)
+    within = sum(arm.in_range for arm in found.arms)
     return (
         f"Predicted from run {found.learned_from} at the hit ratios that were measured: off by"
         f" {words.percent(found.mean_error, 0)} on average; {within} of {len(found.arms)} measured"

@@ -78,10 +78,10 @@ def list_comparable(document: RunDocument) -> list[Arm]:
 def differences(document: RunDocument) -> list[Difference]:
     """Of more than `AGREED`; those of the windows that the factor is of come first."""
     return [
-        one
+        difference
         for group in _groups(document)
         for direction in DIRECTIONS
-        for one in _differences(group, direction)
+        for difference in _differences(group, direction)
     ]
 
 
@@ -107,7 +107,7 @@ def unknown(document: RunDocument) -> list[str]:
     for arm in list_comparable(document):
         windows = [one for group in groups for name, one in group if name == arm.name]
         missing = {
-            direction: sum(per_transaction(one, direction) is None for one in windows)
+            direction: sum(per_transaction(window, direction) is None for window in windows)
             for direction in DIRECTIONS
         }
         if any(missing.values()):
@@ -132,7 +132,7 @@ def factor_at_equal_work(document: RunDocument) -> float | None:
 def in_factor(document: RunDocument) -> bool:
     """Whether the two arms that the factor is of did not do the same work."""
     pair = {"accelerated", "baseline"}
-    return any({one.arm, one.other} == pair for one in differences(document))
+    return any({difference.arm, difference.other} == pair for difference in differences(document))
 
 
 def per_transaction(one: Repeat, direction: Direction) -> float | None:
@@ -216,7 +216,7 @@ def levels(document: RunDocument) -> dict[bool | None, list[str]]:
     found: dict[bool | None, list[str]] = {}
     for arm in document.arms:
         for answer in (True, False, None):
-            those = [one for one in arm.repeats if _level(one) is answer]
+            those = [repeat for repeat in arm.repeats if _level(repeat) is answer]
             if those:
                 of = f"{len(those)} of {words.plural(len(arm.repeats), 'repeat')}"
                 found.setdefault(answer, []).append(f"{arm.name} ({of}, {_loaded(those)})")
@@ -229,7 +229,7 @@ def _level(one: Repeat) -> bool | None:
 
 def _loaded(repeats: list[Repeat]) -> str:
     """How long the load ran."""
-    seconds = [one.preparation.seconds for one in repeats if one.preparation]
+    seconds = [repeat.preparation.seconds for repeat in repeats if repeat.preparation]
     if not seconds:
         return "not on record"
     low, high = words.duration(min(seconds)), words.duration(max(seconds))
@@ -304,9 +304,9 @@ def _matters(one: Repeat, direction: Direction) -> bool:
 def _pages(arm: Arm) -> float | None:
     """Read and written per transaction, over all repeats."""
     counted = [
-        (io.reads + io.writes, _transactions(one))
-        for one in arm.repeats
-        if (io := one.server_io) is not None and io.reads is not None and io.writes is not None
+        (io.reads + io.writes, _transactions(repeat))
+        for repeat in arm.repeats
+        if (io := repeat.server_io) is not None and io.reads is not None and io.writes is not None
     ]
     done = fsum(each for _, each in counted)
     if len(counted) < len(arm.repeats) or not done:

@@ -166,12 +166,12 @@ def student(freedom: float) -> float:
 def _throughput(arm: Arm) -> list[float]:
     if not arm.repeats:
         raise NoFactor(f"the {arm.name} arm has no repeats")
-    return _positive(arm, [one.rate for one in arm.repeats], "completed nothing")
+    return _positive(arm, [repeat.rate for repeat in arm.repeats], "completed nothing")
 
 
 def _latencies(arm: Arm) -> list[float]:
     """The 95th percentile by repeat."""
-    found = [one.latency_ms.p95 if one.latency_ms else 0.0 for one in arm.repeats]
+    found = [repeat.latency_ms.p95 if repeat.latency_ms else 0.0 for repeat in arm.repeats]
     return _positive(arm, found or [0.0], "has no latency")
 
 
@@ -185,7 +185,7 @@ def _rates(arm: Arm) -> list[float]:
     """The highest that held, by repeat."""
     if not arm.rates:
         raise NoFactor(f"no rate was sought in the {arm.name} arm")
-    found = [one.rate_per_s for one in arm.rates if one.rate_per_s is not None]
+    found = [rate.rate_per_s for rate in arm.rates if rate.rate_per_s is not None]
     if len(found) < len(arm.rates):
         raise NoFactor(f"no rate meets the limits in the {arm.name} arm")
     return found
@@ -195,9 +195,9 @@ def _unresolved(arm: Arm) -> float:
     """The variance of a uniform distribution between the logarithms of the rates that held and
     did not, over the repeats."""
     widths = [
-        math.log(max(one.failed_per_s, one.rate_per_s) / one.rate_per_s)
-        for one in arm.rates
-        if one.rate_per_s
+        math.log(max(rate.failed_per_s, rate.rate_per_s) / rate.rate_per_s)
+        for rate in arm.rates
+        if rate.rate_per_s
     ]
     return float(np.mean(np.square(widths))) / 12
 

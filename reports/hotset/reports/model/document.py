@@ -124,7 +124,7 @@ class Arm(Record):
     @property
     def rate_per_s(self) -> float | None:
         """At which transactions arrived; None where users start one when the last is done."""
-        return next((one.arrived.rate_per_s for one in self.repeats if one.arrived), None)
+        return next((repeat.arrived.rate_per_s for repeat in self.repeats if repeat.arrived), None)
 
     @property
     def cpu_bound(self) -> bool:
@@ -228,7 +228,7 @@ class Predictions(Record):
     @property
     def mean_error(self) -> float:
         """Of the errors' sizes."""
-        return fsum(abs(one.error) for one in self.arms) / len(self.arms)
+        return fsum(abs(arm.error) for arm in self.arms) / len(self.arms)
 
 
 class RunDocument(Record):

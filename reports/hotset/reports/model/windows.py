@@ -30,7 +30,7 @@ def geometric_mean(seconds: Iterable[float]) -> float:
     >>> round(geometric_mean([1, 100]), 6)
     10.0
     """
-    logs = [log(max(one, 1e-6)) for one in seconds]
+    logs = [log(max(second, 1e-6)) for second in seconds]
     return exp(fsum(logs) / len(logs))
 
 

@@ -189,13 +189,13 @@ def _curve_panel(
     means = _mean_lines(drawn)
     if not means:
         return None
-    each_users = sorted({one.users for points in found.values() for one in points})
+    each_users = sorted({point.users for points in found.values() for point in points})
     log = _far_apart([fmean(line) for line in means.values()])
     said = [f"{arm} {', '.join(map(words.count, line))}" for arm, line in means.items()]
     return Panel(
         key,
         vega.over_users(drawn, each_users, [*found], log=log, last=unit == "ms"),
-        f"Line chart over {words.enumerate_words([str(one) for one in each_users])} users."
+        f"Line chart over {words.enumerate_words([str(user) for user in each_users])} users."
         f" {heading}: {'; '.join(said)}.",
         heading + (" (logarithmic axis)" if log else ""),
     )
@@ -205,21 +205,21 @@ def _curve_rows(found: Mapping[ArmName, Sequence[curve.ArmPoint]], unit: str) ->
     """Points of the lines; `repeat` 0 is the mean, which may be an arm's peak or knee."""
     rows: list[Row] = []
     for name, points in found.items():
-        bare = [one.point for one in points]
+        bare = [point.point for point in points]
         peak, knee = curve.peak(bare).users, curve.knee(bare)
         marks = {peak: "peak"}
         if knee is not None:
             marks[knee.users] = "peak and knee" if knee.users == peak else "knee"
-        for one in points:
-            values = [(each.repeat, _curve_value(each, unit)) for each in one.arm.repeats]
-            values.append((0, _curve_value(one.figures, unit)))
+        for point in points:
+            values = [(each.repeat, _curve_value(each, unit)) for each in point.arm.repeats]
+            values.append((0, _curve_value(point.figures, unit)))
             rows += [
                 {
                     "arm": name,
-                    "users": one.users,
+                    "users": point.users,
                     "repeat": repeat,
                     "value": value,
-                    "mark": marks.get(one.users, "") if unit == "count" and not repeat else "",
+                    "mark": marks.get(point.users, "") if unit == "count" and not repeat else "",
                 }
                 for repeat, value in values
                 if value is not None
@@ -330,7 +330,7 @@ def over_time(document: RunDocument) -> Figure | None:
         return None
     end = 1 + max(second.second for arm in arms for each in arm.repeats for second in each.series)
     bin_s = series.bin_width(end, POINTS_PER_LINE)
-    drawn = [(one, series.line_rows(arms, one.of, bin_s)) for one in MEASURES]
+    drawn = [(measure, series.line_rows(arms, measure.of, bin_s)) for measure in MEASURES]
     drawn = [(one, rows) for one, rows in drawn if rows]
     panels = [_over_time(one, rows, end, bin_s, one is drawn[-1][0]) for one, rows in drawn]
     points = "one point per second" if bin_s == 1 else f"each point the mean of {bin_s} s"
@@ -390,7 +390,7 @@ def latencies(document: RunDocument) -> Figure | None:
             Panel(
                 "latencies",
                 vega.percentiles(
-                    lines, [one for one in words.PERCENTILES.values() if one in drawn], list(order)
+                    lines, [step for step in words.PERCENTILES.values() if step in drawn], order
                 ),
                 f"Latency in milliseconds: {'; '.join(said)}.",
             ),

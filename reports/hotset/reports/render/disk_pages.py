@@ -75,7 +75,7 @@ def of_reread(document: Document) -> Page:
         "disk reread",
         tuple(analysis.headlines(document)),
         (_again(disks), _seeming(disks), _by_weight(disks)) if disks else (),
-        tuple(_draws(one) for one in disks),
+        tuple(_draws(disk) for disk in disks),
         (
             "Ten files are read as often as a hundred tickets name them. Without the page cache"
             " each file is dropped from memory before it is read, so that the disk serves it.",
@@ -89,7 +89,7 @@ def of_reread(document: Document) -> Page:
 
 def _again(disks: list[Document]) -> Figure:
     lines = _lines(
-        ((one["disk"], one) for one in disks),
+        ((disk["disk"], disk) for disk in disks),
         ("first", "first_mb_per_s", _BEFORE),
         ("again", "again_mb_per_s", _AFTER),
     )
@@ -104,11 +104,11 @@ def _again(disks: list[Document]) -> Figure:
             ("disk", "first MB/s", "again MB/s", "gain"),
             tuple(
                 (
-                    one["disk"],
-                    *(f"{one[key]:,.1f}" for key in ("first_mb_per_s", "again_mb_per_s")),
-                    words.factor(one["gain"]),
+                    disk["disk"],
+                    *(f"{disk[key]:,.1f}" for key in ("first_mb_per_s", "again_mb_per_s")),
+                    words.factor(disk["gain"]),
                 )
-                for one in disks
+                for disk in disks
             ),
         ),
     )
@@ -116,18 +116,18 @@ def _again(disks: list[Document]) -> Figure:
 
 def _seeming(disks: list[Document]) -> Figure:
     lines = _lines(
-        ((one["disk"], one) for one in disks),
+        ((disk["disk"], disk) for disk in disks),
         ("the disk's own", "gain", _AFTER),
         ("with page cache", "seeming_gain", _OTHER),
     )
     rows = tuple(
         (
-            one["disk"],
-            words.factor(one["gain"]),
-            words.factor(one["seeming_gain"]),
-            f"{one['page_cache_mb_per_s']:,.0f}",
+            disk["disk"],
+            words.factor(disk["gain"]),
+            words.factor(disk["seeming_gain"]),
+            f"{disk['page_cache_mb_per_s']:,.0f}",
         )
-        for one in disks
+        for disk in disks
     )
     return _bars(
         "seeming",
@@ -142,11 +142,11 @@ def _seeming(disks: list[Document]) -> Figure:
 def _by_weight(disks: list[Document]) -> Figure:
     """Files that are named often, and how fast they are read on the mean."""
     rows = [
-        {"arm": one["disk"], "reads": reads, "value": mean, "what": f"file {name}"}
-        for one in disks
-        for name, reads, mean in _files(one["cold"])
+        {"arm": disk["disk"], "reads": reads, "value": mean, "what": f"file {name}"}
+        for disk in disks
+        for name, reads, mean in _files(disk["cold"])
     ]
-    order = [one["disk"] for one in disks]
+    order = [disk["disk"] for disk in disks]
     spec = vega.by_weight(rows, order, _COLOURS[: len(order)], "how often a file was drawn")
     said = ", ".join(order)
     return Figure(
@@ -158,9 +158,9 @@ def _by_weight(disks: list[Document]) -> Figure:
             "Files",
             ("disk", "file", "reads", "mean MB/s"),
             tuple(
-                (one["disk"], name, str(reads), f"{mean:,.1f}")
-                for one in disks
-                for name, reads, mean in _files(one["cold"])
+                (disk["disk"], name, str(reads), f"{mean:,.1f}")
+                for disk in disks
+                for name, reads, mean in _files(disk["cold"])
             ),
         ),
     )
@@ -232,16 +232,16 @@ def _published(lines: list[Document]) -> Figure:
     """The table alone: its values are of three units."""
     rows = tuple(
         (
-            one["array"],
-            one["profile"],
-            one["direction"],
-            words.ABSENT if one["published"] is None else f"{one['published']:,.0f}",
-            f"{one['ours']:,.0f}",
-            one["unit"].replace("us", "µs"),
-            words.ABSENT if one["off"] is None else words.deviation(one["off"], 0),
-            one["reason"],
+            line["array"],
+            line["profile"],
+            line["direction"],
+            words.ABSENT if line["published"] is None else f"{line['published']:,.0f}",
+            f"{line['ours']:,.0f}",
+            line["unit"].replace("us", "µs"),
+            words.ABSENT if line["off"] is None else words.deviation(line["off"], 0),
+            line["reason"],
         )
-        for one in lines
+        for line in lines
     )
     columns = ("array", "profile", "direction", "published", "ours", "unit", "off", "because")
     caption = "Beyond 15 % the reason is named."
@@ -256,18 +256,18 @@ def _published(lines: list[Document]) -> Figure:
 
 def _failures(failures: list[Document]) -> Figure:
     lines = _lines(
-        ((one["array"], one) for one in failures),
+        ((failure["array"], failure) for failure in failures),
         ("all members", "before_iops", _BEFORE),
         ("one failing", "during_iops", _AFTER),
     )
     rows = tuple(
         (
-            one["array"],
-            f"{one['before_iops']:,.0f}",
-            f"{one['during_iops']:,.0f}",
-            "later" if one["rebuilt_s"] is None else f"{one['rebuilt_s']:.1f} s",
+            failure["array"],
+            f"{failure['before_iops']:,.0f}",
+            f"{failure['during_iops']:,.0f}",
+            "later" if failure["rebuilt_s"] is None else f"{failure['rebuilt_s']:.1f} s",
         )
-        for one in failures
+        for failure in failures
     )
     return _bars(
         "failures",
@@ -285,29 +285,29 @@ def _cuts(cuts: list[Document]) -> Table:
         ("power-loss protection", "answered and lost", "flushed and lost"),
         tuple(
             (
-                "with" if one["protected"] else "without",
-                words.size(one["lost_bytes"]),
-                words.size(one["flushed_lost_bytes"]),
+                "with" if cut["protected"] else "without",
+                words.size(cut["lost_bytes"]),
+                words.size(cut["flushed_lost_bytes"]),
             )
-            for one in cuts
+            for cut in cuts
         ),
     )
 
 
 def _searches(searches: list[Document]) -> Figure:
     lines = _lines(
-        ((one["array"], one["searched"]) for one in searches),
+        ((search["array"], search["searched"]) for search in searches),
         ("p50", "p50_ms", _OTHER),
         ("p99", "p99_ms", _AFTER),
     )
     rows = tuple(
         (
-            one["array"],
-            *(f"{one['searched'][key]:,.1f}" for key in ("p50_ms", "p99_ms", "commit_ms")),
-            f"{one['searches_per_s']:,.0f}",
-            f"{one['searched']['added']:,}",
+            search["array"],
+            *(f"{search['searched'][key]:,.1f}" for key in ("p50_ms", "p99_ms", "commit_ms")),
+            f"{search['searches_per_s']:,.0f}",
+            f"{search['searched']['added']:,}",
         )
-        for one in searches
+        for search in searches
     )
     columns = ("array", "p50 ms", "p99 ms", "commit ms", "searches/s", "posts added")
     return _bars(
@@ -323,15 +323,20 @@ def _searches(searches: list[Document]) -> Figure:
 def _heat(searches: list[Document]) -> Figure:
     """Where the requests went, array beside array."""
     rows = [
-        {"arm": one["array"], "strip": place, "share": (read + written) / max(1, _requests(one))}
-        for one in searches
+        {
+            "arm": search["array"],
+            "strip": place,
+            "share": (read + written) / max(1, _requests(search)),
+        }
+        for search in searches
         for place, (read, written) in enumerate(
-            zip(one["heat"]["read_strips"], one["heat"]["write_strips"], strict=True)
+            zip(search["heat"]["read_strips"], search["heat"]["write_strips"], strict=True)
         )
     ]
-    order = [one["array"] for one in searches]
+    order = [search["array"] for search in searches]
     said = ", ".join(
-        f"{one['array']} {words.percent(one['heat']['hottest_share'], 0)}" for one in searches
+        f"{search['array']} {words.percent(search['heat']['hottest_share'], 0)}"
+        for search in searches
     )
     return Figure(
         "heat",
@@ -355,14 +360,14 @@ def _requests(search: Document) -> int:
 def _search_table(searches: list[Document]) -> Table:
     rows = tuple(
         (
-            one["array"],
-            f"{one['heat']['reads']:,}",
-            words.size(one["heat"]["read_bytes"]),
-            f"{one['heat']['writes']:,}",
-            words.size(one["heat"]["written_bytes"]),
-            words.percent(one["heat"]["hottest_share"], 0),
+            search["array"],
+            f"{search['heat']['reads']:,}",
+            words.size(search["heat"]["read_bytes"]),
+            f"{search['heat']['writes']:,}",
+            words.size(search["heat"]["written_bytes"]),
+            words.percent(search["heat"]["hottest_share"], 0),
         )
-        for one in searches
+        for search in searches
     )
     return Table(
         "Heat: requests of the search to each array",

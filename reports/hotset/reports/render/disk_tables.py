@@ -53,4 +53,4 @@ def csv(document: Document) -> str:
         for key, one in (("disks", rereads), ("lines", lines), ("searches", searches))
         if document.get(key)
     )
-    return "\n".join(csv_text(*one) for one in tables)
+    return "\n".join(csv_text(*table) for table in tables)

@@ -80,7 +80,7 @@ def render(report: HitRatios) -> str:
 def csv(report: HitRatios) -> str:
     """A row a line, and the total as the last, each with its disk."""
     columns = columns_of(HitRow)
-    rows = ([report.disk, *(getattr(row, one) for one in columns)] for row in _lines(report))
+    rows = ([report.disk, *(getattr(row, column) for column in columns)] for row in _lines(report))
     return csv_text(("disk", *columns), rows)
 
 

@@ -286,13 +286,13 @@ def _drawn(document: RunDocument) -> list[tuple[str, str]]:
     """What TPC-C's figures may be compared with, of all windows."""
     windows = [one for arm in document.arms for one in (*arm.curve, *arm.repeats)]
     draws = {
-        f"{_ITEMS[one.items]}: {words.percent(one.hottest_fifth, 0)} of stock's accesses on 20 % of"
-        " its blocks"
-        for one in windows
-        if one.items is not None and one.hottest_fifth is not None
+        f"{_ITEMS[window.items]}: {words.percent(window.hottest_fifth, 0)} of stock's accesses on"
+        " 20 % of its blocks"
+        for window in windows
+        if window.items is not None and window.hottest_fifth is not None
     }
-    levels = {one.isolation for one in windows if one.isolation is not None}
-    seeds = {one.seed for one in windows if one.seed is not None}
+    levels = {window.isolation for window in windows if window.isolation is not None}
+    seeds = {window.seed for window in windows if window.seed is not None}
     return [
         ("items drawn", " and ".join(sorted(draws)) or "not known"),
         ("isolation", " and ".join(sorted(levels)) or "not known"),
@@ -404,7 +404,7 @@ def _run(document: RunDocument) -> list[tuple[str, str]]:
 
 def _preparation(document: RunDocument) -> list[tuple[str, str]]:
     """Nothing of runs that have it not on record."""
-    if not any(one.preparation for arm in document.arms for one in arm.repeats):
+    if not any(repeat.preparation for arm in document.arms for repeat in arm.repeats):
         return []
     said = {True: "reads level", False: "reads not level", None: "not known whether level"}
     levels = same_state.levels(document)

@@ -45,7 +45,7 @@ def _parts(document: RunDocument) -> Iterator[str]:
     if gaps := answer.gaps(document):
         yield "## Missing\n\n" + bullets(gaps)
     yield "## Limits of this result\n\n" + bullets(
-        f"{one.text} {one.advice}" for one in caveats.list_caveats(document)
+        f"{caveat.text} {caveat.advice}" for caveat in caveats.list_caveats(document)
     )
     yield from _how(document)
 
@@ -60,13 +60,13 @@ def _how(document: RunDocument) -> Iterator[str]:
 
 def _on_disks(document: RunDocument) -> Iterator[str]:
     page = disk_pages.of_run(document)
-    for one in page.figures:
-        yield f"## {one.title}\n\n{one.caption}"
-        yield table(one.table.columns, one.table.rows)
+    for figure in page.figures:
+        yield f"## {figure.title}\n\n{figure.caption}"
+        yield table(figure.table.columns, figure.table.rows)
     for found in page.tables:
         yield f"## {found.caption}"
         yield table(found.columns, found.rows)
-    limits = [f"{one.text} {one.advice}" for one in caveats.list_caveats(document)]
+    limits = [f"{caveat.text} {caveat.advice}" for caveat in caveats.list_caveats(document)]
     yield "## Limits of this result\n\n" + bullets((*limits, *page.notes))
 
 
@@ -81,7 +81,7 @@ def _answer(document: RunDocument) -> Iterator[str]:
     if labels := (*answer.verdicts(document), *answer.conditions(document)):
         yield " · ".join(f"*{label}*" for label in labels)
     if document.thresholds:
-        yield bullets(f"Threshold {one.said}" for one in document.thresholds)
+        yield bullets(f"Threshold {threshold.said}" for threshold in document.thresholds)
 
 
 def _measured(document: RunDocument) -> Iterator[str]:

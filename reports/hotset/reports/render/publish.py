@@ -49,6 +49,6 @@ def _readme(document: RunDocument) -> str:
         *(f"**{sentence}**" for sentence in headlines.write_headlines(document)),
         f"```\n{shlex.join(document.command)}\n```",
         markdown.table(("Machine", ""), machine),
-        markdown.bullets(one.text for one in caveats.list_caveats(document)),
+        markdown.bullets(caveat.text for caveat in caveats.list_caveats(document)),
     ]
     return "\n\n".join(parts) + "\n"

@@ -39,7 +39,7 @@ class Measure:
 
 
 def _reads(second: Second, name: str) -> float | None:
-    return next((one.read.iops for one in second.devices if one.name == name), None)
+    return next((device.read.iops for device in second.devices if device.name == name), None)
 
 
 MEASURES = (

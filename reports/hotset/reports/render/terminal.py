@@ -53,7 +53,7 @@ def _print_disks(document: RunDocument, console: Console) -> None:
     from . import disk_pages
 
     page = disk_pages.of_run(document)
-    for found in (*(one.table for one in page.figures), *page.tables):
+    for found in (*(figure.table for figure in page.figures), *page.tables):
         console.print()
         console.print(_plain_table(found.caption, found.columns, found.rows, found.columns[:1]))
     if caveats.list_caveats(document):
@@ -182,7 +182,7 @@ def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> N
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     changes = {one.at: one for one in found.changes}
-    highest = max((one.value for one in found.samples), default=1) or 1
+    highest = max((sample.value for sample in found.samples), default=1) or 1
     for place, (one, level) in enumerate(zip(found.samples, found.levels, strict=True)):
         change = changes.get(place)
         style = None if change is None else "bold red" if change.worse else "bold green"

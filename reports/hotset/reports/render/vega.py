@@ -49,7 +49,7 @@ def bars(
     bars: list[Row],
     points: list[Row],
     unit: str,
-    order: list[str],
+    order: Sequence[str],
     colours: tuple[str, ...] = (),
 ) -> Spec:
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=250))
@@ -92,7 +92,7 @@ def bars(
     return _finished(layers.properties(width="container", height=ROW_PX * len(order)))
 
 
-def stack_bars(rows: list[Row], order: list[str]) -> Spec:
+def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
     """A bar of shares per arm; a share's figure stands in it where there is room."""
     names = list(dict.fromkeys(row["class"] for row in rows))
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
@@ -130,7 +130,7 @@ def stack_bars(rows: list[Row], order: list[str]) -> Spec:
     return _finished(layers.properties(width="container", height=ROW_PX * len(order)))
 
 
-def percentiles(rows: list[Row], names: list[str], order: list[str]) -> Spec:
+def percentiles(rows: list[Row], names: list[str], order: Sequence[str]) -> Spec:
     """A line per arm over the percentiles; rows of repeat 0 are its mean."""
     values = [row["value"] for row in rows] or [1]
     domain = [min(values) / 1.5, max(values) * 1.5]
@@ -171,17 +171,17 @@ def percentiles(rows: list[Row], names: list[str], order: list[str]) -> Spec:
     return _finished(layers.properties(width="container", height=260))
 
 
-def _arm_colour(order: list[str]) -> alt.Color:
+def _arm_colour(order: Sequence[str]) -> alt.Color:
     colours = [COLOURS[name] for name in order]
     return alt.Color("arm:N", legend=None, scale=alt.Scale(domain=order, range=colours))
 
 
-def _arm_dash(order: list[str]) -> alt.StrokeDash:
+def _arm_dash(order: Sequence[str]) -> alt.StrokeDash:
     dashes = [DASHES[name] for name in order]
     return alt.StrokeDash("arm:N", legend=None, scale=alt.Scale(domain=order, range=dashes))
 
 
-def shares(rows: list[Row], order: list[str], what: str, value: str) -> Spec:
+def shares(rows: list[Row], order: Sequence[str], what: str, value: str) -> Spec:
     """A bar from 0 to 100 % for each row, its figure beside it.
 
     :param what: it is of: a table.
@@ -207,7 +207,9 @@ def shares(rows: list[Row], order: list[str], what: str, value: str) -> Spec:
     return _finished(layers.properties(width="container", height=SHARE_PX * len(order)))
 
 
-def by_weight(rows: list[Row], order: list[str], colours: tuple[str, ...], x_title: str) -> Spec:
+def by_weight(
+    rows: list[Row], order: Sequence[str], colours: tuple[str, ...], x_title: str
+) -> Spec:
     """A line per arm over a count, a point each; both axes start at zero."""
     x = alt.X("reads:Q", title=x_title, scale=alt.Scale(zero=True), axis=alt.Axis(grid=False))
     y = alt.Y("value:Q", title=None, axis=alt.Axis(labelExpr=SHORT, tickCount=5, minExtent=52))
@@ -227,7 +229,7 @@ def by_weight(rows: list[Row], order: list[str], colours: tuple[str, ...], x_tit
     return _finished(layers.properties(width="container", height=240))
 
 
-def strips(rows: list[Row], order: list[str]) -> Spec:
+def strips(rows: list[Row], order: Sequence[str]) -> Spec:
     """A row of boxes per arm, the darker the more of its requests went there."""
     x = alt.X("strip:O", title="place, from the start", axis=alt.Axis(labels=False, ticks=False))
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
@@ -347,7 +349,7 @@ def _value_axis(rows: list[Row], unit: str, log: bool) -> alt.Y:
 
 
 def over_users(
-    rows: list[Row], each_users: list[int], order: list[str], *, log: bool, last: bool
+    rows: list[Row], each_users: list[int], order: Sequence[str], *, log: bool, last: bool
 ) -> Spec:
     """A line per arm over the numbers of users, by powers of two; rows of repeat 0 are its mean,
     named where it is the peak or the knee."""

@@ -36,7 +36,7 @@ def summarize_devices(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
     """Each device of an arm, means of its repeats."""
     found = document.arm(arm)
     repeats = found.repeats if found else ()
-    names = dict.fromkeys(one.name for repeat in repeats for one in repeat.devices)
+    names = dict.fromkeys(device.name for repeat in repeats for device in repeat.devices)
     return [_mean_of(name, repeats) for name in names]
 
 
@@ -47,7 +47,7 @@ def by_arm(document: RunDocument) -> dict[ArmName, list[DeviceUse]]:
 
 
 def _mean_of(name: str, repeats: Sequence[Repeat]) -> DeviceUse:
-    every = [one for repeat in repeats for one in repeat.devices if one.name == name]
+    every = [device for repeat in repeats for device in repeat.devices if device.name == name]
     return DeviceUse(
         name=name,
         counted_by=every[0].counted_by,
@@ -91,7 +91,7 @@ def cells(device: DeviceUse) -> tuple[str, ...]:
 
 def two_lines(cells: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The same for narrow tables, of `LINE_COLUMNS`: reads, and writes below them."""
-    busy, queue, *numbers = ["n/a" if one == NO_P99 else one for one in cells]
+    busy, queue, *numbers = ["n/a" if cell == NO_P99 else cell for cell in cells]
     return (busy, queue, "reads", *numbers[:4]), ("", "", "writes", *numbers[4:])
 
 
@@ -134,7 +134,7 @@ def cpu_rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def _known(shares: Sequence[float | None]) -> float | None:
-    known = [one for one in shares if one is not None]
+    known = [share for share in shares if share is not None]
     return fmean(known) if known else None
 
 
@@ -151,7 +151,8 @@ def sentence(document: RunDocument) -> str | None:
     """How busy the origin was before, and how busy what took its place is; None where it was not
     counted."""
     before = next(
-        (one for one in summarize_devices(document, "baseline") if one.name == ORIGIN), None
+        (device for device in summarize_devices(document, "baseline") if device.name == ORIGIN),
+        None,
     )
     after = summarize_devices(document, "accelerated")
     if before is None or not after:

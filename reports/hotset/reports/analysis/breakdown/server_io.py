@@ -45,7 +45,11 @@ def missing(document: RunDocument) -> list[str]:
 
 def _of(repeats: tuple[Repeat, ...]) -> list[tuple[ServerIo, float]]:
     """With the transactions of the same time."""
-    return [(io, one.tpm * io.seconds / 60) for one in repeats if (io := one.server_io) is not None]
+    return [
+        (io, repeat.tpm * io.seconds / 60)
+        for repeat in repeats
+        if (io := repeat.server_io) is not None
+    ]
 
 
 def _cells(counted: list[tuple[ServerIo, float]]) -> Iterator[str]:

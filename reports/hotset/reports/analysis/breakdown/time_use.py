@@ -32,7 +32,7 @@ COLUMNS = ("arm", "repeat", *NAMES.values())
 
 def mean(uses: Iterable[TimeUse | None]) -> TimeUse | None:
     """The mean shares; None where nothing was sampled."""
-    known = [one for one in uses if one is not None]
+    known = [use for use in uses if use is not None]
     if not known:
         return None
     shares = {name: fmean(getattr(one, name) for one in known) for name in CLASSES}
@@ -129,13 +129,14 @@ def _idle_storage(document: RunDocument, after: TimeUse) -> str | None:
     waiting = storage_share(after) * after.sessions
     # The origin's writes are the cache's own, in the background.
     under_way = sum(
-        one.read.queue if one.name == device_use.ORIGIN else one.queue for one in devices
+        device.read.queue if device.name == device_use.ORIGIN else device.queue
+        for device in devices
     )
     if not (devices and arm.cpu_bound and under_way < waiting * _FEW):
         return None
     return (
-        f"the CPU is {words.percent(fmean(one.server_cpu for one in arm.repeats), 0)} busy, and for"
-        f" {waiting:.0f} sessions that wait for storage the devices have"
+        f"the CPU is {words.percent(fmean(repeat.server_cpu for repeat in arm.repeats), 0)} busy,"
+        f" and for {waiting:.0f} sessions that wait for storage the devices have"
         f" {device_use.few(under_way)} requests under way"
     )
 

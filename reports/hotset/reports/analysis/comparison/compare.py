@@ -124,7 +124,7 @@ def require_same(first: RunDocument, other: RunDocument) -> None:
 def same_over_time(first: RunDocument, other: RunDocument) -> bool:
     """Whether two runs are of one set-up, as far as time does not change it by itself: versions,
     kernels and the memory they leave, and a time scale that was measured may differ."""
-    return all(one.key in _CHANGED_BY_TIME for one in differences(first, other))
+    return all(difference.key in _CHANGED_BY_TIME for difference in differences(first, other))
 
 
 def lines(documents: Sequence[RunDocument]) -> list[Line]:

@@ -39,8 +39,8 @@ def peak(points: Sequence[Point]) -> Point:
     >>> peak([Point(1, 100), Point(2, 198), Point(4, 200), Point(8, 150)])
     Point(users=2, rate=198)
     """
-    highest = max(one.rate for one in points)
-    return next(one for one in points if one.rate >= (1 - FLAT) * highest)
+    highest = max(point.rate for point in points)
+    return next(point for point in points if point.rate >= (1 - FLAT) * highest)
 
 
 def knee(points: Sequence[Point]) -> Point | None:
@@ -58,7 +58,7 @@ def knee(points: Sequence[Point]) -> Point | None:
     """
     if len(points) < LEAST_POINTS:
         return None
-    reached = list(accumulate((one.rate for one in points), max))
+    reached = list(accumulate((point.rate for point in points), max))
     first, last = points[0], points[-1]
     if reached[-1] <= first.rate:
         return None
@@ -128,8 +128,8 @@ def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
 
 def text_bars(points: Sequence[Point], width: int = 24) -> list[str]:
     """A bar of characters for each point, the highest as long as ``width``."""
-    highest = max(one.rate for one in points) or 1
-    return ["█" * max(1, round(one.rate / highest * width)) for one in points]
+    highest = max(point.rate for point in points) or 1
+    return ["█" * max(1, round(point.rate / highest * width)) for point in points]
 
 
 def columns(document: RunDocument) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def read_curves(document: RunDocument) -> dict[ArmName, list[ArmPoint]]:
         for window in windows:
             by_users.setdefault(window.users or most, []).append(window)
         if by_users:
-            found[name] = [_arm_point(name, *one) for one in sorted(by_users.items())]
+            found[name] = [_arm_point(name, *item) for item in sorted(by_users.items())]
     return found
 
 
@@ -197,23 +197,23 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            str(one.users),
-            words.count(one.figures.rate),
-            words.latencies(one.figures.latency_ms)[1],
-            words.percent(one.figures.server_cpu, 0),
-            words.percent(one.figures.hit_ratio),
-            _most_time(one),
-            *(_ratio(one, references[of_name].get(one.users)) for of_name in REFERENCES),
+            str(point.users),
+            words.count(point.figures.rate),
+            words.latencies(point.figures.latency_ms)[1],
+            words.percent(point.figures.server_cpu, 0),
+            words.percent(point.figures.hit_ratio),
+            _most_time(point),
+            *(_ratio(point, references[of_name].get(point.users)) for of_name in REFERENCES),
         )
         for name, points in found.items()
-        for one in points
+        for point in points
     ]
 
 
 def sentences(document: RunDocument) -> list[str]:
     """Peak and knee of every arm."""
     return [
-        f"{name}: {sentence([one.point for one in points], units.find_unit(document).short)}."
+        f"{name}: {sentence([point.point for point in points], units.find_unit(document).short)}."
         for name, points in read_curves(document).items()
     ]
 

@@ -27,7 +27,7 @@ def mean_rate(document: RunDocument, arm: ArmName) -> float | None:
 
 def limits(document: RunDocument) -> str:
     """What the rates had to meet; empty where none was sought."""
-    every = (one.limits for arm in document.arms for one in arm.rates)
+    every = (rate.limits for arm in document.arms for rate in arm.rates)
     return " and ".join(next(every, ()))
 
 
@@ -81,11 +81,11 @@ def _rate(per_s: float | None) -> str:
 
 def _latency(found: HighestRate) -> Latency | None:
     """At the highest rate."""
-    at = (one.latency_ms for one in found.trials if one.rate_per_s == found.rate_per_s)
+    at = (trial.latency_ms for trial in found.trials if trial.rate_per_s == found.rate_per_s)
     return next(at, None)
 
 
 def _why(found: HighestRate) -> str:
     """What the next higher rate missed."""
-    missed = (one.missed for one in found.trials if one.rate_per_s == found.failed_per_s)
+    missed = (trial.missed for trial in found.trials if trial.rate_per_s == found.failed_per_s)
     return next(missed, "all that the users get done without pause")

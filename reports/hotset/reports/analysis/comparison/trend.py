@@ -136,7 +136,7 @@ class TrendReport(Versioned):
 
 def find_trend(metric: str, samples: Sequence[Sample], lower_is_better: bool) -> Trend:
     """:param samples: the oldest first; their values are above 0."""
-    values = [one.value for one in samples]
+    values = [sample.value for sample in samples]
     starts = [0, *change_points(values), len(values)]
     segments = [(start, end) for start, end in pairwise(starts) if end > start]
     middles = [median(values[start:end]) for start, end in segments]
@@ -187,7 +187,7 @@ def _told(logs: np.typing.NDArray[np.float64], found: list[int]) -> list[int]:
 
 def rows(trend: Trend) -> list[tuple[object, ...]]:
     """A row for each run; the change stands beside the first run of its level."""
-    changes = {one.at: one.ratio for one in trend.changes}
+    changes = {change.at: change.ratio for change in trend.changes}
     return [
         (one.run, one.started_at.isoformat(), one.value, level, changes.get(place))
         for place, (one, level) in enumerate(zip(trend.samples, trend.levels, strict=True))
