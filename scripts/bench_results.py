@@ -41,7 +41,7 @@ def of_pairs(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]
 
 
 def tell(markdown: str, data: dict[str, Any], name: str, publish: Path | None) -> None:
-    """Print the text; with a folder, write it and the numbers there, as `DATE-NAME/README.md` and
+    """Print the text; with a folder, write it and the numbers there, as DATE-NAME/README.md and
     `NAME.json`."""
     print(markdown)
     if publish is None:

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -55,6 +56,23 @@ def _reference() -> ModuleType:
 
 reference = _reference()
 TREE = typer.main.get_command(cli.create())
+
+
+def test_a_file_that_is_named_is_there() -> None:
+    """In a comment, a docstring or a page: by the end of its path, with a folder."""
+    command = ["git", "ls-files"]
+    tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [name for name in tracked.splitlines() if not name.startswith("reports/published/")]
+    ends = "py|rs|sql|sh|toml|md|html|js"
+    named = re.compile(rf"`(?:\.{{1,2}}/)*((?:[\w.-]+/)+[\w.-]+\.(?:{ends}))`")
+    missing = [
+        f"{name}: {path}"
+        for name in files
+        if re.search(rf"\.(?:{ends})$", name)
+        for path in named.findall((ROOT / name).read_text(encoding="utf-8", errors="replace"))
+        if not any(f"/{one}".endswith(f"/{path}") for one in files)
+    ]
+    assert missing == []
 
 
 def test_the_reference_is_what_the_program_says() -> None:

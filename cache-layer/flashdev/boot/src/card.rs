@@ -1,4 +1,4 @@
-//! The card as its flash's label has it (`provisioning/cache_device.py` writes it).
+//! The card as its flash's label has it (`disk/cache_device.py` writes it).
 
 use std::path::PathBuf;
 

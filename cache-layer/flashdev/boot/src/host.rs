@@ -1,4 +1,4 @@
-//! Which computer this is: as `provisioning/identity/owner.py`.
+//! Which computer this is: as `disk/identity/owner.py`.
 
 use std::fs;
 

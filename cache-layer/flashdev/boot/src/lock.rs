@@ -1,4 +1,4 @@
-//! The lock of a disk, as `hosts/locks.py` takes it: the machine's shared, the disk's alone.
+//! The lock of a disk, as `machines/locks.py` takes it: the machine's shared, the disk's alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

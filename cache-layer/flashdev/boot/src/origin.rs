@@ -185,7 +185,7 @@ pub enum Identity {
 }
 
 /// Compare what is known of an origin with what is found. Nothing found is not the same. hotset does
-/// as much (`provisioning/identity/origin.py`), and one table tests both.
+/// as much (`disk/identity/origin.py`), and one table tests both.
 pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
     let pairs = [
         ("World Wide Name", &known.wwn, &found.wwn),

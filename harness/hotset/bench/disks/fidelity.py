@@ -193,12 +193,14 @@ def _named(point: Point, words: str) -> bool:
 class Kept:
     """The cells of earlier calls, in a file, a line of JSON each.
 
-    A cell counts for the program, the model, the size and the seconds that it was measured with.
+    A cell counts for the program, the model, the size and the seconds that it was measured with,
+    and for how a cell is measured and judged.
     """
 
     def __init__(self, local: Local, file: Path, size: Bytes, seconds: int) -> None:
         self._file = file
-        self._stamp = [flashdev.build(local), int(size), seconds]
+        judged = [TOLERANCE, TOLERANCE_MB_PER_S, _ENOUGH_REQUESTS, _REPEATS]
+        self._stamp = [flashdev.build(local), int(size), seconds, *judged]
         self._cells: dict[Point, Cell] = {}
         if file.exists():
             for line in file.read_text(encoding="utf-8").splitlines():

@@ -172,8 +172,8 @@ def _remedy(error: Aborted, name: str) -> str:
         return f"others are connected to it ({error.detail}): disconnect them first"
     if error.cause == _NOT_PERMITTED:
         return (
-            f"{error.detail}: ALTER ROLE … CREATEDB permits it, and ALTER DATABASE {name}"
-            " IS_TEMPLATE true if the role does not own it"
+            f"{error.detail}: ALTER ROLE … CREATEDB permits it, and ALTER DATABASE"
+            f" {_quoted(name)} IS_TEMPLATE true if the role does not own it"
         )
     return str(error)
 
