@@ -16,12 +16,16 @@ from hotset.core.units import Blocks, Bytes
 @dataclass(frozen=True, slots=True)
 class PlanTarget:
     """A target and the blocks it stands for: ``layers``, the most important first, each runs in
-    origin order (a file has one; a snapshot one per level)."""
+    origin order (a file has one; a snapshot one per level).
+
+    :ivar is_asked: somebody named it; the file system's own blocks come along by themselves.
+    """
 
     name: str
     extents: int
     layers: tuple[list[Run], ...]
     pinned: bool = False
+    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Row:
     blocks: Blocks
     taken: Blocks
     resident: Blocks
+    is_asked: bool
 
     @property
     def left_out(self) -> Blocks:
@@ -66,7 +71,8 @@ class Plan:
     @property
     def left_out(self) -> Bytes:
         """What was asked for and has no room."""
-        return Blocks(sum(row.left_out for row in self.rows)).bytes(self.block)
+        asked = (row for row in self.rows if row.is_asked)
+        return Blocks(sum(row.left_out for row in asked)).bytes(self.block)
 
     def seconds(self, origin_mb_per_s: float) -> float:
         """What fetching takes at the origin's sequential rate, in 10^6 bytes a second."""
@@ -102,6 +108,7 @@ def build_plan(
                 count(own),
                 count(mine),
                 count(intersection(mine, resident)),
+                wish.is_asked,
             )
         )
     return Plan(tuple(rows), taken, difference(taken, resident), block, capacity)

@@ -108,7 +108,7 @@ class MountedView:
         found = []
         if self.kind is not None:
             found = filesystem.own_extents(self.machine, self.device, self.kind)
-        return PlanTarget(OWN, len(found), (self.runs(found),))
+        return PlanTarget(OWN, len(found), (self.runs(found),), is_asked=False)
 
     def free(self) -> list[Extent]:
         """Where nothing lies; as the disk says it, so a little old while the file system is mounted

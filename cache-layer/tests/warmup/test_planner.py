@@ -55,3 +55,13 @@ def test_seconds_are_bytes_over_the_origins_rate() -> None:
     )
     assert plan.seconds(100.0) == 70 * BLOCK / 1e8
     assert count(plan.runs) == 90
+
+
+def test_what_comes_along_by_itself_was_not_asked_for() -> None:
+    """A file system's journal that has no room is no part of a target that did not fit."""
+    file = PlanTarget("a", 1, ([run(0, 60)],))
+    own = PlanTarget("file system", 1, ([run(60, 80)],), is_asked=False)
+    plan = planner.build_plan([file, own], [], [], BLOCK, Blocks(90))
+    assert [row.left_out for row in plan.rows] == [0, 50]
+    assert plan.left_out == 0
+    assert planner.build_plan([file], [], [], BLOCK, Blocks(50)).left_out == 10 * BLOCK

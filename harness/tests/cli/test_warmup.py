@@ -198,8 +198,8 @@ def test_a_password_in_the_dsn_is_refused_and_not_echoed(hotset: CommandLine) ->
 def planned() -> WarmupPlan:
     mib = 16
     rows = (
-        Row("table:a", True, 3, Blocks(40 * mib), Blocks(40 * mib), Blocks(10 * mib)),
-        Row("/srv/base", False, 1200, Blocks(100 * mib), Blocks(60 * mib), Blocks(0)),
+        Row("table:a", True, 3, Blocks(40 * mib), Blocks(40 * mib), Blocks(10 * mib), True),
+        Row("/srv/base", False, 1200, Blocks(100 * mib), Blocks(60 * mib), Blocks(0), True),
     )
     runs, missing = [Run(Blocks(0), Blocks(100 * mib))], [Run(Blocks(0), Blocks(90 * mib))]
     plan = Plan(rows, runs, missing, Bytes(65536), Blocks(100 * mib))
