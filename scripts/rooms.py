@@ -4,10 +4,15 @@ docs/reference/rooms.md shows."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+MODULES_MAX = 14
+"""In a folder, of Python and of Rust."""
+Module = tuple[str, ...]
+"""A module's name, word by word."""
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 
@@ -52,6 +57,25 @@ def imports(module: str, lazy: bool = True) -> frozenset[str]:
     whole = tree(modules()[module])
     nodes = ast.walk(whole) if lazy else iter(whole.body)
     return frozenset(target for node in nodes for target in targets(module, node)) - {module}
+
+
+def beside(needed: Mapping[Module, Collection[Module]], parent: Module) -> dict[str, set[str]]:
+    """Which of the rooms right below a parent need which others of them, by whatever way."""
+    depth = len(parent)
+    found: dict[str, set[str]] = {}
+    for name, others in needed.items():
+        if name[:depth] == parent and len(name) > depth:
+            near = {one[depth] for one in others if one[:depth] == parent and len(one) > depth}
+            found.setdefault(name[depth], set()).update(near - {name[depth]})
+    return found
+
+
+def require_no_circle(graph: Mapping[str, Collection[str]], where: str) -> None:
+    """:raises AssertionError: there is one; the message shows it."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        raise AssertionError(f"a circle in {where}: {' <- '.join(circle.args[1])}") from None
 
 
 def page() -> str:

@@ -34,21 +34,6 @@ class Backend:
 
     cards: tuple[Card, ...]
     devices: tuple[Device, ...]
-    lacks: Mapping[TierKind, str]
-    """By kind of tier, what the machine lacks for it; empty: nothing."""
-
-    @property
-    def kinds(self) -> list[tuple[TierKind, str]]:
-        """Each with what is to be read of it."""
-        return [
-            (kind, f"{kind}: this machine lacks {lack}" if lack else kind)
-            for kind, lack in self.lacks.items()
-        ]
-
-    @property
-    def first_kind(self) -> TierKind | None:
-        """The first that the machine can have; None: none."""
-        return next((kind for kind, lack in self.lacks.items() if not lack), None)
 
     def card_on(self, path: str) -> Card | None:
         """The card that this device is, if it is one."""
@@ -64,14 +49,41 @@ class Backend:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The kinds of tier, with what a machine lacks for each; empty: nothing."""
+
+    lacks: Mapping[TierKind, str]
+
+    @property
+    def choices(self) -> list[tuple[TierKind, str]]:
+        """Each with what is to be read of it."""
+        return [
+            (kind, f"{kind}: this machine lacks {lack}" if lack else kind)
+            for kind, lack in self.lacks.items()
+        ]
+
+    @property
+    def first(self) -> TierKind | None:
+        """The first that the machine can have; None: none."""
+        return next((kind for kind, lack in self.lacks.items() if not lack), None)
+
+
 async def backend(machine: str) -> Backend:
     """:raises BackendError: as the message says."""
+    return await _there(
+        machine, lambda there: Backend(tuple(cards.known_cards(there)), tuple(devices.every(there)))
+    )
 
-    def inspect(there: Machine) -> Backend:
-        lacks = {kind: "; ".join(prerequisites.lacking(there, kind)) for kind in kinds.names()}
-        return Backend(tuple(cards.known_cards(there)), tuple(devices.every(there)), lacks)
 
-    return await _there(machine, inspect)
+async def offer(machine: str) -> Offer:
+    """What the machine can have. Raises BackendError."""
+    return await _there(
+        machine,
+        lambda there: Offer(
+            {kind: "; ".join(prerequisites.lacking(there, kind)) for kind in kinds.names()}
+        ),
+    )
 
 
 async def known_cards(machine: str) -> list[Card]:

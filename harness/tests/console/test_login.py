@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,9 @@ from hotset.experiment.site import live
 from hotset.jobs import store as jobs
 from hotset.lab import lab as labs
 from hotset.operations.base import remote
+from tests.console_client import HERE, LIMITS, PASSWORD, client, hashed, token_on, try_password
 
-PASSWORD = "correct horse battery"  # noqa: S105 - of a test
-HERE = "http://localhost"
-LIMITS = Limits(wrong_passwords=3)
+__all__ = ["client", "hashed"]
 
 
 class Clock:
@@ -34,36 +32,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(scope="module")
-def hashed() -> str:
-    """Made once: a hash is slow on purpose."""
-    return passwords._HASHER.hash(PASSWORD)
-
-
-@pytest.fixture
-def client(own_folders: Path, hashed: str) -> Iterator[TestClient]:
-    file = own_folders / "XDG_DATA_HOME/hotset/console/password"
-    file.parent.mkdir(parents=True)
-    file.write_text(hashed)
-    app = create(Settings(limits=LIMITS))
-    with TestClient(app, base_url=HERE, follow_redirects=False) as browser:
-        yield browser
-
-
 def another(client: TestClient, address: str = "testclient") -> TestClient:
     """A further browser at the same console."""
     return TestClient(client.app, base_url=HERE, follow_redirects=False, client=(address, 1))
-
-
-def token_on(text: str) -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]{64})"', text)
-    assert found, text
-    return found[1]
-
-
-def try_password(browser: TestClient, password: str = PASSWORD, target: str = "/") -> object:
-    token = token_on(browser.get("/login").text)
-    return browser.post("/login", data={"password": password, "csrf": token, "next": target})
 
 
 def logged_in(browser: TestClient) -> bool:

@@ -6,17 +6,16 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rooms import MODULES_MAX, Module, beside, require_no_circle
+
 CRATES = Path(__file__).parents[3] / "cache-layer/flashdev"
 LAB = {"storage-model", "whatif", "flashdev"}
 SOURCES = [*sorted(CRATES.glob("*/src")), CRATES.parents[1] / "tpcc/driver/src"]
-MOST_MODULES = 14
-Module = tuple[str, ...]
 
 
 def _manifests() -> dict[str, dict[str, Any]]:
@@ -121,18 +120,7 @@ def test_no_circle_of_the_modules_beside_each_other(source: Path) -> None:
     modules = _modules(source)
     needed = {name: _needed(name, path, modules) for name, path in modules.items()}
     for parent in {name[:-1] for name in modules if name}:
-        depth = len(parent)
-        beside: dict[str, set[str]] = {}
-        for name in (one for one in modules if one[:depth] == parent and len(one) > depth):
-            near = {
-                one[depth] for one in needed[name] if one[:depth] == parent and len(one) > depth
-            }
-            beside.setdefault(name[depth], set()).update(near - {name[depth]})
-        try:
-            TopologicalSorter(beside).prepare()
-        except CycleError as circle:
-            where = "::".join(parent) or "the crate"
-            pytest.fail(f"a circle in {where}: {' <- '.join(circle.args[1])}")
+        require_no_circle(beside(needed, parent), "::".join(parent) or "the crate")
 
 
 def test_a_module_that_another_names_is_found() -> None:
@@ -148,4 +136,4 @@ def test_a_folder_of_rust_holds_no_more_than_one_can_look_over(source: Path) -> 
     names = {name for name in _modules(source) if name}
     for parent in {name[:-1] for name in names}:
         inside = {name[-1] for name in names if name[:-1] == parent}
-        assert len(inside) <= MOST_MODULES, f"{'/'.join(parent)}: {sorted(inside)}"
+        assert len(inside) <= MODULES_MAX, f"{'/'.join(parent)}: {sorted(inside)}"

@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import get_args
 
@@ -26,35 +25,23 @@ from hotset.operations.tier.tier import Create
 from hotset.reports.model import setup
 from hotset.tier import kinds
 from hotset.tier.base import TierKind
-from rooms import imports, modules, targets, tree
+from rooms import MODULES_MAX, beside, imports, modules, require_no_circle, targets, tree
 
 ROOT = Path(__file__).parents[3]
-MODULES_MAX = 14
 LINES_MAX = 40
 
 
-def check(graph: Mapping[str, Collection[str]], where: str = "the project") -> None:
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as circle:
-        raise AssertionError(f"a circle in {where}: {' <- '.join(circle.args[1])}") from None
-
-
 def test_no_circle_not_even_one_of_lazy_imports_or_of_types() -> None:
-    check({name: imports(name) for name in modules()})
+    require_no_circle({name: imports(name) for name in modules()}, "the project")
 
 
 def test_no_circle_of_the_folders_beside_each_other() -> None:
-    for package in {name.rpartition(".")[0] for name in modules()} - {""}:
-        beside: dict[str, set[str]] = {}
-        depth = len(package.split("."))
-        for name in modules():
-            if name.startswith(f"{package}."):
-                room = name.split(".")[depth]
-                inside = (one for one in imports(name) if one.startswith(f"{package}."))
-                near = {one.split(".")[depth] for one in inside}
-                beside.setdefault(room, set()).update(near - {room})
-        check(beside, package)
+    needed = {
+        tuple(name.split(".")): [tuple(one.split(".")) for one in imports(name)]
+        for name in modules()
+    }
+    for package in {name[:-1] for name in needed} - {()}:
+        require_no_circle(beside(needed, package), ".".join(package))
 
 
 def test_a_lazy_import_is_of_what_is_not_loaded_anyway() -> None:

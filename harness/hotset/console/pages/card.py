@@ -64,7 +64,8 @@ async def _list(request: Request) -> Response:
 
 async def _form(request: Request) -> Response:
     found = await _looked(request, anew=True)
-    return render(request, "card_form.html", backend=found)
+    offer = await backends.offer(console_of(request).settings.machine)
+    return render(request, "card_form.html", backend=found, offer=offer)
 
 
 async def _split(request: Request) -> Response:

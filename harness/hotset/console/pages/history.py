@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -106,50 +106,27 @@ def label(disk: DiskSeries) -> str:
     return f"{disk.name} (until {datetime.fromtimestamp(disk.last).astimezone():%d %b %H:%M})"
 
 
+_POINT: Mapping[str, Callable[[Span], float | None]] = {
+    "hit_ratio": lambda span: span.amounts.ratio,
+    "reads": lambda span: span.amounts.reads,
+    "writes": lambda span: span.amounts.writes,
+    "read_bytes": lambda span: span.amounts.rate(span.amounts.read_bytes),
+    "written_bytes": lambda span: span.amounts.rate(span.amounts.written_bytes),
+    "read_ms": lambda span: span.amounts.read_ms,
+    "write_ms": lambda span: span.amounts.write_ms,
+    "size": lambda span: span.levels.size,
+    "used": lambda span: span.levels.used,
+    "dirty": lambda span: span.levels.dirty,
+}
+"""What the charts draw of a span."""
+
+
 def _values(spans: Sequence[Span | None]) -> dict[str, list[float | None]]:
-    values: dict[str, list[float | None]] = {}
-    for span in spans:
-        for name, value in _point(span).items():
-            values.setdefault(name, []).append(_rounded(value))
-    return values
-
-
-def _point(span: Span | None) -> dict[str, float | None]:
-    if span is None:
-        return dict.fromkeys(_NAMES)
-    counted, levels = span.amounts, span.levels
-    return dict(
-        zip(
-            _NAMES,
-            (
-                counted.ratio,
-                counted.reads,
-                counted.writes,
-                counted.rate(counted.read_bytes),
-                counted.rate(counted.written_bytes),
-                counted.read_ms,
-                counted.write_ms,
-                levels.size,
-                levels.used,
-                levels.dirty,
-            ),
-            strict=True,
-        )
-    )
-
-
-_NAMES = (
-    "hit_ratio",
-    "reads",
-    "writes",
-    "read_bytes",
-    "written_bytes",
-    "read_ms",
-    "write_ms",
-    "size",
-    "used",
-    "dirty",
-)
+    """A list for each, in the order of the spans; None where there is a gap."""
+    return {
+        name: [None if span is None else _rounded(value(span)) for span in spans]
+        for name, value in _POINT.items()
+    }
 
 
 def _rounded(value: float | None) -> float | None:

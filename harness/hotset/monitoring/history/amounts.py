@@ -89,6 +89,10 @@ class Load:
     transactions: float
     running_ms: int
 
+    def followed_by(self, later: Load) -> Load:
+        """Of both spans together."""
+        return Load(self.transactions + later.transactions, self.running_ms + later.running_ms)
+
     @property
     def tpm(self) -> float | None:
         """Transactions a minute, while it ran; None where none ran."""

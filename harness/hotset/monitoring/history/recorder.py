@@ -204,8 +204,7 @@ class Recorder:
     def _add_machine(self, start: int, ms: int, tpm: float | None) -> None:
         known, load = self._batch.machine.get(start, (0, Load(0, 0)))
         if tpm is not None:
-            done = tpm * ms / amounts.MINUTE_MS
-            load = Load(load.transactions + done, load.running_ms + ms)
+            load = load.followed_by(Load(tpm * ms / amounts.MINUTE_MS, ms))
         self._batch.machine[start] = known + ms, load
 
     def _note(self, events: Iterable[Event]) -> None:

@@ -161,10 +161,7 @@ def _loads(machine: list[MachineSpan], starts: range, step: int) -> list[Load | 
     sums: dict[int, Load] = {}
     for span in machine:
         start = span.start // step * step
-        old = sums.get(start, Load(0, 0))
-        sums[start] = Load(
-            old.transactions + span.load.transactions, old.running_ms + span.load.running_ms
-        )
+        sums[start] = sums.get(start, Load(0, 0)).followed_by(span.load)
     return [sums.get(start) for start in starts]
 
 

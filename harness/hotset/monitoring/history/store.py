@@ -193,14 +193,13 @@ class Store:
         """Of the spans until now the newest stay. Those of a clock that was ahead take none of
         their places, and of them the nearest stay."""
         for step, kept_s in RESOLUTIONS:
-            for side, order in (("<=", "DESC"), (">", "ASC")):
+            for side, order, beyond in (("<=", "DESC", "<="), (">", "ASC", ">=")):
                 row = self._execute(
                     f"SELECT start FROM machine WHERE step = ? AND start {side} ?"
                     f" ORDER BY start {order} LIMIT 1 OFFSET ?",
                     (step, now, kept_s // step),
                 ).fetchone()
                 if row is not None:
-                    beyond = "<=" if order == "DESC" else ">="
                     for table in ("machine", "span"):
                         self._execute(
                             f"DELETE FROM {table} WHERE step = ? AND start {beyond} ?", (step, *row)
