@@ -6,6 +6,7 @@ its fields, and from what is :class:`derived` of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
@@ -28,7 +29,7 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, TypeAdapter
 
 Value = TypeVar("Value")
 Whole = TypeVar("Whole")
@@ -101,6 +102,31 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a record holds
         case _:
             found = value.model_dump(mode="json")
     return found
+
+
+def record_of(kind: type[Whole], document: object) -> Whole:
+    """A record that was written as JSON; what is derived of its fields is worked out anew.
+
+    >>> @dataclass(frozen=True)
+    ... class Row:
+    ...     sizes: tuple[int, ...]
+    >>> record_of(Row, document_of(Row((1, 2))))
+    Row(sizes=(1, 2))
+
+    :param document: as :func:`document_of` gave it, here or in another version of hotset.
+    :raises ValueError: it does not hold what the record needs.
+    """
+    # As JSON, in which a tuple is a list also where types are not to be changed.
+    key: Any = kind
+    found: Whole = _adapter(key).validate_json(json.dumps(document))
+    return found
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def types_of(kind: type) -> dict[str, Any]:

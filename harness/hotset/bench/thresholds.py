@@ -63,6 +63,9 @@ class ThresholdVerdict:
     measured: float | None
     met: bool
 
+    def __str__(self) -> str:
+        return str(Verdict(parse(self.threshold), self.measured))
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -18,7 +18,8 @@ from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.plans import Flip
 from hotset.tpcc.record import RunResult
 
-from . import window_report
+from . import tpcc_metrics, window_report
+from .thresholds import Verdict
 from .tpcc import Outcome
 from .window import Warned
 from .window_record import WindowCurve, WindowRun
@@ -73,6 +74,11 @@ class TpccRun(TpccPoint, Versioned):
 
     curve: TpccCurve | None
 
+    @property
+    def runs(self) -> tuple[TpccPoint, ...]:
+        """All of a curve, or the one."""
+        return self.curve.points if self.curve else (self,)
+
 
 def recorded(points: Sequence[Outcome]) -> TpccRun:
     """:param points: a run, or the runs of a curve."""
@@ -100,49 +106,56 @@ _DRAWN = {"nurand": "NURand", "uniform": "uniform"}
 _CURVE_COLUMNS = ("users", "nopm", "tpm", *window_report.CURVE_COLUMNS)
 
 
-def csv(points: Sequence[Outcome]) -> str:
+def csv(found: TpccRun) -> str:
     """The window second by second, or of a curve a row for each number of users.
 
     ``cpu_share`` is of the users' time.
     """
-    if len(points) == 1:
-        return _run_csv(points[0])
-    return csv_text(
-        _CURVE_COLUMNS, (_curve_row(point) for point in points if point.result is not None)
-    )
+    if found.curve is None:
+        return _run_csv(found)
+    measured = (point for point in found.curve.points if point.result is not None)
+    return csv_text(_CURVE_COLUMNS, map(_curve_row, measured))
 
 
-def _curve_row(outcome: Outcome) -> tuple[object, ...]:
-    result = outcome.result
+def _curve_row(point: TpccPoint) -> tuple[object, ...]:
+    result = point.result
     assert result is not None
-    return result.options.users, result.nopm, result.tpm, *window_report.curve_row(outcome)
+    return result.options.users, result.nopm, result.tpm, *window_report.curve_row(point)
 
 
-def _run_csv(outcome: Outcome) -> str:
+def _run_csv(point: TpccPoint) -> str:
     names = columns_of(Second)
-    rows = outcome.result.series if outcome.result else []
+    rows = point.result.series if point.result else []
     return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
 
 
-def table(points: Sequence[Outcome]) -> RenderableType:
-    """A run or a curve, what was judged, and what was violated."""
-    if len(points) == 1:
-        return Group(_run_table(points[0]), *_conditions(points[0]))
-    verdicts = window_report.curve_verdicts(points)
-    warned = window_report.curve_warnings(points, _warnings)
-    return Group(
+def table(found: TpccRun) -> RenderableType:
+    """A run or a curve, and what was judged."""
+    return Group(*measured(found), *judged(found))
+
+
+def measured(found: TpccRun) -> list[RenderableType]:
+    """The values of a run or a curve, and what makes them doubtful."""
+    if found.curve is None:
+        return run_parts(found)
+    points = found.curve.points
+    return [
         window_report.curve_table(points, _nopm, "NOPM"),
-        *warned,
-        *verdicts,
-        *_conditions(points[-1]),
-    )
+        *window_report.curve_warnings(points),
+    ]
 
 
-def figures(points: Sequence[Outcome]) -> dict[str, str]:
+def judged(found: TpccRun) -> list[Text]:
+    """What the thresholds came to, and whether the database is consistent."""
+    conditions = [] if found.conditions is None else [consistency(found.conditions)]
+    return [*window_report.verdicts(found.runs), *conditions]
+
+
+def figures(found: TpccRun) -> dict[str, str]:
     """The values that one asks for first; of a curve, each number of users'."""
-    if len(points) > 1:
-        return window_report.curve_figures(points, _nopm, "NOPM")
-    run = points[0].result
+    if found.curve is not None:
+        return window_report.curve_figures(found.curve.points, _nopm, "NOPM")
+    run = found.result
     return {} if run is None else {"NOPM": f"{run.nopm:,.0f}", **window_report.figures(run)}
 
 
@@ -154,28 +167,23 @@ def _shown(kind: str) -> str:
     return kind.replace("_", "-")
 
 
-def _run_table(outcome: Outcome) -> RenderableType:
-    """Figures by transaction type, failures by cause."""
+def run_parts(run: TpccPoint) -> list[RenderableType]:
+    """One run: figures by transaction type, failures by cause."""
     parts: list[RenderableType] = []
-    if outcome.found is not None:
-        parts += window_report.search(outcome.found)
-    if outcome.result is not None:
+    if run.find_rate is not None:
+        parts += window_report.search(run.find_rate)
+    if run.result is not None:
         parts += [
-            _headline(outcome.result, partial=outcome.is_partial),
-            *window_report.describe_arrivals(outcome.result),
-            window_report.by_kind(outcome.result, _shown),
-            window_report.latencies(outcome.result, _shown),
-            *window_report.causes(outcome.result),
-            *_age(outcome.result),
-            _workload(outcome.result),
+            _headline(run.result, partial=window_report.is_partial(run)),
+            *window_report.describe_arrivals(run.result),
+            window_report.by_kind(run.result, _shown),
+            window_report.latencies(run.result, _shown),
+            _response_times(run.result),
+            *window_report.causes(run.result),
+            *_age(run.result),
+            _workload(run.result),
         ]
-    parts += window_report.warning_lines(_warnings(outcome))
-    if outcome.time_use is not None and outcome.result is not None:
-        parts += window_report.time_text(outcome.time_use, outcome.result.tpm)
-    if outcome.server is not None:
-        parts += window_report.server_text(outcome.server)
-    parts += [Text(str(verdict)) for verdict in outcome.verdicts]
-    return Group(*parts)
+    return [*parts, *window_report.surroundings(run)]
 
 
 def _warnings(outcome: Outcome) -> list[Warned]:
@@ -184,23 +192,38 @@ def _warnings(outcome: Outcome) -> list[Warned]:
     return [*window_report.warnings(outcome), *changed]
 
 
-def _conditions(outcome: Outcome) -> list[Text]:
-    if outcome.conditions is None:
-        return []
-    held = len(outcome.conditions) - len(outcome.broken)
-    return [Text(f"consistency: {held} of {len(outcome.conditions)} conditions hold")]
+def _response_times(result: RunResult) -> Text:
+    """Whether TPC-C's own limits on them were kept; of what was not measured it is not known."""
+    values = tpcc_metrics.values(result)
+    verdicts = [Verdict(one, values.get(one.metric)) for one in tpcc_metrics.limits(["tpc-c"])]
+    missed = [str(one) for one in verdicts if one.value is not None and not one.met]
+    unknown = [str(one) for one in verdicts if one.value is None]
+    said = "; ".join(missed + unknown)
+    if not said:
+        said = "kept, 90 % of each kind within 5 s, of stock-level within 20 s"
+    style = window_report.DOUBT if missed else ""
+    return Text(f"TPC-C's limits on response times: {said}", style=style)
+
+
+def consistency(conditions: Sequence[TpccCondition]) -> Text:
+    """How many of them hold."""
+    held, count = sum(one.holds for one in conditions), len(conditions)
+    style = "" if held == count else window_report.DOUBT
+    return Text(f"consistency: {held} of {count} conditions hold", style=style)
 
 
 def conditions_table(found: TpccConditions) -> Table:
     """One line per condition."""
     table = Table(box=None, header_style="bold")
-    table.add_column("", justify="right")
-    for name in ("condition (clause 3.3.2)", "violations", "such as"):
-        table.add_column(name)
+    table.add_column("condition (clause 3.3.2)")
+    table.add_column("violations", justify="right")
+    table.add_column("such as")
     for condition in found.conditions:
         example = ", ".join(map(str, condition.examples[0])) if condition.examples else ""
         table.add_row(
-            str(condition.number), Text(condition.title), f"{condition.violations:,}", Text(example)
+            Text(f"{condition.number:2} {condition.title}"),
+            f"{condition.violations:,}",
+            Text(example),
         )
     return table
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from hotset.reports.model.schema import Versioned
 from hotset.reports.render.plain import csv_text
@@ -14,6 +15,7 @@ from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 
 from .thresholds import ThresholdVerdict, Verdict
+from .window_report import DOUBT
 
 _NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
 
@@ -68,18 +70,15 @@ def check_csv(found: CheckResult) -> str:
     return csv_text(("what", "found", "verdict", "detail"), _check_rows(found))
 
 
-def print_check(console: Console, found: CheckResult) -> None:
+def check_table(found: CheckResult) -> RenderableType:
     """As a table, with a last line that sums it up."""
     rows = list(_check_rows(found))
-    console.print(f"TPC-H at scale {found.scale:g}")
     table = _table("", "found", "verdict", "")
     for what, number, verdict, detail in rows:
         table.add_row(what, f"{number:,}", verdict, detail)
-    console.print(table)
     wrong = [row for row in rows if row[2] in ("wrong", "different", "failed")]
-    console.print(
-        f"{len(wrong)} of {len(rows)} checks failed" if wrong else f"all {len(rows)} checks hold"
-    )
+    said = f"{len(wrong)} of {len(rows)} checks failed" if wrong else f"all {len(rows)} checks hold"
+    return Group(Text(f"TPC-H at scale {found.scale:g}"), table, Text(said))
 
 
 def _results(
@@ -91,19 +90,23 @@ def _results(
         yield from ((stream.number, query) for query in stream.queries)
 
 
-def print_run(console: Console, power: PowerResult, throughput: ThroughputResult | None) -> None:
-    """As a table, with what it comes to."""
+def judged(found: TpchRun) -> list[Text]:
+    """What the thresholds came to."""
+    return [Text(str(one), style="" if one.met else DOUBT) for one in found.thresholds]
+
+
+def measured(found: TpchRun) -> list[RenderableType]:
+    """Query by query, with what they come to."""
+    power = found.power
     seed = "validation parameters" if power.seed is None else f"seed {power.seed}"
-    console.print(f"TPC-H power run at scale {power.scale:g}, {seed}")
     table = _table("query", "seconds", "rows", "outcome", "checksum")
     for query in power.queries:
         rows = "" if query.rows is None else f"{query.rows:,}"
         table.add_row(
             str(query.number), f"{query.seconds:.3f}", rows, query.outcome, query.checksum or ""
         )
-    console.print(table)
-    for line in _figures(power, throughput):
-        console.print(line, soft_wrap=True)
+    title = Text(f"TPC-H power run at scale {power.scale:g}, {seed}")
+    return [title, table, *map(Text, _figures(power, found.throughput))]
 
 
 def _figures(power: PowerResult, throughput: ThroughputResult | None) -> Iterator[str]:

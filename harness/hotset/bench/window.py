@@ -77,10 +77,7 @@ class Outcome(Generic[Result]):
     @property
     def is_partial(self) -> bool:
         """The window ended before its time."""
-        result = self.result
-        if result is None or self.cause is None:
-            return False
-        return result.window_end - result.window_start < result.options.duration_s - _EDGE_S
+        return was_partial(self.result, self.cause)
 
     @property
     def state(self) -> Literal["complete", "failed", "interrupted"]:
@@ -95,6 +92,13 @@ AnyOutcome = TypeVar("AnyOutcome", bound=Outcome[Any])
 INTERRUPTED: Final = "interrupted"
 """The cause of a run that ended by Ctrl-C; where no user did it, what did follows a colon."""
 _EDGE_S = 0.01
+
+
+def was_partial(result: WindowResult | None, cause: str | None) -> bool:
+    """Whether a run that ended for that cause ended before its window was over."""
+    if result is None or cause is None:
+        return False
+    return result.window_end - result.window_start < result.options.duration_s - _EDGE_S
 
 
 def was_interrupted(cause: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from hotset.block.io_counters import IoUse
 from hotset.hitratio.sampler import Window
-from hotset.load.record import Latency
+from hotset.load.record import Latency, WindowResult
 from hotset.load.search import FoundRate, Trial
 from hotset.reports.analysis.comparison import curve
 from hotset.reports.model.windows import DeviceUse, ServerIo, TimeUse
@@ -17,11 +17,21 @@ from .server import ServerUse
 from .thresholds import ThresholdVerdict
 from .window import Outcome, Result, Warned, WindowTime
 
-Points = Sequence[Outcome[Result]]
-"""The runs of a curve, or one."""
 Rate = Callable[[Result], float]
 """What a curve draws: a throughput."""
 State = Literal["complete", "failed", "interrupted"]
+Measured_co = TypeVar("Measured_co", bound=WindowResult, covariant=True)
+
+
+class HasResult(Protocol[Measured_co]):
+    """A run; None: it has nothing that was measured."""
+
+    @property
+    def result(self) -> Measured_co | None: ...
+
+
+Points = Sequence[HasResult[Result]]
+"""The runs of a curve, or one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,28 @@ class WindowRun:
             Sampled.of(outcome.server) if outcome.server else None,
             tuple(warnings),
         )
+
+
+class Point(HasResult[Measured_co], Protocol[Measured_co]):
+    """A run as texts are made of it: what `WindowRun` has, and its result."""
+
+    @property
+    def cause(self) -> str | None: ...
+
+    @property
+    def thresholds(self) -> Sequence[ThresholdVerdict]: ...
+
+    @property
+    def find_rate(self) -> RateSearch | None: ...
+
+    @property
+    def time(self) -> UsersTime | None: ...
+
+    @property
+    def sampled(self) -> Sampled | None: ...
+
+    @property
+    def warnings(self) -> Sequence[Warned]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hotset.load.record import KindResult, Latency, WindowResult
-from hotset.load.search import FoundRate
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.caveats import unsteadiness
 from hotset.reports.analysis.comparison import curve
 from hotset.reports.model.windows import Steadiness
 from hotset.reports.model.words import percent, plural
 
-from .server import ServerUse
-from .thresholds import Case, junit
-from .window import Outcome, Result, Warned, WindowTime
-from .window_record import Points, Rate, device_record, points_of
+from .thresholds import Case, ThresholdVerdict, junit
+from .window import Outcome, Result, Warned, was_partial
+from .window_record import (
+    Point,
+    Points,
+    Rate,
+    RateSearch,
+    Sampled,
+    UsersTime,
+    points_of,
+)
 
 _DIGITS = 2
+DOUBT = "yellow"
+"""The style of what does not hold or makes values doubtful."""
 _OF_STEADINESS = ("NOT_STEADY", "STEADINESS_UNKNOWN")
 COUNTS = ("committed", "rolled back", "retries", "failed")
 _LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
@@ -55,61 +62,62 @@ def curve_figures(points: Points[Result], rate: Rate[Result], unit: str) -> dict
     }
 
 
-def curve_table(points: Points[Result], rate: Rate[Result], unit: str) -> RenderableType:
+def curve_table(points: Sequence[Point[Result]], rate: Rate[Result], unit: str) -> RenderableType:
     """A line for each number of users with a bar of its throughput; peak and knee."""
     drawn = points_of(points, rate)
     if not drawn:
         return Text("no run of the curve has a result")
     numbers = ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed")
     found = empty_table((*numbers, "throughput", "most time"), numbers)
-    for outcome, bar in zip(_measured(points), curve.text_bars(drawn), strict=True):
-        result = outcome.result
-        assert result is not None
+    measured = [(point, point.result) for point in points if point.result is not None]
+    for (point, result), bar in zip(measured, curve.text_bars(drawn), strict=True):
         latency = result.latency_ms
         milliseconds = [millisecond(one) for one in (latency.p50, latency.p95, latency.p99)]
         failed = f"{result.failed:,}"
         users, shown = f"{result.options.users}", f"{rate(result):,.0f}"
-        found.add_row(users, shown, *milliseconds, failed, bar, _most_time(outcome))
+        found.add_row(users, shown, *milliseconds, failed, bar, _most_time(point))
     return Group(found, Text(curve.sentence(drawn, unit), style="bold"))
 
 
-def curve_warnings(
-    points: Points[Result], warnings: Callable[[Any], Sequence[Warned]]
-) -> list[Text]:
+def curve_warnings(points: Sequence[Point[Result]]) -> list[Text]:
     """Each number of users', but for steadiness, which the JSON has: a curve's windows are mostly
     too short to tell."""
     return [
         Text(
-            f"{warning.code} with {plural(outcome.result.options.users, 'user')}: {warning.text}",
-            style="yellow",
+            f"{warning.code} with {plural(point.result.options.users, 'user')}: {warning.text}",
+            style=DOUBT,
         )
-        for outcome in points
-        if outcome.result is not None
-        for warning in warnings(outcome)
+        for point in points
+        if point.result is not None
+        for warning in point.warnings
         if warning.code not in _OF_STEADINESS
     ]
 
 
-def curve_verdicts(points: Points[Result]) -> list[Text]:
-    """Each number of users'."""
+def verdicts(points: Sequence[Point[Result]]) -> list[Text]:
+    """What the thresholds came to; of a curve each number of users'."""
     return [
-        Text(f"{plural(outcome.result.options.users, 'user')}: {verdict}")
-        for outcome in points
-        if outcome.result is not None
-        for verdict in outcome.verdicts
+        Text(f"{_who(point.result) if len(points) > 1 else ''}{verdict}", style=_judged(verdict))
+        for point in points
+        if point.result is not None
+        for verdict in point.thresholds
     ]
 
 
-def _most_time(outcome: Outcome[Result]) -> str:
-    use = outcome.time_use.window if outcome.time_use else None
+def _who(result: WindowResult) -> str:
+    return f"{plural(result.options.users, 'user')}: "
+
+
+def _judged(verdict: ThresholdVerdict) -> str:
+    return "" if verdict.met else DOUBT
+
+
+def _most_time(point: Point[Result]) -> str:
+    use = point.time.window if point.time else None
     return "" if use is None else time_use.most(use)
 
 
-def _measured(points: Points[Result]) -> list[Outcome[Result]]:
-    return [outcome for outcome in points if outcome.result is not None]
-
-
-def junit_xml(points: Points[Result], suite: str) -> str:
+def junit_xml(points: Sequence[Outcome[Result]], suite: str) -> str:
     """The thresholds as JUnit XML, by number of users."""
     results = [point.result for point in points if point.result is not None]
     seconds = sum(result.window_end - result.window_start for result in results)
@@ -125,9 +133,9 @@ def junit_xml(points: Points[Result], suite: str) -> str:
 CURVE_COLUMNS = ("p50_ms", "p95_ms", "p99_ms", "cpu_share", "failed")
 
 
-def curve_row(outcome: Outcome[Result]) -> tuple[object, ...]:
+def curve_row(point: Point[Result]) -> tuple[object, ...]:
     """Of `CURVE_COLUMNS`."""
-    result, use = outcome.result, outcome.time_use and outcome.time_use.window
+    result, use = point.result, point.time and point.time.window
     assert result is not None
     latency = result.latency_ms
     return latency.p50, latency.p95, latency.p99, use.cpu if use else None, result.failed
@@ -160,7 +168,7 @@ def by_kind(
     result: WindowResult, shown: Callable[[str], str] = str, counts: Sequence[str] = COUNTS
 ) -> Table:
     """What became of each kind's transactions."""
-    table = empty_table(("", *counts), counts)
+    table = empty_table(("transactions", *counts), counts)
     for name, kind in result.kinds.items():
         table.add_row(shown(name), *_counts([kind], counts))
     if len(result.kinds) > 1:
@@ -192,14 +200,29 @@ def warnings(outcome: Outcome[Result]) -> list[Warned]:
 
 def warning_lines(warnings: Iterable[Warned]) -> list[Text]:
     """As people read them."""
-    return [Text(f"{warning.code}: {warning.text}", style="yellow") for warning in warnings]
+    return [Text(f"{warning.code}: {warning.text}", style=DOUBT) for warning in warnings]
 
 
-def time_text(time: WindowTime, tpm: float) -> list[Text]:
+def surroundings(point: Point[Result]) -> list[RenderableType]:
+    """What makes a run doubtful, where its users' time went, and what the server did."""
+    lines: list[RenderableType] = [*warning_lines(point.warnings)]
+    if point.time is not None and point.result is not None:
+        lines += time_text(point.time, point.result.tpm)
+    if point.sampled is not None:
+        lines += server_text(point.sampled)
+    return lines
+
+
+def is_partial(point: Point[Result]) -> bool:
+    """The window ended before its time."""
+    return was_partial(point.result, point.cause)
+
+
+def time_text(time: UsersTime, tpm: float) -> list[Text]:
     """Where the users' time went, the most first, what the server counted, and what could not be
     seen."""
-    lines = [Text(server_io.sentence(time.io, tpm))] if time.io else []
-    lines += [Text(f"not seen: {one}") for one in (time.missing, time.io_missing) if one]
+    lines = [Text(server_io.sentence(time.server_io, tpm))] if time.server_io else []
+    lines += [Text(f"not seen: {one}") for one in (time.missing, time.server_io_missing) if one]
     if time.window is None:
         return lines
     shares = {time_use.NAMES[name]: getattr(time.window, name) for name in time_use.CLASSES}
@@ -208,7 +231,7 @@ def time_text(time: WindowTime, tpm: float) -> list[Text]:
     return [Text(f"the users' time: {said}"), *lines]
 
 
-def server_text(use: ServerUse) -> list[RenderableType]:
+def server_text(use: Sampled) -> list[RenderableType]:
     """CPU and devices of the database's server."""
     window = use.window
     cpu = Text(
@@ -220,22 +243,22 @@ def server_text(use: ServerUse) -> list[RenderableType]:
     numbers = [name for name in device_use.LINE_COLUMNS if name]
     table = empty_table(("device", *device_use.LINE_COLUMNS), numbers)
     for device in window.devices:
-        reads, writes = device_use.two_lines(device_use.cells(device_record(device)))
+        reads, writes = device_use.two_lines(device_use.cells(device))
         table.add_row(device.name, *reads)
         table.add_row("", *writes)
     return [cpu, table]
 
 
-def search(found: FoundRate[Result]) -> list[RenderableType]:
+def search(found: RateSearch) -> list[RenderableType]:
     """The rates that were tried, and the highest that held."""
     table = empty_table(("rate", "done", ""), ("rate", "done"))
     for trial in sorted(found.trials, key=lambda trial: trial.rate_per_s):
         rates = (f"{trial.rate_per_s:,.1f}/s", f"{trial.reached_per_s:,.1f}/s")
         table.add_row(*rates, Text(trial.missed or "holds"))
     highest = f"users without pause get {found.highest_per_s:,.1f}/s done"
-    if found.highest is None:
+    if found.rate_per_s is None:
         return [table, Text(f"no rate holds; {highest}", style="bold")]
-    text = f"highest rate that holds: {found.highest.rate_per_s:,.1f}/s; {highest}"
+    text = f"highest rate that holds: {found.rate_per_s:,.1f}/s; {highest}"
     return [table, Text(text, style="bold")]
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from hotset.block import devicemapper
 from hotset.disk.cache_device import Card
+from hotset.jobs.store import Job
 from hotset.reports.model.words import ABSENT, duration, milliseconds, part_of_all, size
 
 from .split import Split
@@ -72,8 +73,30 @@ def split_parts(split: Split) -> list[Part]:
     return [(name, words.get(name, name), int(size)) for name, size in split.parts]
 
 
+SUBJECTS = {
+    "tpcc": "TPC-C",
+    "tpch": "TPC-H",
+    "sql": "Your own SQL:",
+    "warmup": "Warm-up",
+    "tier": "Disk",
+    "heat": "Hot data:",
+    "disk": "Modelled disks:",
+}
+"""What the pages call the first word of a command."""
+
+
+def heading(job: Job) -> str:
+    """What a job does, in the words of the page it comes from."""
+    first, *rest = job.words
+    subject = SUBJECTS.get(first, first.capitalize())
+    # A card's, the only one of its word.
+    subject = "Card" if job.verb == "tier destroy" else subject
+    return " ".join([subject, *rest])
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "size": size,
+    "heading": heading,
     "percent": part_of_all,
     "rate": rate,
     "megabytes": megabytes,

@@ -28,7 +28,8 @@ class Event:
         known.
     :ivar eta_s: seconds that it will still take, by the rate until now.
     :ivar message: of an ``error``: what is wrong alone, without field and remedies.
-    :ivar tick: ``second, phase, tpm, nopm, latency_ms_p95, failed``, of a tick only.
+    :ivar tick: ``second, phase, tpm, nopm, failed`` and ``latency_ms_`` ``p50``, ``p95`` and
+        ``p99``, of a tick only.
     :ivar field: the field that an ``error`` refuses, where known.
     :ivar status: what the HTTP API answers an ``error`` with, where hotset foresees it.
     :ivar remedies: what helps against an ``error``, each with ``purpose``, ``operation`` and

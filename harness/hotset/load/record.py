@@ -81,6 +81,8 @@ class Tick:
     failed: int
     latency_ms_mean: float | None
     latency_ms_p95: float | None
+    latency_ms_p50: float | None = None
+    latency_ms_p99: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class Second:
     latency_ms_p95: float | None
     late: int = 0
     skipped: int = 0
+    latency_ms_p50: float | None = None
+    latency_ms_p99: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

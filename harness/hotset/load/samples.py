@@ -226,6 +226,8 @@ class RunLog:
             one.total("failed"),
             latency_ms.mean,
             latency_ms.p95,
+            latency_ms.p50,
+            latency_ms.p99,
         )
 
     def _new_orders(self, figures: "_Figures") -> int | None:
@@ -400,4 +402,6 @@ class _Figures:
             latency_ms.p95,
             late=self._late,
             skipped=self._skipped,
+            latency_ms_p50=latency_ms.p50,
+            latency_ms_p99=latency_ms.p99,
         )

@@ -160,7 +160,9 @@ class Reporter:
                     "phase": event.phase,
                     "tpm": event.transactions * 60,
                     "nopm": None if event.new_orders is None else event.new_orders * 60,
+                    "latency_ms_p50": event.latency_ms_p50,
                     "latency_ms_p95": event.latency_ms_p95,
+                    "latency_ms_p99": event.latency_ms_p99,
                     "failed": event.failed,
                 },
             )

@@ -117,7 +117,7 @@ def use() -> ServerUse:
 def test_as_text() -> None:
     out = StringIO()
     console = Console(width=100, file=out)
-    console.print(*window_report.server_text(use()))
+    console.print(*window_report.server_text(Sampled.of(use())))
     text = out.getvalue()
     assert "the server's CPU: 50.0 % user, 30.0 % system, 5.0 % waiting for I/O, 2.0 %" in text
     assert [line.split() for line in text.splitlines() if "flash cache" in line] == [

@@ -72,6 +72,11 @@ def test_a_run_is_watched_by_two_and_another_is_cancelled(
         figure = page.locator("dl.figures div", has_text="TPM").locator("dd")
         assert int(figure.inner_text().replace(",", "")) > 0
         expect(page.locator("#latency canvas")).to_be_visible()
+        expect(page.get_by_role("rowheader", name="order-status").first).to_be_visible()
+        expect(
+            page.locator(".told p").filter(has_text="TPC-C's limits on response times")
+        ).to_be_visible()
+        expect(page.locator(".told p").filter(has_text="the users' time:")).to_be_visible()
         assert faults(page) == []
     phone.keep(tmp_path, "done")
 
@@ -102,5 +107,6 @@ def test_tpch_is_built_checked_and_run(
         expect(page.locator("h1 .state")).to_have_text("done")
     figure = page.locator("dl.figures div", has_text="22 queries").locator("dd")
     assert float(figure.inner_text().removesuffix(" s")) > 0
+    expect(page.get_by_role("row", name=re.compile("^22 ")).first).to_be_visible()
     desk.keep(tmp_path, "tpch")
     assert faults(page) == []

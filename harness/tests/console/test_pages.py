@@ -209,7 +209,7 @@ def test_a_job_survives_a_reload_and_a_restart_of_the_console(
         with served(tmp_path) as console:
             visitor = Visitor(browser, console)
             page = visitor.log_in()
-            expect(page.locator("#running")).to_contain_text("tpcc check")
+            expect(page.locator("#running")).to_contain_text("TPC-C check")
             visitor.inspect(path, "h1 .state.running", tmp_path)
             page.get_by_role("button", name="Cancel").click()
             expect(page.locator("h1 .state")).to_have_text("interrupted")

@@ -63,6 +63,11 @@ class SqlRun(SqlPoint, Versioned):
     protocol: Protocols
     curve: SqlCurve | None
 
+    @property
+    def runs(self) -> tuple[SqlPoint, ...]:
+        """All of a curve, or the one."""
+        return self.curve.points if self.curve else (self,)
+
 
 def recorded(points: Sequence[Outcome], workload: SqlWorkload) -> SqlRun:
     """:param points: a run, or the runs of a curve."""
@@ -87,51 +92,56 @@ def _point(outcome: Outcome) -> SqlPoint:
     )
 
 
-def csv(points: Sequence[Outcome]) -> str:
+def csv(found: SqlRun) -> str:
     """The window second by second, or of a curve a row for each number of users."""
-    if len(points) > 1:
+    if found.curve is not None:
         columns = ("users", "tps", *window_report.CURVE_COLUMNS)
-        return csv_text(
-            columns, (_curve_row(point) for point in points if point.result is not None)
-        )
-    rows = points[0].result.series if points[0].result else []
+        measured = (point for point in found.curve.points if point.result is not None)
+        return csv_text(columns, map(_curve_row, measured))
+    rows = found.result.series if found.result else []
     return csv_text(_SECOND, ([getattr(row, name) for name in _SECOND] for row in rows))
 
 
-def _curve_row(outcome: Outcome) -> tuple[object, ...]:
-    assert outcome.result is not None
-    users, tps = outcome.result.options.users, _tps(outcome.result)
-    return users, tps, *window_report.curve_row(outcome)
+def _curve_row(point: SqlPoint) -> tuple[object, ...]:
+    assert point.result is not None
+    users, tps = point.result.options.users, _tps(point.result)
+    return users, tps, *window_report.curve_row(point)
 
 
-def table(points: Sequence[Outcome]) -> RenderableType:
+def table(found: SqlRun) -> RenderableType:
     """A run or a curve, and what was judged."""
-    if len(points) == 1:
-        return _run_table(points[0])
+    return Group(*measured(found), *judged(found))
+
+
+def measured(found: SqlRun) -> list[RenderableType]:
+    """The values of a run or a curve, and what makes them doubtful."""
+    if found.curve is None:
+        return run_parts(found)
+    points = found.curve.points
     drawn = window_report.curve_table(points, _tps, "TPS")
-    warned = window_report.curve_warnings(points, window_report.warnings)
-    return Group(drawn, *warned, *window_report.curve_verdicts(points))
+    return [drawn, *window_report.curve_warnings(points)]
 
 
-def _run_table(outcome: Outcome) -> RenderableType:
+def judged(found: SqlRun) -> list[Text]:
+    """What the thresholds came to."""
+    return window_report.verdicts(found.runs)
+
+
+def run_parts(run: SqlPoint) -> list[RenderableType]:
+    """One run: figures by script, failures by cause."""
     parts: list[RenderableType] = []
-    if outcome.found is not None:
-        parts += window_report.search(outcome.found)
-    result = outcome.result
+    if run.find_rate is not None:
+        parts += window_report.search(run.find_rate)
+    result = run.result
     if result is not None:
         parts += [
-            _headline(result, partial=outcome.is_partial),
+            _headline(result, partial=window_report.is_partial(run)),
             *window_report.describe_arrivals(result),
             window_report.by_kind(result, counts=("committed", "failed")),
             window_report.latencies(result),
             *window_report.causes(result),
         ]
-    parts += window_report.warning_lines(window_report.warnings(outcome))
-    if outcome.time_use is not None and outcome.result is not None:
-        parts += window_report.time_text(outcome.time_use, outcome.result.tpm)
-    if outcome.server is not None:
-        parts += window_report.server_text(outcome.server)
-    return Group(*parts, *(Text(str(verdict)) for verdict in outcome.verdicts))
+    return [*parts, *window_report.surroundings(run)]
 
 
 def _headline(result: WindowResult, partial: bool) -> Text:
@@ -142,11 +152,11 @@ def _headline(result: WindowResult, partial: bool) -> Text:
     return Text(f"{before}{_tps(result):,.1f} TPS; {users}, {seconds:.1f} s, {seed}", style="bold")
 
 
-def figures(points: Sequence[Outcome]) -> dict[str, str]:
+def figures(found: SqlRun) -> dict[str, str]:
     """The values that one asks for first."""
-    if len(points) > 1:
-        return window_report.curve_figures(points, _tps, "TPS")
-    result = points[0].result
+    if found.curve is not None:
+        return window_report.curve_figures(found.curve.points, _tps, "TPS")
+    result = found.result
     if result is None:
         return {}
     return {"TPS": f"{_tps(result):,.1f}", **window_report.figures(result)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -12,13 +14,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
+from hotset.core.errors import HotsetError
 from hotset.jobs import store as jobs
 from hotset.jobs.store import Job
+from hotset.monitoring.history import opening, series
+from hotset.monitoring.history.series import DiskSeries
 from hotset.operations.base import audit
 from hotset.operations.base.audit import Caller
 
-from .. import passwords
+from .. import passwords, results
 from ..web import COOKIE, Console, action, caller, console_of, page, render, see
+from . import history
 from .overview import event
 from .runs import REPORT_HEADERS
 
@@ -26,23 +32,94 @@ BACK = {"warmup": "/warmup", "tier": "/disks", "lab": "/lab"}
 """Where a job's verb belongs; others: to the benchmarks."""
 WITH_PAGE = ("disk reread", "disk arrays")
 """Operations whose result is a page, too."""
-_RESULT_MAX = 200_000
+WITH_WINDOW = ("tpcc run", "tpch run", "sql run")
+"""Operations that measure a database for a while: what its caches did meanwhile is shown beside."""
+_SHOWN_MAX = 4000
+"""Characters of a result that are shown as they are; a longer one is fetched."""
 
 
 async def _job(request: Request) -> Response:
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
     result = await run_in_threadpool(jobs.result, job)
+    lines = _lines(result)
+    told, unread = await run_in_threadpool(_told, job, result)
+    text = json.dumps(result, indent=1) if result and not lines else ""
     return render(
         request,
         "job.html",
         job=job,
         back=BACK.get(job.words[0], "/benchmarks"),
         figures=job.figures,
-        lines=_lines(result),
+        lines=lines,
+        told=told,
+        unread=unread,
+        has_window=job.verb in WITH_WINDOW,
         report=_report_of(job, result),
-        text=json.dumps(result, indent=1)[:_RESULT_MAX] if result else "",
+        has_result=bool(text),
+        text=text if told is None and len(text) <= _SHOWN_MAX else "",
         values=[(name, _shown(value)) for name, value in job.values.items()],
     )
+
+
+def _told(job: Job, result: Any) -> tuple[results.Told | None, str]:  # noqa: ANN401
+    """What it came to, or why that cannot be told."""
+    try:
+        return results.tell(job.verb, result), ""
+    except results.UnreadableError as error:
+        return None, str(error)
+
+
+async def _result(request: Request) -> Response:
+    """All of it, as a file."""
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    result = await run_in_threadpool(jobs.result, job)
+    if result is None:
+        raise HTTPException(404)
+    text = await run_in_threadpool(json.dumps, result, indent=1)
+    name = f'attachment; filename="{job.id}.json"'
+    return Response(text, media_type="application/json", headers={"Content-Disposition": name})
+
+
+async def _hits(request: Request) -> Response:
+    """The hit ratios that were recorded while it ran."""
+    job = await run_in_threadpool(jobs.find, request.path_params["job"])
+    machine = console_of(request).settings.machine
+    text = await run_in_threadpool(_hits_of, job, machine)
+    return Response(text, media_type="application/json")
+
+
+def _hits_of(job: Job, machine: str) -> str:
+    """As the page's script draws them: seconds since the job began, a line for each disk."""
+    begin = job.started.timestamp()
+    end = time.time() if job.ended is None else job.ended.timestamp()
+    try:
+        with opening.reading(opening.path_of(machine)) as store:
+            found = None if store is None else series.load_stretch(store, begin, end)
+    except (HotsetError, sqlite3.Error, OSError) as error:
+        return _left_out(f"the history cannot be read: {error}")
+    drawn = {history.label(disk): _ratios(disk) for disk in (found.disks if found else ())}
+    disks = [
+        {"label": label, "values": values}
+        for label, values in drawn.items()
+        if any(one is not None for one in values)
+    ]
+    if found is None or not disks:
+        return _left_out(f"this console recorded no request to a disk of {machine} meanwhile")
+    step = found.choice.step_s
+    said = (
+        f"The disks of {machine}, as this console recorded them every {step} s. Whether the"
+        " database lies on them is not looked at."
+    )
+    at = [start + step / 2 - begin for start in found.starts]
+    return json.dumps({"at": at, "disks": disks, "said": said})
+
+
+def _ratios(disk: DiskSeries) -> list[float | None]:
+    return [None if span is None else span.amounts.ratio for span in disk.spans]
+
+
+def _left_out(why: str) -> str:
+    return json.dumps({"at": [], "disks": [], "said": f"No hit ratio is shown: {why}."})
 
 
 async def _report(request: Request) -> Response:
@@ -118,6 +195,8 @@ def _shown(value: object) -> str:
 ROUTES = [
     page("/jobs/{job}", _job),
     page("/jobs/{job}/report", _report),
+    page("/jobs/{job}/result.json", _result),
+    page("/jobs/{job}/hits", _hits, watched=True),
     page("/jobs/{job}/live", _live, watched=True),
     action("/jobs/{job}/cancel", _cancel),
     action("/jobs/{job}/remove", _remove),

@@ -103,12 +103,16 @@ const Plots = (() => {
         value: (_, value) => write(value), points: { show: (plot) => plot.data[0].length < 4 }, spanGaps: false,
       }))],
     };
+    const watching = new AbortController();
+    const sized = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 170 }));
+    // Or each chart that was destroyed would be kept, and drawn, for as long as the page is.
+    options.hooks.destroy = [() => { sized.disconnect(); watching.abort(); }];
     const plot = new uPlot(options, [[], ...series.map(() => [])], place);
-    new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 170 })).observe(place);
+    sized.observe(place);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       for (const one of plot.axes) one.stroke = () => colour("--ink-2");
       plot.redraw(false, true);
-    });
+    }, watching);
     return plot;
   }
 

@@ -11,6 +11,8 @@ from .amounts import Amounts, Load
 from .observation import Event
 from .store import FINEST_S, RESOLUTIONS, MachineSpan, Span, Store
 
+MOST = 0.8
+"""Of what is known in coarser steps: where finer ones have that much, they are shown."""
 SETTLED_S = 2.0 * FINEST_S
 """The last span is written once it is over: until then it is not known whether it will be."""
 
@@ -114,6 +116,18 @@ def load(store: Store | None, choice: Choice, now: float, disk: str | None = Non
         disks,
         events,
     )
+
+
+def load_stretch(store: Store, begin: float, end: float) -> Series:
+    """The history between two moments (seconds since 1970), in the finest steps that still have
+    most of it."""
+    length_s = math.ceil(end - begin)
+    known = {
+        step: sum(span.known_ms for span in store.machine(step, begin, end))
+        for step, _ in RESOLUTIONS
+    }
+    step = min(one for one, known_ms in known.items() if known_ms >= MOST * max(known.values()))
+    return load(store, Choice("", f"{length_s} seconds", length_s, step), end)
 
 
 def _disks(store: Store, fine: int, starts: range, name: str | None) -> list[DiskSeries]:

@@ -208,11 +208,13 @@ class RunOutcome(Result):
         return self.record().of(self.power, self.throughput, self.verdicts)
 
     def show(self, console: Console) -> None:
+        from rich.text import Text
+
         from hotset.bench import tpch_report
 
-        tpch_report.print_run(console, self.power, self.throughput)
-        for verdict in self.verdicts:
-            console.print(str(verdict), markup=False)
+        found = self.recorded()
+        for part in (*tpch_report.measured(found), *tpch_report.judged(found)):
+            console.print(part, soft_wrap=isinstance(part, Text))
 
     def csv(self) -> str:
         from hotset.bench import tpch_report
@@ -370,7 +372,7 @@ class Checked(Recorded["TpchCheck"]):
     def show(self, console: Console) -> None:
         from hotset.bench import tpch_report
 
-        tpch_report.print_check(console, self.found)
+        console.print(tpch_report.check_table(self.found))
 
     def csv(self) -> str:
         from hotset.bench import tpch_report

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class Report(Protocol):
     """The texts of a workload's windows."""
 
-    def table(self, points: Sequence[Any]) -> RenderableType: ...
+    def table(self, found: Any) -> RenderableType: ...  # noqa: ANN401 - its own record
 
-    def csv(self, points: Sequence[Any]) -> str: ...
+    def csv(self, found: Any) -> str: ...  # noqa: ANN401
 
-    def figures(self, points: Sequence[Any]) -> Mapping[str, str]: ...
+    def figures(self, found: Any) -> Mapping[str, str]: ...  # noqa: ANN401
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class Windows(Result):
         window.require(outcome)
 
     def show(self, console: Console) -> None:
-        console.print(self.report.table(self.points))
+        console.print(self.report.table(self.recorded()))
 
     def csv(self) -> str:
-        return self.report.csv(self.points)
+        return self.report.csv(self.recorded())
 
     def failure(self) -> Exception | None:
         from hotset.bench import window
@@ -68,7 +68,7 @@ class Windows(Result):
         return window.failure(self.points, self.require)
 
     def figures(self) -> Mapping[str, str]:
-        return self.report.figures(self.points)
+        return self.report.figures(self.recorded())
 
 
 class Request(Protocol):

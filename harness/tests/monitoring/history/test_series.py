@@ -129,3 +129,17 @@ def test_an_unknown_span_is_the_shortest(key: str) -> None:
 
 def test_a_week_has_points_that_a_screen_can_show() -> None:
     assert all(one.length_s / one.step_s <= 700 for one in CHOICES)
+
+
+def test_a_stretch_is_shown_in_the_finest_steps_that_still_have_most_of_it(kept: Store) -> None:
+    """Of a job of this hour there are steps of ten seconds, of one of the morning of a minute."""
+    length_s = 3 * 3600
+    keep(kept, dict.fromkeys(range(0, length_s, 10), (9, 1)))
+    late = series.load_stretch(kept, NOON + length_s - 605, NOON + length_s)
+    early = series.load_stretch(kept, NOON, NOON + 600)
+    never = series.load_stretch(kept, NOON - 7200, NOON - 3600)
+    assert (late.choice.step_s, early.choice.step_s, never.disks) == (10, 60, [])
+    for found, spans in ((late, 60), (early, 10)):
+        (shop,) = found.disks
+        assert sum(span is not None for span in shop.spans) >= spans
+        assert shop.total.ratio == 0.9

@@ -1,0 +1,155 @@
+"""The page of a benchmark that has ended: figures, verdicts, tables and charts, at any width."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hotset.core.paths import data_dir
+from hotset.jobs import store as jobs
+from hotset.monitoring.history import opening
+from hotset.monitoring.history.recorder import Recorder
+from tests.benchmark_results import outcome, tpcc_document, tpch_document
+from tests.console_browser import PHONE, Visitor, chromium, faults, served
+from tests.observations import Clock, counters, disk
+
+WIDE = {"width": 1280, "height": 844}
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+def kept_job(verb: str, result: object, ticks: int = 0, old: bool = False) -> str:
+    """A job that began a minute ago and has ended; returns its id.
+
+    :param old: its seconds have no p50 and p99.
+    """
+    words = verb.split()
+    folder = data_dir() / "jobs" / f"20261126-100000-{'-'.join(words)}"
+    folder.mkdir(parents=True, mode=0o700)
+    begun = datetime.fromtimestamp(time.time() - SECONDS - 10, UTC)
+    kept = {
+        "schema_version": jobs.SCHEMA_VERSION,
+        "words": words,
+        "values": {"dsn": "postgresql://tpcc@localhost/tpcc", "users": "4"},
+        "machine": "",
+        "lock": None,
+        "started": begun.isoformat(),
+    }
+    said: list[Mapping[str, object]] = [{"at": 0.4, "task": "TPC-C, 4 users, 2 warehouses"}]
+    for second in range(ticks):
+        tick = {"second": second, "phase": "measure", "tpm": 3000 + 10 * second, "nopm": 1350}
+        latency = {"latency_ms_p50": 2.0, "latency_ms_p95": 5.0 + second % 3, "latency_ms_p99": 9.0}
+        if old:
+            latency = {"latency_ms_p95": latency["latency_ms_p95"]}
+        said.append({"at": second + 1.6, "tick": {**tick, **latency, "failed": 0}})
+    (folder / "job.json").write_text(json.dumps(kept))
+    (folder / "err").write_text("".join(f"{json.dumps(one)}\n" for one in said))
+    (folder / "out").write_text(json.dumps(result))
+    (folder / "code").write_text("0\n")
+    return folder.name
+
+
+def recorded_history() -> None:
+    """What a console recorded of a disk while such a job ran."""
+    clock, recorder = Clock(time.time() - SECONDS - 30, 0), Recorder(opening.path_of("local"))
+    for step in range(9):
+        recorder.take(clock.see(disk(counters(900 * step, 100 * step))))
+        clock.passes(10)
+    recorder.close(clock.see())
+
+
+def within(page: Page, selector: str, width: int) -> list[str]:
+    """The texts of all that can be seen without scrolling sideways."""
+    found = page.eval_on_selector_all(
+        selector,
+        "all => all.map((one) => [one.innerText, one.getBoundingClientRect().right,"
+        " one.getBoundingClientRect().width])",
+    )
+    return [text for text, right, wide in found if wide > 0 and right <= width]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_run_is_told_as_the_command_line_tells_it(
+    browser: Browser, tmp_path: Path, size: dict[str, int], scheme: str
+) -> None:
+    """It ended with "71 s checking the conditions" and 44 kB of JSON with base64 in the page."""
+    path = f"/jobs/{kept_job('tpcc run', tpcc_document(outcome()), SECONDS)}"
+    recorded_history()
+    with served(tmp_path) as console:
+        visitor = Visitor(browser, console, viewport=size, color_scheme=scheme)
+        visitor.log_in()
+        page = visitor.inspect(path, "#hits canvas", tmp_path)
+        expect(page.locator("h1")).to_contain_text("TPC-C run")
+        expect(page.locator(".verdicts li").filter(has_text="12 of 12 conditions")).to_be_visible()
+        expect(page.locator(".verdicts .said")).to_have_text("nopm>=5000: missed, measured 2,400")
+        for words in ("the users' time: CPU 50.0 %", "age: 3,082 orders", "NARROW_COUNTERS"):
+            expect(page.locator(".told p").filter(has_text=words)).to_be_visible()
+        cells = within(page, ".told td, .told th[scope=row]", size["width"])
+        assert {"new-order", "order-status"} <= set(cells)
+        shown = " ".join(cells).split()
+        assert {"50.00", "2.00"} <= set(shown), "a percentile lies beyond the screen"
+        expect(page.locator("#job canvas")).to_have_count(3)
+        expect(page.locator("#hits-said")).to_contain_text("recorded them every 10 s. Whether")
+        assert "HISTFAAA" not in page.content()
+        assert len(page.content()) < 40_000
+        page.reload()
+        expect(page.locator("#job canvas")).to_have_count(3)
+        page.locator("details", has_text="The 12 conditions").locator("summary").click()
+        assert faults(page) == []
+        visitor.keep(tmp_path, "opened")
+        visitor.close()
+
+
+def test_the_whole_result_is_a_file_for_those_who_are_logged_in(
+    browser: Browser, tmp_path: Path
+) -> None:
+    document = tpcc_document(outcome())
+    path = f"/jobs/{kept_job('tpcc run', document)}"
+    with served(tmp_path) as console:
+        visitor = Visitor(browser, console)
+        refused = visitor.page.request.get(f"{path}/result.json", max_redirects=0)
+        assert refused.status == 303
+        page = visitor.log_in()
+        page.goto(path)
+        with page.expect_download() as download:
+            page.get_by_role("link", name="All results as JSON").click()
+        assert download.value.suggested_filename == f"{path.rpartition('/')[2]}.json"
+        assert json.loads(download.value.path().read_text()) == document
+        visitor.close()
+
+
+def test_an_old_job_has_charts_and_says_what_it_lacks(browser: Browser, tmp_path: Path) -> None:
+    """Its seconds have no other percentile, and its result was written by another hotset."""
+    path = f"/jobs/{kept_job('tpcc run', {'result': {}}, SECONDS, old=True)}"
+    with served(tmp_path) as console:
+        visitor = Visitor(browser, console)
+        visitor.log_in()
+        page = visitor.inspect(path, "#latency canvas", tmp_path)
+        expect(page.locator("#job canvas")).to_have_count(2)
+        expect(page.locator("#hits-said")).to_contain_text("No hit ratio is shown: this console")
+        expect(page.get_by_text("it was written by another hotset")).to_be_visible()
+        visitor.close()
+
+
+def test_tpch_is_told_by_query(browser: Browser, tmp_path: Path) -> None:
+    path = f"/jobs/{kept_job('tpch run', tpch_document())}"
+    with served(tmp_path) as console:
+        visitor = Visitor(browser, console, viewport=PHONE)
+        visitor.log_in()
+        page = visitor.inspect(path, ".told table", tmp_path)
+        cells = within(page, ".told td", PHONE["width"])
+        assert any("0.700" in cell for cell in cells)
+        expect(page.get_by_text("geometric mean")).to_be_visible()
+        visitor.close()
