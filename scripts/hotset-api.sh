@@ -45,6 +45,7 @@
 #   new-lab-image
 #   get-lab
 #   start-lab
+#   get-history [DISK]
 #   get-hit-ratio [DISK]
 #   compare-run RUN...
 #   remove-run RUN
@@ -59,6 +60,7 @@
 #   remove-tier [DISK]
 #   get-explanation NAME
 #   sync-tier [DISK]
+#   test-tier [DISK]
 #   import-card FLASH
 #   repair-tier [DISK]
 #   get-cached-range [DISK]
@@ -224,6 +226,7 @@ COMMANDS='{
     "lab image": "new-lab-image",
     "lab status": "get-lab",
     "lab up": "start-lab",
+    "report history": "get-history",
     "report hit-ratio": "get-hit-ratio",
     "report metrics": "get-metric",
     "report run": "export-report",
@@ -241,6 +244,7 @@ COMMANDS='{
     "tier detach": "remove-tier",
     "tier explain": "get-explanation",
     "tier flush": "sync-tier",
+    "tier health": "test-tier",
     "tier import": "import-card",
     "tier repair": "repair-tier",
     "tier resident": "get-cached-range",
@@ -522,6 +526,9 @@ case $command in
     start-lab)
         finish POST '/lab/up' model machine warehouses# time_scale# -- "$@"
         ;;
+    get-history)
+        call POST '/report/history' disk machine since step -- "$@" | jq .
+        ;;
     get-hit-ratio)
         call POST '/report/hit-ratio' disk machine by since mark? engine dsn password -- "$@" | jq .
         ;;
@@ -567,6 +574,9 @@ case $command in
         ;;
     sync-tier)
         finish POST '/tier/flush' disk machine -- "$@"
+        ;;
+    test-tier)
+        call POST '/tier/health' disk machine engine dsn password -- "$@" | jq .
         ;;
     import-card)
         finish POST '/tier/import' flash take_over? machine -- "$@"

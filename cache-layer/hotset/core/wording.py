@@ -15,6 +15,15 @@ ARGUMENTS = frozenset(
     )
 )
 
+_DISK_BY_NAME = frozenset(
+    f"warmup {verb}"
+    for verb in (
+        *("exclude", "pin", "plan", "refresh", "restore", "run", "schedule add", "share"),
+        "unpin",
+    )
+)
+"""Operations of the command line that take a disk as an option: their arguments are targets."""
+
 
 def of_command_line(error: BaseException) -> str:
     """As `hotset` prints it: the field as an option, what helps as a command."""
@@ -54,8 +63,11 @@ def command_line(operation: str, parameters: Mapping[str, object]) -> str:
 
     >>> command_line("tier detach", {"disk": "shop", "flash_is_dead": True})
     'hotset tier detach shop --flash-is-dead'
+    >>> command_line("warmup pin", {"targets": "table:public.stock", "disk": "shop"})
+    'hotset warmup pin table:public.stock --disk shop'
     """
-    return shlex.join(["hotset", *operation.split(), *_all_words(parameters)])
+    named = frozenset(("disk",)) if operation in _DISK_BY_NAME else frozenset()
+    return shlex.join(["hotset", *operation.split(), *_all_words(parameters, ARGUMENTS - named)])
 
 
 def request(remedy: Remedy) -> str:
@@ -82,14 +94,16 @@ def _with_remedies(error: BaseException, worded: Callable[[Remedy], str]) -> str
     return "; ".join((str(error), *parts))
 
 
-def _all_words(parameters: Mapping[str, object]) -> list[str]:
-    return [word for name, value in parameters.items() for word in _words(name, value)]
+def _all_words(
+    parameters: Mapping[str, object], arguments: frozenset[str] = ARGUMENTS
+) -> list[str]:
+    return [word for name, value in parameters.items() for word in _words(name, value, arguments)]
 
 
-def _words(name: str, value: object) -> list[str]:
+def _words(name: str, value: object, arguments: frozenset[str]) -> list[str]:
     if isinstance(value, bool):
         return [option(name if value else f"no_{name}")]
-    return [str(value)] if name in ARGUMENTS else [option(name), str(value)]
+    return [str(value)] if name in arguments else [option(name), str(value)]
 
 
 def _plain(value: object) -> str:

@@ -107,13 +107,16 @@ class Report:
     its engine, which ended by itself, is being restarted. ``degraded``: it answers, but not as it
     was asked for (read-only metadata, no cache behind it). ``failed``: it has no figures.
     ``counters`` is None unless the tier answers; ``tunables`` are what the kernel says they are;
-    ``notes`` are whole sentences that say what is wrong and what to do.
+    ``notes`` are whole sentences that say what is wrong and what to do. ``metadata``: the share of
+    the room for metadata that is used, 0 to 1; None: the tier does not answer, or its kind has
+    none that could become full.
     """
 
     state: State
     counters: Counters | None
     tunables: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    metadata: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Source: systemd.timer(5), systemd.time(7), systemd.unit(5), systemd.service(5).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
@@ -93,6 +93,18 @@ class Schedule:
     last: Last
     ended: str
     command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A schedule's run since the machine's start, the one at work or the last.
+
+    :ivar seconds: for how long it has run, or took; 0: it has not run.
+    :ivar waits: whether systemd runs it again: its timer is active, or it has none.
+    """
+
+    seconds: float
+    waits: bool
 
 
 @dataclass(frozen=True)
@@ -378,6 +390,36 @@ def _outcomes(machine: Machine, services: Sequence[str]) -> dict[str, tuple[Last
     return found
 
 
+def last_runs(machine: Machine, found: Sequence[Unit]) -> dict[str, Run]:
+    """How long the last run of each schedule took, and whether there will be another, by the
+    schedule's name. Nothing where systemd does not answer."""
+    keys = "Id,ActiveState,ExecMainStartTimestampMonotonic,ExecMainExitTimestampMonotonic"
+    names = [unit.name for unit in found]
+    shown = machine.run(["systemctl", "show", f"--property={keys}", *names], check=False).stdout
+    blocks = [
+        dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        for block in shown.split("\n\n")
+    ]
+    units = {block["Id"]: block for block in blocks if "Id" in block}
+    words = machine.run(["cat", "/proc/uptime"], check=False).stdout.split()
+    now = float(words[0]) if words else 0.0
+    runs = {}
+    for name in (one for one in names if one.endswith(".service") and one in units):
+        stem, said = name.removesuffix(".service"), units[name]
+        begun, ended = (
+            int(said.get(f"ExecMain{which}TimestampMonotonic", 0)) / 1e6
+            for which in ("Start", "Exit")
+        )
+        seconds = (ended if ended >= begun else now) - begun if begun else 0.0
+        waits = f"{stem}.timer" not in names or _is_on(units.get(f"{stem}.timer", {}))
+        runs[stem.removeprefix(PREFIX)] = Run(max(0.0, seconds), waits)
+    return runs
+
+
+def _is_on(said: Mapping[str, str]) -> bool:
+    return said.get("ActiveState") == "active"
+
+
 def _saved(machine: Machine, disk: str) -> tuple[Last, str]:
     """As of :func:`_outcomes`; systemd forgets at the start what it did at the shutdown."""
     saved = machine.run(["stat", "--format=%y", str(_snapshot(disk))], check=False)
@@ -411,14 +453,18 @@ def remove(machine: Machine, name: str) -> list[str]:
 def end_for(machine: Machine, disk: str) -> list[str]:
     """End the schedules of a disk that is no more, which would fail from now on, and remove its
     snapshot, which is of no use to the next disk of its name; returns the units' names."""
-    there = list_units(machine)
-    mine = {unit.name.rpartition(".")[0] for unit in there if _disk_of(unit) == disk}
-    found = [unit.name for unit in there if unit.name.rpartition(".")[0] in mine]
+    found = [unit.name for unit in of_disk(list_units(machine), disk)]
     if found:
         # Timers first: none begins while its service ends.
         _end(machine, sorted(found, key=lambda name: not name.endswith(".timer")))
     machine.run(["rm", "-f", str(_snapshot(disk))])
     return found
+
+
+def of_disk(units: Sequence[Unit], disk: str) -> list[Unit]:
+    """Those of a disk's schedules."""
+    mine = {unit.name.rpartition(".")[0] for unit in units if _disk_of(unit) == disk}
+    return [unit for unit in units if unit.name.rpartition(".")[0] in mine]
 
 
 def _disk_of(unit: Unit) -> str:

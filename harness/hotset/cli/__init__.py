@@ -97,7 +97,7 @@ def _with_run(arguments: list[str]) -> list[str]:
     (['report', 'run', 'last'], ['report', '--help'])
     """
     match arguments:
-        case ["report", ("run" | "hit-ratio" | "metrics"), *_]:
+        case ["report", ("run" | "hit-ratio" | "history" | "metrics"), *_]:
             return arguments
         case ["report", name, *rest] if not name.startswith("-"):
             return ["report", "run", name, *rest]

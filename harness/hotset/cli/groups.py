@@ -18,8 +18,8 @@ GROUPS: Mapping[str, str] = {
     "heat": "See which parts of a disk are accessed most: access counts per region,"
     " decayed over time. The kernel counts from `heat start` until `heat stop` or"
     " a reboot.",
-    "report": "Show the report of a run (`hotset report RUN`), and hit ratios and metrics"
-    " of accelerated disks.",
+    "report": "Show the report of a run (`hotset report RUN`), and hit ratios, their history and"
+    " metrics of accelerated disks.",
     "tier": "Set up, inspect, change and remove the flash cache of a server's disks.",
     "warmup": "Fill a disk's cache before its users arrive. TARGETs, most important first: the"
     " full path of a file or folder, table:NAME, index:NAME, database:NAME (--dsn),"

@@ -158,7 +158,8 @@ def _backend(backend: MachineKind) -> Finding:
 
 def _programs(backend: MachineKind) -> list[Finding]:
     local, findings = Local(), []
-    spare = {"ssh", "fio"}  # for other verbs than `hotset demo`
+    # For other verbs than `hotset demo`.
+    spare = {"ssh", "fio", "smartctl", "nvme"}
     if backend == "local" or image.find_built() is not None:
         spare.add("mmdebstrap")
     for program in PROGRAMS.values():

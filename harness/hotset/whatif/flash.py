@@ -18,6 +18,8 @@ from hotset.reports.model.schema import Versioned
 
 from .prediction import PredictedRun
 
+Sums = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -47,13 +49,55 @@ def needs(heats: Mapping[int, float], grid: Grid, hit_ratios: Sequence[float]) -
     >>> [int(one.flash_bytes) for one in needs({0: 1.0, 2: 8.0, 3: 1.0}, grid, [0.4, 0.8, 0.9, 1])]
     [512, 1024, 2048, 3072]
     """
-    hot = [(heat, int(grid.extent(region).length)) for region, heat in heats.items() if heat > 0]
-    hot.sort(key=lambda one: -one[0] / one[1])
-    held = np.concatenate(([0.0], np.cumsum([heat for heat, _ in hot])))
-    sizes = np.concatenate(([0.0], np.cumsum([float(size) for _, size in hot])))
+    sizes, held = _hottest(heats, grid)
     wanted = np.minimum(np.asarray(hit_ratios, dtype=float), 1.0) * held[-1]
     found = np.interp(wanted, held, sizes)
     return [
         Need(ratio, Bytes(int(np.ceil(size))), float(size) / int(grid.disk))
         for ratio, size in zip(hit_ratios, found, strict=True)
     ]
+
+
+def best_ratio(heats: Mapping[int, float], grid: Grid, cache: Bytes) -> float:
+    """The hit ratio of the best that a cache of a size can hold: the hottest regions.
+
+    :param heats: by region; at least one above 0.
+
+    >>> grid = Grid(Bytes(4096), Bytes(1024), Bytes(0))
+    >>> best_ratio({0: 1.0, 2: 8.0, 3: 1.0}, grid, Bytes(1024))
+    0.8
+    """
+    sizes, held = _hottest(heats, grid)
+    return float(np.interp(float(cache), sizes, held) / held[-1])
+
+
+def lru_ratio(heats: Mapping[int, float], grid: Grid, cache: Bytes) -> float:
+    """The hit ratio of an LRU of a size, were each region asked at its own steady rate.
+
+    Che's approximation: a block is cached if it was asked for within the time that as many other
+    blocks as fit take to be asked for (Che, Tung and Wang, Hierarchical Web caching systems, IEEE
+    JSAC 20, 2002; Fricker, Robert and Roberts, A versatile and accurate approximation for LRU cache
+    performance, ITC 24, 2012). Blocks of a region are alike, so their size does not matter.
+
+    :param heats: by region; at least one above 0.
+    """
+    hot = [(heat, float(grid.extent(region).length)) for region, heat in heats.items() if heat > 0]
+    heat, size = np.array(hot).T
+    if cache >= size.sum():
+        return 1.0
+    low, high = 0.0, 1.0
+    while float(size @ -np.expm1(-heat / size * high)) < cache:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        fits = float(size @ -np.expm1(-heat / size * middle)) < cache
+        low, high = (middle, high) if fits else (low, middle)
+    return float(heat @ -np.expm1(-heat / size * low) / heat.sum())
+
+
+def _hottest(heats: Mapping[int, float], grid: Grid) -> tuple[Sums, Sums]:
+    """Bytes of the hottest regions, the hottest first, and the heat that they have, added up."""
+    hot = [(heat, int(grid.extent(region).length)) for region, heat in heats.items() if heat > 0]
+    hot.sort(key=lambda one: -one[0] / one[1])
+    sizes = np.concatenate(([0.0], np.cumsum([float(size) for _, size in hot])))
+    return sizes, np.concatenate(([0.0], np.cumsum([heat for heat, _ in hot])))

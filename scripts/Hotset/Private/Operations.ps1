@@ -33,6 +33,7 @@ $script:Operations = @{
     'lab image'              = @{ Cmdlet = 'New-HotsetLabImage'; Method = 'Post'; Path = '/api/v1/lab/image' }
     'lab status'             = @{ Cmdlet = 'Get-HotsetLab'; Method = 'Post'; Path = '/api/v1/lab/status'; Type = 'Hotset.Lab' }
     'lab up'                 = @{ Cmdlet = 'Start-HotsetLab'; Method = 'Post'; Path = '/api/v1/lab/up' }
+    'report history'         = @{ Cmdlet = 'Get-HotsetHistory'; Method = 'Post'; Path = '/api/v1/report/history'; Type = 'Hotset.History'; Items = 'rows' }
     'report hit-ratio'       = @{ Cmdlet = 'Get-HotsetHitRatio'; Method = 'Post'; Path = '/api/v1/report/hit-ratio'; Type = 'Hotset.HitRatio'; Items = 'rows' }
     'report metrics'         = @{ Cmdlet = 'Get-HotsetMetric'; Method = 'Get'; Path = '/metrics'; Raw = $true }
     'report run'             = @{ Cmdlet = 'Export-HotsetReport'; Method = 'Get'; Path = '/api/v1/runs/{run}/report'; Raw = $true }
@@ -50,6 +51,7 @@ $script:Operations = @{
     'tier detach'            = @{ Cmdlet = 'Remove-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/detach' }
     'tier explain'           = @{ Cmdlet = 'Get-HotsetExplanation'; Method = 'Post'; Path = '/api/v1/tier/explain'; Type = 'Hotset.Explanation' }
     'tier flush'             = @{ Cmdlet = 'Sync-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/flush' }
+    'tier health'            = @{ Cmdlet = 'Test-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/health'; Type = 'Hotset.Tier'; Items = 'findings' }
     'tier import'            = @{ Cmdlet = 'Import-HotsetCard'; Method = 'Post'; Path = '/api/v1/tier/import' }
     'tier repair'            = @{ Cmdlet = 'Repair-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/repair' }
     'tier resident'          = @{ Cmdlet = 'Get-HotsetCachedRange'; Method = 'Post'; Path = '/api/v1/tier/resident'; Type = 'Hotset.CachedRange'; Items = 'runs' }
@@ -114,11 +116,13 @@ $script:Completed = @{
         'Start-HotsetHeat'
         'Stop-HotsetHeat'
         'Get-HotsetHeat'
+        'Get-HotsetHistory'
         'Enable-HotsetTier'
         'Disable-HotsetTier'
         'Remove-HotsetTier'
         'Get-HotsetExplanation'
         'Sync-HotsetTier'
+        'Test-HotsetTier'
         'Repair-HotsetTier'
         'Get-HotsetCachedRange'
         'Resize-HotsetTier'

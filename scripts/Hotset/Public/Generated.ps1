@@ -1888,6 +1888,68 @@ function Start-HotsetLab {
     }
 }
 
+function Get-HotsetHistory {
+    <#
+    .SYNOPSIS
+    Show what a console recorded of a disk: hit ratios, requests, dirty data, what happened.
+    .DESCRIPTION
+    The console's server records for as long as it runs; times in which it did not run are shown as
+    not recorded. The machine itself is not asked, and the record is only read.
+
+    The token needs the right 'read'. On the server's own command line this is "hotset report
+    history".
+    .PARAMETER Disk
+    The disk, also one that is gone; may be left out if there is only one.
+    .PARAMETER Machine
+    Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
+    ssh://[USER@]HOST[:PORT].
+    .PARAMETER Since
+    How far back, such as 90min, 24h or 7d. A console keeps 8 days. Default: 24h.
+    .PARAMETER Step
+    The time of a row, such as 5min or 1h. Kept are steps of 10 s for 2 hours, of 1 min for 26
+    hours, of 5 min for 8 days; without it, about a hundred rows come.
+    .PARAMETER Connection
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
+    .INPUTS
+    System.String, or objects with the property Disk: -Disk
+    .OUTPUTS
+    Hotset.History
+    .EXAMPLE
+    Get-HotsetHistory shop
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding()]
+    [OutputType('Hotset.History')]
+    param(
+        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [string[]] $Disk,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [string] $Machine,
+
+        [string] $Since,
+
+        [string] $Step,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Connection
+    )
+    process {
+        foreach ($each in @(Select-HotsetItem $Disk)) {
+            Invoke-HotsetQuery $PSCmdlet $Connection 'report history' -Values @{
+                disk    = $each
+                machine = $Machine
+                since   = $Since
+                step    = $Step
+            }
+        }
+    }
+}
+
 function Get-HotsetMetric {
     <#
     .SYNOPSIS
@@ -2831,6 +2893,75 @@ function Sync-HotsetTier {
             Invoke-HotsetJob $PSCmdlet $Connection 'tier flush' -AsJob $AsJob.IsPresent -Values @{
                 disk    = $each
                 machine = $Machine
+            }
+        }
+    }
+}
+
+function Test-HotsetTier {
+    <#
+    .SYNOPSIS
+    Say what changed on the accelerated disks and what is to be done, each with its command.
+    .DESCRIPTION
+    Looks at the hit ratio beside earlier days, what became hot, pins, dirty data, warm-ups,
+    metadata, thin pools and wear. Advice counts as nothing to be done.
+
+    The token needs the right 'read'. On the server's own command line this is "hotset tier health".
+    .PARAMETER Disk
+    The accelerated disk; may be left out if there is only one.
+    .PARAMETER Machine
+    Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
+    ssh://[USER@]HOST[:PORT].
+    .PARAMETER Engine
+    The database product. By default taken from -Dsn.
+    .PARAMETER Dsn
+    The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or
+    postgresql://db1:5432/shop. No password: that is -Credential's.
+    .PARAMETER Credential
+    The database's user and password. The password is sent in the request's body only.
+    .PARAMETER Connection
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
+    .INPUTS
+    System.String, or objects with the property Disk: -Disk
+    .OUTPUTS
+    Hotset.Tier
+    .EXAMPLE
+    Test-HotsetTier shop
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding()]
+    [OutputType('Hotset.Tier')]
+    param(
+        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [string[]] $Disk,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [string] $Machine,
+
+        [ValidateSet('postgres', 'sqlserver')]
+        [string] $Engine,
+
+        [string] $Dsn,
+
+        [pscredential] [System.Management.Automation.Credential()] $Credential = [pscredential]::Empty,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Connection
+    )
+    process {
+        $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
+        if ($null -eq $login) { return }
+        foreach ($each in @(Select-HotsetItem $Disk)) {
+            Invoke-HotsetQuery $PSCmdlet $Connection 'tier health' -Values @{
+                disk     = $each
+                machine  = $Machine
+                engine   = $login.Engine
+                dsn      = $login.Dsn
+                password = $login.Password
             }
         }
     }

@@ -69,6 +69,8 @@ PROGRAMS: dict[str, Program] = {
         Program("cache_repair", "thin-provisioning-tools", "repair dm-cache metadata"),
         Program("make-bcache", "bcache-tools", "format bcache's devices"),
         Program("bcache-super-show", "bcache-tools", "read bcache's superblocks"),
+        Program("smartctl", "smartmontools", "read how worn a flash is"),
+        Program("nvme", "nvme-cli", "read how worn a flash is, where there is no smartctl"),
         Program("wipefs", "util-linux", "find out what a device holds before it is used"),
         Program("lsblk", "util-linux", "find out who uses a device"),
         Program("blockdev", "util-linux", "read the sizes of block devices, flush their buffers"),

@@ -26,6 +26,7 @@ from ..base import (
     FlushStalledError,
     MetadataDamagedError,
     Report,
+    State,
     TierFailedError,
     TierKind,
     TierSpec,
@@ -428,7 +429,10 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             *status.core_args,
             *status.policy_args,
         )
-        return Report("degraded" if notes else "active", status.counters(), tunables, tuple(notes))
+        state: State = "degraded" if notes else "active"
+        whole = status.metadata_total
+        metadata = status.metadata_used / whole if whole else None
+        return Report(state, status.counters(), tunables, tuple(notes), metadata)
 
     def retune(self) -> None:
         """Take in another mode of the specification; nothing is dirty where it is write-through.

@@ -9,10 +9,11 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from hotset.core.errors import HotsetError
@@ -24,6 +25,9 @@ _BUSY_S = 5.0
 _WAL_PAGES = 100
 """The file beside the history that takes what is written is merged into it at this many pages."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_LOOKS = 3
+"""So often a file is read that a console begins to write to meanwhile."""
+Found = TypeVar("Found")
 
 
 class RefusedError(HotsetError):
@@ -32,6 +36,10 @@ class RefusedError(HotsetError):
 
 class DamagedError(HotsetError):
     """A history that cannot be read; the message says how that was seen."""
+
+
+class UnreadableError(HotsetError):
+    """The file's folder, its rights or the disk do not let it be read; the message says which."""
 
 
 def path_of(machine: str) -> Path:
@@ -155,6 +163,60 @@ def reading(path: Path) -> Iterator[Store | None]:
         raise
     finally:
         connection.close()
+
+
+def look(path: Path, read: Callable[[Store], Found]) -> Found | None:
+    """What ``read`` makes of a history, for one who changes nothing: neither the file nor those
+    beside it, and who records is not kept waiting. None: there is no history.
+
+    A file without a log beside it is read as one that nobody writes to (``immutable``): else SQLite
+    would make one. Where a console began to write meanwhile, it is read again.
+
+    :raises DamagedError: it cannot be read.
+    :raises RefusedError: it is another hotset's, or no history.
+    :raises UnreadableError: the folder or the disk does not let it be read.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    for left in reversed(range(_LOOKS)):
+        try:
+            before, is_written = _state(path), log.exists()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UnreadableError(f"{path} cannot be read: {error.strerror}") from None
+        try:
+            found = _looked(path, read, "ro" if is_written else "ro&immutable=1")
+        except DamagedError:
+            if left and not is_written and log.exists():
+                continue
+            raise
+        with suppress(OSError):
+            if is_written or (_state(path) == before and not log.exists()):
+                return found
+    raise UnreadableError(f"{path} is being made anew: try again in a moment")
+
+
+def _looked(path: Path, read: Callable[[Store], Found], mode: str) -> Found | None:
+    try:
+        connection = _connected(path, mode)
+        try:
+            _require_ours(connection, path)
+            return read(Store(connection)) if _version(connection) else None
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise DamagedError(f"{path}: {error}") from None
+        raise UnreadableError(f"{path} cannot be read: {error}") from None
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What changes with a file's content.
+
+    :raises OSError: there is none, or nobody may look.
+    """
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def set_aside(path: Path, at: float) -> Path:

@@ -1,0 +1,74 @@
+"""How full the thin pools are that a device lies on: Documentation/admin-guide/device-mapper/
+thin-provisioning.rst of the kernel ("thin-pool": "Status")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
+
+from .drives import NotToldError, below
+
+_LINE = re.compile(
+    r"^(?P<name>\S+): \d+ \d+ thin-pool (?:(?P<failed>Fail|Error)|\d+ (?P<meta>\d+/\d+)"
+    r" (?P<data>\d+/\d+) (?P<rest>.*))$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThinPool:
+    """A thin pool. Shares of its room that are used, 0 to 1; None: it failed and tells none.
+
+    :ivar trouble: what it says of itself beside that; empty: nothing.
+    """
+
+    name: str
+    data: float | None
+    metadata: float | None
+    trouble: str = ""
+
+
+def measure(machine: Machine, device: PurePosixPath) -> list[ThinPool]:
+    """The thin pools that a device lies on; none for most.
+
+    :raises NotToldError: what it lies on is not known, or a pool does not tell.
+    """
+    names = {one.name for one in below(machine, device)}
+    try:
+        done = machine.run(["dmsetup", "status", "--target", "thin-pool"], check=False)
+    except PrerequisiteMissingError:
+        # Without the device mapper's program nobody made a pool.
+        return []
+    if done.rc:
+        raise NotToldError(f"the thin pools are not known: {done.stderr.strip() or 'no answer'}")
+    lines = [line for line in done.stdout.splitlines() if line.partition(":")[0] in names]
+    return [parse(line) for line in lines]
+
+
+def parse(line: str) -> ThinPool:
+    """
+    >>> parse("vg-pool: 0 204800 thin-pool 1 12/48 30/40 - rw discard_passdown queue - 1024")
+    ThinPool(name='vg-pool', data=0.75, metadata=0.25, trouble='')
+    >>> parse("vg-pool: 0 204800 thin-pool Fail").trouble
+    'it failed'
+
+    :raises NotToldError: not the status of a thin pool.
+    """
+    found = _LINE.match(line.strip())
+    if found is None:
+        raise NotToldError(f"not the status of a thin pool: {line.strip()!r}")
+    if found["failed"]:
+        return ThinPool(found["name"], None, None, "it failed")
+    words = found["rest"].split()
+    said = {"ro": "it is read-only", "out_of_data_space": "it has no room left"}
+    troubles = [said[word] for word in words if word in said]
+    troubles += ["its metadata need a check"] if "needs_check" in words else []
+    data, metadata = (_share(found[name]) for name in ("data", "meta"))
+    return ThinPool(found["name"], data, metadata, ", ".join(troubles))
+
+
+def _share(text: str) -> float:
+    used, total = (int(word) for word in text.split("/"))
+    return used / total if total else 1.0

@@ -1,0 +1,136 @@
+"""What was found about a machine's disks: records, and how they are shown to people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hotset.core import wording
+from hotset.core.errors import HotsetError, Remedy
+from hotset.core.record import Record, derived
+
+State = Literal["ok", "advice", "warning", "critical", "unknown"]
+Subject = Literal[
+    "card",
+    "state",
+    "hit ratio",
+    "hot data",
+    "size and policy",
+    "dirty data",
+    "pins and shares",
+    "warm-ups",
+    "metadata",
+    "thin pools",
+    "flash wear",
+]
+TO_DO: tuple[State, ...] = ("critical", "warning")
+"""What has to be done; advice can be left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at, or could not be.
+
+    :ivar disk: empty: of the machine, or of a card.
+    :ivar state: ``ok``: nothing is to be done; ``advice``: something could be better; ``warning``
+        and ``critical``: something is to be done; ``unknown``: nobody could tell.
+    :ivar text: what was found, with its figures, or why it is not known.
+    :ivar remedies: what mends it, the best first; none: the text says what to do.
+    """
+
+    disk: str
+    subject: Subject
+    state: State
+    text: str
+    remedies: tuple[Remedy, ...] = ()
+
+    @derived
+    def requests(self) -> tuple[str, ...]:
+        """The remedies in words of nobody's own."""
+        return tuple(f"to {one.purpose}: {wording.request(one)}" for one in self.remedies)
+
+
+@dataclass(frozen=True)
+class Health(Record):
+    """What was found on a machine, disk by disk.
+
+    :ivar disks: those that were looked at.
+    """
+
+    machine: str
+    disks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @derived
+    def to_do(self) -> int:
+        """How many of the findings say that something is to be done."""
+        return sum(one.state in TO_DO for one in self.findings)
+
+    @derived
+    def advice(self) -> int:
+        """How many say that something could be better."""
+        return sum(one.state == "advice" for one in self.findings)
+
+    @derived
+    def not_known(self) -> int:
+        """How many say that nobody could tell."""
+        return sum(one.state == "unknown" for one in self.findings)
+
+
+class Ask:
+    """Makes the findings of one disk about one subject, with commands for its machine."""
+
+    def __init__(self, machine: str, disk: str, subject: Subject) -> None:
+        """:param machine: as ``--machine`` names it."""
+        self.machine = machine
+        self.disk = disk
+        self.subject = subject
+
+    def remedy(self, purpose: str, operation: str, **parameters: object) -> Remedy:
+        """What helps, for this machine; this disk is added where nothing is given."""
+        given = parameters or {"disk": self.disk}
+        there = {} if self.machine == "local" else {"machine": self.machine}
+        return Remedy(purpose, operation, {**given, **there})
+
+    def say(self, state: State, text: str, *remedies: Remedy) -> Finding:
+        return Finding(self.disk, self.subject, state, text, remedies)
+
+    def unknown(self, why: BaseException | str) -> Finding:
+        """What could not be looked at; an error's own remedies are those of the finding."""
+        if isinstance(why, HotsetError):
+            helps = tuple(one for one in why.remedies if one.operation is not None)
+            return Finding(self.disk, self.subject, "unknown", str(why), helps)
+        return Finding(self.disk, self.subject, "unknown", str(why))
+
+
+def to_text(found: Health) -> str:
+    """For people: what is to be done with its commands, then what could be better, then what is
+    not known; a single line where there is nothing of all that."""
+    if not found.disks and not found.findings:
+        return "no disk is accelerated here"
+    parts = [
+        _part(found.findings, TO_DO, "to be done"),
+        _part(found.findings, ("advice",), "could be better"),
+        _part(found.findings, ("unknown",), "not known"),
+    ]
+    said = "\n\n".join(part for part in parts if part)
+    fine = [one for one in found.findings if one.state == "ok"]
+    known = f"{len(fine)} of {len(found.findings)} looked at are in order"
+    if said:
+        return f"{said}\n\n{known}"
+    ratios = [f"{one.disk}: {one.text}" for one in fine if one.subject == "hit ratio"]
+    return f"nothing to do on {', '.join(found.disks)} ({'; '.join(ratios) or known})"
+
+
+def _part(findings: Sequence[Finding], states: tuple[State, ...], head: str) -> str:
+    mine = [one for state in states for one in findings if one.state == state]
+    if not mine:
+        return ""
+    lines = [f"{head}:"]
+    for one in mine:
+        where = f"{one.disk}, {one.subject}" if one.disk else one.subject
+        state = f"{one.state}: " if one.state in TO_DO else ""
+        lines.append(f"  {where}: {state}{one.text}")
+        lines += [f"    to {help_.purpose}: {wording.command(help_)}" for help_ in one.remedies]
+    return "\n".join(lines)

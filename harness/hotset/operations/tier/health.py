@@ -1,0 +1,75 @@
+"""What is to be done about the accelerated disks, and what is not known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hotset.core.errors import PrerequisiteError, ThresholdError
+
+from ..base import fields, places
+from ..base.context import Context
+from ..base.registry import Kind, Request, operation
+from ..base.result import Recorded, write
+from ..base.rights import Right
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hotset.health.findings import Health
+
+
+class Examine(Request):
+    disk: fields.Disk = None
+    machine: fields.Machine = "local"
+    engine: fields.Product = "postgres"
+    dsn: fields.OptionalDsn = None
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined(Recorded["Health"]):
+    """What was looked at, and what came of it."""
+
+    rows = "findings"
+
+    @classmethod
+    def record(cls) -> type[Health]:
+        from hotset.health.findings import Health
+
+        return Health
+
+    def show(self, console: Console) -> None:
+        from hotset.health import findings
+
+        write(console, findings.to_text(self.found))
+
+    def failure(self) -> Exception | None:
+        from hotset.health.findings import TO_DO
+
+        found = self.found
+        if found.to_do:
+            mine = (one for one in found.findings if one.state in TO_DO)
+            disks = dict.fromkeys(one.disk or one.subject for one in mine)
+            return ThresholdError(f"something is to be done: {', '.join(disks)}")
+        if found.not_known:
+            return PrerequisiteError(f"{found.not_known} of {len(found.findings)} are not known")
+        return None
+
+
+@operation("tier health", Kind.QUERY, Right.READ, ("Test", "HotsetTier"))
+def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
+    """Say what changed on the accelerated disks and what is to be done, each with its command.
+
+    Looks at the hit ratio beside earlier days, what became hot, pins, dirty data, warm-ups,
+    metadata, thin pools and wear. Exit code 0: nothing is to be done; 5: something is; 3: nothing
+    that is known, but something could not be looked at. Advice counts as nothing to be done.
+    """
+    from hotset.health import examination
+
+    label = None
+    if request.dsn is not None:
+        password = fields.secret(request.password)
+        label = places.label_of("table", request.engine, request.dsn, password)
+    with places.machine(request.machine) as there:
+        return Examined(examination.examine(there, request.machine, request.disk, label))
