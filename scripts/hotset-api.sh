@@ -546,8 +546,8 @@ case $command in
         ;;
     invoke-sql)
         finish POST '/sql/run' script+ dsn password users rampup# duration# engine define+ \
-            protocol seed# rate find_rate+ until_steady fresh? max_errors# threshold+ sample -- \
-            "$@"
+            protocol seed# rate find_rate+ until_steady fresh? max_errors# threshold+ sample \
+            label keep? -- "$@"
         ;;
     new-sql-script)
         finish POST '/sql/suggest' folder dsn password top# engine -- "$@"
@@ -612,7 +612,7 @@ case $command in
     invoke-tpcc)
         finish POST '/tpcc/run' dsn password users warehouses# rampup# duration# engine seed# \
             items think_time? home_warehouses? rate find_rate+ until_steady fresh? threshold+ \
-            sample check? driver -- "$@"
+            sample label keep? check? driver -- "$@"
         ;;
     new-tpch-database)
         finish POST '/tpch/build' dsn password scale# replace? processes# driver engine yes? -- \
@@ -626,7 +626,7 @@ case $command in
         ;;
     invoke-tpch)
         finish POST '/tpch/run' dsn password streams seed# queries timeout# refresh? scale# \
-            threshold+ driver engine -- "$@"
+            threshold+ label keep? driver engine -- "$@"
         ;;
     add-exclusion)
         finish POST '/warmup/exclude' targets+ disk machine mount_point engine dsn password -- \

@@ -143,19 +143,47 @@ def test_the_list_comes_from_the_index(archive: Archive) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 99}', "[]", "\x00"])
-def test_a_broken_result_does_not_break_the_list(archive: Archive, text: str) -> None:
+def test_a_broken_result_is_listed_as_unreadable(archive: Archive, text: str) -> None:
+    """It was left out without a word: a run that is there looked like one that never was."""
     good, bad = saved(archive), saved(archive, NOON + timedelta(days=1))
     (archive.path(bad.run) / DOCUMENT).write_text(text)
     archive.folder.with_suffix(".sqlite").unlink()
-    assert [row.run for row in archive.listing()] == [good.run]
+    first, second = archive.listing()
+    assert (first.run, first.state, first.started_at) == (bad.run, "unreadable", bad.started_at)
+    assert str(archive.path(bad.run) / DOCUMENT) in first.fault
+    assert (second.run, second.state) == (good.run, "complete")
     with pytest.raises(NoSuchRunError, match="cannot be read"):
         archive.load(bad.run)
+
+
+def test_a_damaged_index_is_put_aside_and_made_again(archive: Archive) -> None:
+    """Every list ended in "file is not a database", and so did every run that was to be kept."""
+    first = saved(archive)
+    index = archive.folder.with_suffix(".sqlite")
+    index.write_bytes(b"no database " * 100)
+    assert [row.run for row in archive.listing()] == [first.run]
+    assert index.with_suffix(".sqlite.damaged").exists()
+    second = saved(archive, NOON + timedelta(days=1))
+    assert [row.run for row in archive.listing()] == [second.run, first.run]
+
+
+def test_a_list_has_the_newest_and_reads_no_document_that_is_in_the_index(
+    archive: Archive,
+) -> None:
+    runs = [saved(archive, NOON + timedelta(hours=h)).run for h in (1, 2, 3)]
+    for run in runs:
+        (archive.path(run) / DOCUMENT).unlink()
+    assert [row.run for row in archive.listing(2)] == [runs[2], runs[1]]
+    assert archive.count() == 3
 
 
 def test_a_run_without_a_result(archive: Archive) -> None:
     good = saved(archive)
     run = archive.new("demo", NOON + timedelta(days=1))
-    assert [row.run for row in archive.listing()] == [good.run]
+    assert [(row.run, row.state) for row in archive.listing()] == [
+        (run, "unreadable"),
+        (good.run, "complete"),
+    ]
     with pytest.raises(NoSuchRunError, match="has no result"):
         archive.load(run)
     assert archive.remove(run) == run

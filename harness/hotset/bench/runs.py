@@ -88,6 +88,10 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 raise
             return window.ended_by(outcome, error)
 
+    def ending(self, outcome: AnyOutcome) -> tuple[window.State, str | None]:
+        """How a run ended, and why."""
+        return outcome.state, outcome.cause
+
     def check_afterwards(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:  # noqa: ARG002
         """With what is to be checked after a complete run."""
         return outcome

@@ -47,10 +47,13 @@ class TierDevices:
 
 
 @contextmanager
-def watch_server(machine: Machine | None, say: Callable[[str], None]) -> Iterator[Watch]:
+def watch_server(
+    machine: Machine | None, say: Callable[[str], None], tier: DiskTier | None = None
+) -> Iterator[Watch]:
     """A server, sampled each second for the length of a ``with`` block.
 
     :param machine: None: no server is watched.
+    :param tier: of the disk that the database lies on, whose hits are counted.
     :param say: told why a window was not seen; a run that was measured is a result all the same.
     """
     if machine is None:
@@ -66,12 +69,15 @@ def watch_server(machine: Machine | None, say: Callable[[str], None]) -> Iterato
             say(f"the server was not sampled: {error}")
             return None
 
-    with Sampler(machine, None, sources(machine)) as sampler:
+    with Sampler(machine, tier, sources(machine, tier)) as sampler:
         yield use
 
 
-def sources(machine: Machine) -> list[Source]:
-    """The devices of all its accelerated disks; of several disks, each with its disk's name."""
+def sources(machine: Machine, watched: DiskTier | None = None) -> list[Source]:
+    """The devices of all its accelerated disks; of several disks, each with its disk's name.
+
+    :param watched: whose own line tells of its devices already.
+    """
     disks = cache_device.attached_disks(machine)
     found: list[Source] = []
     for disk in disks:
@@ -80,7 +86,7 @@ def sources(machine: Machine) -> list[Source]:
         if not tier.is_active():
             continue
         devices = tier.devices()
-        if not devices:
+        if not devices and not (watched and watched.path == tier.path):
             found.append(TierDevices(tier, prefix))
         for name, device in devices.items():
             found.append(KernelDevice.find(machine, f"{prefix}{name}", device))

@@ -128,6 +128,12 @@ class Runs(runs.Runs[RunOptions, Outcome]):
     def rate(self, result: RunResult) -> str:
         return f"{result.nopm:,.0f} NOPM"
 
+    def ending(self, outcome: Outcome) -> tuple[window.State, str | None]:
+        """Also by the conditions that do not hold."""
+        if outcome.cause is None and outcome.broken:
+            return "failed", str(consistency.Violated(outcome.broken))
+        return super().ending(outcome)
+
     def check_afterwards(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """With the conditions that its database has to keep, where they are wanted."""
         if not self._numbers:

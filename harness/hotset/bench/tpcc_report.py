@@ -70,9 +70,11 @@ class TpccCurve(WindowCurve):
 
 @dataclass(frozen=True)
 class TpccRun(TpccPoint, Versioned):
-    """A run, or the runs of a curve; of a curve the values beside it are its last run's."""
+    """A run, or the runs of a curve; of a curve the values beside it are its last run's.
+    ``run``: what they are in the archive; None: not kept."""
 
     curve: TpccCurve | None
+    run: str | None
 
     @property
     def runs(self) -> tuple[TpccPoint, ...]:
@@ -80,15 +82,18 @@ class TpccRun(TpccPoint, Versioned):
         return self.curve.points if self.curve else (self,)
 
 
-def recorded(points: Sequence[Outcome]) -> TpccRun:
-    """:param points: a run, or the runs of a curve."""
+def recorded(points: Sequence[Outcome], run: str | None = None) -> TpccRun:
+    """
+    :param points: a run, or the runs of a curve.
+    :param run: what they are in the archive.
+    """
     last = _point(points[-1])
     if len(points) == 1:
-        return extended(TpccRun, last, curve=None)
+        return extended(TpccRun, last, curve=None, run=run)
     whole = WindowCurve.of(points, _nopm)
     drawn = extended(TpccCurve, whole, points=tuple(map(_point, points)))
     without = replace(last, result=None, time=None, sampled=None)
-    return extended(TpccRun, without, curve=drawn)
+    return extended(TpccRun, without, curve=drawn, run=run)
 
 
 def _point(outcome: Outcome) -> TpccPoint:

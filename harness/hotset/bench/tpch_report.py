@@ -22,13 +22,15 @@ _NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not compa
 
 @dataclass(frozen=True)
 class TpchRun(Versioned):
-    """A power run and, if there was one, a throughput run; the composite is of both."""
+    """A power run and, if there was one, a throughput run; the composite is of both. ``run``: what
+    the power run is in the archive; None: not kept."""
 
     note: str
     thresholds: tuple[ThresholdVerdict, ...]
     power: PowerResult
     throughput: ThroughputResult | None
     tproc_h_composite: float | None
+    run: str | None
 
     @classmethod
     def of(
@@ -36,10 +38,11 @@ class TpchRun(Versioned):
         power: PowerResult,
         throughput: ThroughputResult | None,
         verdicts: Sequence[Verdict] = (),
+        run: str | None = None,
     ) -> TpchRun:
         both = None if throughput is None else composite(power, throughput)
         judged = tuple(verdict.recorded() for verdict in verdicts)
-        return cls(_NOTE, judged, power, throughput, both)
+        return cls(_NOTE, judged, power, throughput, both, run)
 
 
 @dataclass(frozen=True)

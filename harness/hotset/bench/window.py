@@ -35,6 +35,7 @@ from .thresholds import Threshold, Values, Verdict, judge
 
 Result = TypeVar("Result", bound=WindowResult)
 Options = TypeVar("Options", bound=WindowOptions)
+State = Literal["complete", "failed", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Outcome(Generic[Result]):
         return was_partial(self.result, self.cause)
 
     @property
-    def state(self) -> Literal["complete", "failed", "interrupted"]:
+    def state(self) -> State:
         """In one word."""
         if self.cause is None:
             return "complete"

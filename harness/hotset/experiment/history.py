@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
-from hotset.core.errors import PrerequisiteError, RequestError
-from hotset.reports.analysis.comparison import compare
+from hotset.core.errors import PrerequisiteError, Remedy, RequestError
+from hotset.reports.analysis.comparison import compare, pool
 from hotset.reports.analysis.comparison import trend as trends
+from hotset.reports.analysis.comparison.compare import Labelled
 from hotset.reports.analysis.comparison.trend import Sample, Trend
-from hotset.reports.archive import Archive
+from hotset.reports.archive import Archive, NoSuchRunError
+from hotset.reports.model import words
 from hotset.reports.model.document import RunDocument
 
 from . import verdicts
@@ -47,6 +50,28 @@ def trend(
         for change in found.changes
     )
     return found, with_it
+
+
+def load(archive: Archive, name: str, force: bool) -> tuple[RunDocument, Labelled | None]:
+    """A run, or all complete measurements of a label as one, and which these are.
+
+    :param name: a run's id, the beginning of one, ``last``, or a label.
+    :param force: pool what differs.
+    :raises NoSuchRunError: there is none.
+    :raises SetUpsDiffer: measurements of the label differ.
+    """
+    if name == "last" or not re.fullmatch(words.LABEL_PATTERN, name):
+        return archive.load(name), None
+    rows = [row for row in archive.listing() if row.label == name][::-1]
+    complete = [row.run for row in rows if row.state == "complete"]
+    if not complete:
+        what = "complete measurement" if rows else "run and no measurement"
+        raise NoSuchRunError(
+            f"no {what} is labelled {name!r}", Remedy("see all runs", "runs list"), field="runs"
+        )
+    left_out = tuple(row.run for row in rows if row.state != "complete")
+    pooled = pool.pool(name, [archive.load(run) for run in complete], force)
+    return pooled, Labelled(name, tuple(complete), left_out)
 
 
 def metrics(run: RunDocument) -> list[str]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from hotset.bench import tpcc as checks
+from hotset.bench.kept.records import power_record, rate_record, repeat_record
 from hotset.block.extents import Run
 from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
@@ -20,7 +21,7 @@ from hotset.tpcc.data import consistency
 from . import learning, table_hits, timed
 from .file.spec import Spec, WarmupTable
 from .journal import Journal, ThresholdMissedError
-from .measure import highest_rate, measure, power_record, rate_record, repeat_record, run_queries
+from .measure import highest_rate, measure, run_queries
 from .preparation import OnProbe, prepare
 from .sequence import Turn
 from .site.arms import Placed, Workloads

@@ -118,7 +118,7 @@ def values(document: RunDocument) -> Values:
     for queried in power.arms(document):
         if queried.complete:
             found[f"{_QUERIES}({queried.name})"] = queried.total_s * 1000
-    suffix = f"({_ARM})"
+    suffix = f"({_ARM if document.measurement is None else 'measured'})"
     found |= {
         name.removesuffix(suffix): value for name, value in found.items() if name.endswith(suffix)
     }

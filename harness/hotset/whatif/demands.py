@@ -227,7 +227,7 @@ def learn(
         as the baseline's throughput tells, as if all were reads.
     """
     found = Demands(
-        cpu_s=quick.server_cpu * setup.cores * 60 / quick.tpm,
+        cpu_s=_cpu(quick) * setup.cores * 60 / quick.tpm,
         cores_used=1.0,
         flash_s=0.0,
         flash_rate=0.0,
@@ -249,6 +249,12 @@ def learn(
     return found
 
 
+def _cpu(window: Repeat) -> float:
+    """Of an experiment's window, which has it."""
+    assert window.server_cpu is not None
+    return window.server_cpu
+
+
 def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
     """With what makes the network come to what the fast window measured."""
     wanted = quick.tpm / 60
@@ -262,7 +268,7 @@ def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
 
     if rate_with() <= wanted:
         return _with_less(demands, rate_with, wanted)
-    if demands.flash_rate == 0 or quick.server_cpu < _BUSY:
+    if demands.flash_rate == 0 or _cpu(quick) < _BUSY:
         # Nothing tells what the rest of the time is: as if nobody shared it.
         seconds = _fitted(lambda one: rate_with(flash_s=one), wanted)
         return replace(demands, flash_s=seconds)
@@ -287,7 +293,7 @@ def _with_flash(
     seconds = requests.reads * flash.read_s + requests.writes * flash.write_s
     if quick.time is not None and (data := quick.time.data_read + quick.time.data_write) > 0:
         seconds *= 1 + quick.time.log / data
-    kernel_s = demands.cpu_s * (quick.server_system or 0) / max(quick.server_cpu, _ATOM)
+    kernel_s = demands.cpu_s * (quick.server_system or 0) / max(_cpu(quick), _ATOM)
     rate = flash.iops / (requests.reads + requests.writes)
     return replace(demands, flash_s=max(_ATOM, seconds - kernel_s), flash_rate=rate)
 

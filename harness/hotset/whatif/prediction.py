@@ -342,11 +342,11 @@ def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
 
 
 def windows(arm: Arm, run: RunDocument) -> dict[int, list[Repeat]]:
-    """Windows of TPC-C in which something was done, by their number of users."""
+    """Windows of TPC-C in which something was done and the CPU was watched, by number of users."""
     assert run.database is not None
     found: dict[int, list[Repeat]] = {}
     for one in (*arm.curve, *arm.repeats):
-        if one.nopm:
+        if one.nopm and one.server_cpu is not None:
             users = one.users or run.database.users
             assert users is not None
             found.setdefault(users, []).append(one)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from hotset.bench.kept.records import Measured, repeat_record
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import repository_file
 from hotset.core.units import Bytes
 from hotset.experiment import timed
 from hotset.experiment.file.spec import Spec, SpecError, read
-from hotset.experiment.measure import Measured, repeat_record
 from hotset.experiment.site import base_image
 from hotset.hammerdb import settings
 from hotset.hitratio.sampler import Cpu, Sample, Window

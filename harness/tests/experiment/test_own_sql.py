@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hotset.bench.kept.records import rate_record
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
@@ -21,7 +22,6 @@ from hotset.experiment.file import sql_load
 from hotset.experiment.file.spec import Spec, SpecError, read
 from hotset.experiment.file.workload_tables import SqlTable
 from hotset.experiment.journal import Journal
-from hotset.experiment.measure import rate_record
 from hotset.experiment.recorded import Recorded
 from hotset.experiment.sequence import Turn
 from hotset.experiment.site import base_image

@@ -159,6 +159,7 @@ def samples(found: Operation, odd: bool) -> dict[str, Any]:
         "mount_point": "/srv",
     }
     known |= {"hit_ratio": [0.5, 1.0], "storage_iops": "1:126", "users": "1,2,4"}
+    known |= {"label": "before"}
     sizes = {"cache", "volume", "block", "size", "log_size", "rate", "origin_rate"}
     sizes |= {"buffer", "id_size", "read_rate", "sequential_cutoff", "guarantee", "limit"}
     sizes |= {"memory"}

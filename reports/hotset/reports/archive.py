@@ -6,6 +6,7 @@ after every step (to a new file, then renamed), so that a failure loses none of 
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
@@ -79,7 +80,7 @@ class Archive:
         try:
             write_whole(target, document.model_dump_json(indent=1))
             self._index(document)
-        except (OSError, sqlite3.OperationalError) as error:
+        except (OSError, sqlite3.Error) as error:
             raise PrerequisiteMissingError(
                 f"the archive {self.folder} cannot be written: {error}; free some room there, or"
                 " name a folder on another disk in XDG_DATA_HOME"
@@ -100,44 +101,57 @@ class Archive:
             raise NoSuchRunError(
                 f"run {name} has no result: {file} is missing", field="run"
             ) from None
-        except ValidationError as error:
+        except (ValueError, OSError) as error:
             raise NoSuchRunError(
-                f"run {name}: {file} cannot be read: {error}", field="run"
+                f"run {name}: {file} cannot be read: {_first_fault(error)}", field="run"
             ) from None
 
-    def listing(self) -> list[ListingRow]:
-        """All runs, the newest first."""
+    def listing(self, limit: int | None = None) -> list[ListingRow]:
+        """The runs, the newest first; one that cannot be read is listed as that.
+
+        :param limit: how many of the newest.
+        """
+        names = self._names()[:limit]
+        indexed = self._indexed(names[-1] if names else "")
+        return [self._row_of(run, indexed.get(run)) for run in names]
+
+    def count(self) -> int:
+        """How many runs there are, those that cannot be read among them."""
+        return len(self._names())
+
+    def _row_of(self, run: str, line: str | None) -> ListingRow:
+        """:param line: of the index; None: it has none, as when the index was lost."""
         from .render.tables import ListingRow
 
-        indexed = self._indexed()
-        rows = []
-        for run in self._names():
-            line = indexed.get(run)
-            try:
-                row = (
-                    ListingRow.from_document(self.load(run))
-                    if line is None
-                    else _row().validate_json(line)
-                )
-            except (NoSuchRunError, ValueError):
-                continue
-            rows.append(row)
-        return rows
+        with suppress(ValueError):
+            if line is not None:
+                return _row().validate_json(line)
+        try:
+            document = self.load(run)
+        except (NoSuchRunError, OSError) as error:
+            return ListingRow.unreadable(run, _time_of(run, self.path(run)), str(error))
+        with suppress(OSError, sqlite3.Error):
+            self._index(document)
+        return ListingRow.from_document(document)
 
     def remove(self, run: str) -> str:
         """Delete a run's folder and index line; returns its full id."""
         name = self.resolve(run)
         shutil.rmtree(self.path(name))
-        with closing(self._database()) as database, database:
-            database.execute("DELETE FROM runs WHERE run = ?", (name,))
+        self.forget(name)
         return name
 
+    def forget(self, run: str) -> None:
+        """Take a run that is gone out of the index; one that cannot be written keeps a line that
+        nobody reads."""
+        with suppress(sqlite3.Error), closing(self._database()) as database, database:
+            database.execute("DELETE FROM runs WHERE run = ?", (run,))
+
     def _names(self) -> list[str]:
-        if not self.folder.is_dir():
-            return []
-        return sorted(
-            (entry.name for entry in self.folder.iterdir() if entry.is_dir()), reverse=True
-        )
+        """The newest first."""
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder) as entries:
+            return sorted((entry.name for entry in entries if entry.is_dir()), reverse=True)
+        return []
 
     def resolve(self, run: str) -> str:
         """The full id of a run by its id, a unique beginning of it, or ``last``.
@@ -171,14 +185,51 @@ class Archive:
                 (document.run, document.started_at.isoformat(), line),
             )
 
-    def _indexed(self) -> dict[str, str]:
+    def _indexed(self, oldest: str) -> dict[str, str]:
+        """The lines of these runs and of newer ones."""
         # Where the index cannot be opened (its disk is full), the folders say it all.
-        with suppress(sqlite3.OperationalError), closing(self._database()) as database:
-            return dict(database.execute("SELECT run, listing FROM runs").fetchall())
+        with suppress(sqlite3.Error, OSError), closing(self._database()) as database:
+            found = database.execute("SELECT run, listing FROM runs WHERE run >= ?", (oldest,))
+            return dict(found.fetchall())
         return {}
 
     def _database(self) -> sqlite3.Connection:
+        """The index; a damaged one is put aside, as it can be made again from the folders."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self.folder.with_suffix(".sqlite"))
+        file = self.folder.with_suffix(".sqlite")
+        try:
+            return _opened(file)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            file.replace(file.with_suffix(".sqlite.damaged"))
+            return _opened(file)
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(file)
+    try:
         database.execute(_TABLE)
-        return database
+        database.execute("SELECT count(run) FROM runs WHERE run < ''")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _first_fault(error: Exception) -> str:
+    """In one line: a document that is none at all has hundreds of faults."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    more = f", and {error.error_count() - 1} more faults" if error.error_count() > 1 else ""
+    return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}{more}"
+
+
+def _time_of(run: str, folder: Path) -> datetime:
+    """When a run began: its id says it, else its folder."""
+    with suppress(ValueError):
+        return datetime.strptime(run[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    with suppress(OSError):
+        return datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+    return datetime.fromtimestamp(0, UTC)

@@ -101,6 +101,7 @@ $script:ParameterNames = @{
     duration = 'DurationSeconds'
     interval = 'IntervalSeconds'
     job      = 'Id'
+    keep     = 'NoKeep'
     password = 'Credential'
     rampup   = 'RampupSeconds'
     reserve  = 'NoReserve'

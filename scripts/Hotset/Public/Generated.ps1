@@ -2182,6 +2182,11 @@ function Invoke-HotsetSql {
     .PARAMETER Sample
     Also sample the database's server: its CPU, and the I/O of the devices below its accelerated
     disks.
+    .PARAMETER Label
+    What to call the measurement in the archive of runs, such as before: measurements of one label
+    are compared together.
+    .PARAMETER NoKeep
+    Keep what was measured as a run in the archive.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -2243,6 +2248,10 @@ function Invoke-HotsetSql {
 
         [string] $Sample,
 
+        [string] $Label,
+
+        [switch] $NoKeep,
+
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -2274,6 +2283,8 @@ function Invoke-HotsetSql {
             max_errors   = $MaxErrors
             threshold    = $Threshold
             sample       = $Sample
+            label        = $Label
+            keep         = -not $NoKeep
         }
     }
 }
@@ -3663,6 +3674,11 @@ function Invoke-HotsetTpcc {
     .PARAMETER Sample
     Also sample the database's server: its CPU, and the I/O of the devices below its accelerated
     disks.
+    .PARAMETER Label
+    What to call the measurement in the archive of runs, such as before: measurements of one label
+    are compared together.
+    .PARAMETER NoKeep
+    Keep what was measured as a run in the archive.
     .PARAMETER NoCheck
     Does not check the twelve consistency conditions afterwards.
     .PARAMETER Driver
@@ -3731,6 +3747,10 @@ function Invoke-HotsetTpcc {
 
         [string] $Sample,
 
+        [string] $Label,
+
+        [switch] $NoKeep,
+
         [switch] $NoCheck,
 
         [ValidateSet('hotset', 'hammerdb')]
@@ -3767,6 +3787,8 @@ function Invoke-HotsetTpcc {
             fresh           = $Fresh
             threshold       = $Threshold
             sample          = $Sample
+            label           = $Label
+            keep            = -not $NoKeep
             check           = -not $NoCheck
             driver          = $Driver
         }
@@ -4044,6 +4066,11 @@ function Invoke-HotsetTpch {
     The scale factor you expect; it is an error if another one is loaded.
     .PARAMETER Threshold
     What the run must reach, such as 'queries<60s': the job fails if it does not.
+    .PARAMETER Label
+    What to call the measurement in the archive of runs, such as before: measurements of one label
+    are compared together.
+    .PARAMETER NoKeep
+    Keep what was measured as a run in the archive.
     .PARAMETER Driver
     hotset's own driver, or HammerDB from the release that HAMMERDB_HOME names. Default: hotset.
     .PARAMETER Engine
@@ -4088,6 +4115,10 @@ function Invoke-HotsetTpch {
 
         [string[]] $Threshold,
 
+        [string] $Label,
+
+        [switch] $NoKeep,
+
         [ValidateSet('hotset', 'hammerdb')]
         [string] $Driver,
 
@@ -4117,6 +4148,8 @@ function Invoke-HotsetTpch {
             refresh   = $Refresh
             scale     = $Scale
             threshold = $Threshold
+            label     = $Label
+            keep      = -not $NoKeep
             driver    = $Driver
             engine    = $login.Engine
         }

@@ -57,11 +57,13 @@ class SqlCurve(WindowCurve):
 
 @dataclass(frozen=True)
 class SqlRun(SqlPoint, Versioned):
-    """A run, or the runs of a curve; of a curve the values beside it are its last run's."""
+    """A run, or the runs of a curve; of a curve the values beside it are its last run's.
+    ``run``: what they are in the archive; None: not kept."""
 
     scripts: tuple[SqlScript, ...]
     protocol: Protocols
     curve: SqlCurve | None
+    run: str | None
 
     @property
     def runs(self) -> tuple[SqlPoint, ...]:
@@ -69,8 +71,11 @@ class SqlRun(SqlPoint, Versioned):
         return self.curve.points if self.curve else (self,)
 
 
-def recorded(points: Sequence[Outcome], workload: SqlWorkload) -> SqlRun:
-    """:param points: a run, or the runs of a curve."""
+def recorded(points: Sequence[Outcome], workload: SqlWorkload, run: str | None = None) -> SqlRun:
+    """
+    :param points: a run, or the runs of a curve.
+    :param run: what they are in the archive.
+    """
     scripts = tuple(
         SqlScript(source.name, source.file, source.weight) for source in workload.sources
     )
@@ -79,7 +84,7 @@ def recorded(points: Sequence[Outcome], workload: SqlWorkload) -> SqlRun:
         whole = WindowCurve.of(points, _tps)
         drawn = extended(SqlCurve, whole, points=tuple(map(_point, points)))
         last = replace(last, result=None, time=None, sampled=None)
-    return extended(SqlRun, last, scripts=scripts, protocol=workload.protocol, curve=drawn)
+    return extended(SqlRun, last, scripts=scripts, protocol=workload.protocol, curve=drawn, run=run)
 
 
 def _point(outcome: Outcome) -> SqlPoint:

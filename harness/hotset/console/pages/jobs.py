@@ -185,7 +185,8 @@ def _report_of(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prin
     """Where the report is of an experiment's run, or of a scenario; empty where there is none."""
     if _has_page(job, result):
         return f"/jobs/{job.id}/report"
-    return f"/runs/{result['run']}/report" if isinstance(result, dict) and "run" in result else ""
+    run = result.get("run") if isinstance(result, dict) else None
+    return f"/runs/{run}/report" if run else ""
 
 
 def _shown(value: object) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hotset.reports.analysis.comparison.trend import Trend
 
 _TREND_RUNS = 100
+_LISTED = 200
 REPORT_HEADERS = {
     # The page names its own two scripts by their hashes; here it is kept off the console besides.
     "Content-Security-Policy": "sandbox allow-scripts allow-popups; default-src 'none';"
@@ -27,8 +28,11 @@ REPORT_HEADERS = {
 
 
 async def _list(request: Request) -> Response:
-    rows = await run_in_threadpool(Archive.default().listing)
-    return render(request, "runs.html", rows=rows)
+    every = request.query_params.get("all") == "true"
+    archive = Archive.default()
+    rows = await run_in_threadpool(archive.listing, None if every else _LISTED)
+    total = await run_in_threadpool(archive.count)
+    return render(request, "runs.html", rows=rows, total=total)
 
 
 async def _report(request: Request) -> Response:
@@ -56,7 +60,7 @@ async def _compare(request: Request) -> Response:
         return problem(request, 422, said, "Take runs of a database.")
     differing = {other.run: compare.differences(first, other) for other in others}
     forced = request.query_params.get("force") == "true"
-    refused = any(differing.values()) and not forced
+    refused = any(compare.refusing(first, other) for other in others) and not forced
     lines = [] if refused else await run_in_threadpool(compare.lines, documents)
     return render(
         request, "compare.html", runs=chosen, differing=differing, refused=refused, lines=lines

@@ -27,7 +27,7 @@ from hotset.core.units import Bytes
 from hotset.lab import lab as labs
 from hotset.lab.lab import FLASH_MODEL, MachineChoice, TierChoice
 from hotset.reports.model import words
-from hotset.reports.model.base import ArmName, TimedWorkload
+from hotset.reports.model.base import ArmName, ComparedArm, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published
 from hotset.tier import kinds
@@ -276,7 +276,7 @@ class Spec(Table):
     """How many times the modelled storage is slowed. `auto`: where the CPU is emulated, by as much
     as that CPU is slower than the host's (measured in the run); otherwise 1."""
     arms: Annotated[
-        tuple[ArmName, ...], Field(json_schema_extra={"minItems": 1, "uniqueItems": True})
+        tuple[ComparedArm, ...], Field(json_schema_extra={"minItems": 1, "uniqueItems": True})
     ] = ("baseline", "accelerated", "all-flash")
     """What is measured, each name once. The name of a policy (`hotset`, `smq`, `lru`, `sieve`,
     `s3-fifo`, `arc`) is as `accelerated`, with that policy of hotset's own engine."""

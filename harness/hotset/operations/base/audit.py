@@ -44,6 +44,7 @@ _FILES_MAX, _KEPT_S = 64, 400 * 24 * 3600
 _TEXT_MAX, _VALUES_MAX = 500, 2000
 A_MINUTE = 120
 """Entries of one caller from elsewhere."""
+_DSN_NOT_KEPT = "(one that was refused)"
 _PUT_ASIDE = re.compile(r"audit\.([1-9][0-9]{0,8})\.jsonl")
 _counting = threading.Lock()
 _within: dict[tuple[Path, str], tuple[int, int]] = {}
@@ -201,7 +202,20 @@ def values_of(request: Request) -> dict[str, Any]:
     """What was asked, without secrets."""
     values = request.model_dump(mode="json", exclude_unset=True, exclude_none=True)
     values.pop("password", None)
+    if "dsn" in values:
+        values["dsn"] = _without_secret(getattr(request, "engine", "postgres"), values["dsn"])
     return values
+
+
+def _without_secret(engine: Any, dsn: str) -> str:  # noqa: ANN401 - the request's own
+    """A DSN that is refused may have been so for a password in it."""
+    from hotset.databases import connect
+
+    try:
+        connect.check_dsn(engine, dsn)
+    except HotsetError:
+        return _DSN_NOT_KEPT
+    return dsn
 
 
 def _file() -> Path:

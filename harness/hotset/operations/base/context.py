@@ -84,12 +84,16 @@ class Context:
     ask_for_name: Callable[[str, str], None] = _nobody
     require_files: Callable[[Iterable[str], str], None] = _nobody_minds
     require_room: Callable[[int, str], None] = _nobody_measures
-    unwritten: list[OutputError] = field(default_factory=list)
+    unwritten: list[HotsetError] = field(default_factory=list)
 
     def write(self, output: Path | None, text: str) -> None:
         """Write a file beside the result, where one was asked for. One that cannot be written costs
         nobody the result: see ``unwritten``."""
-        self.unwritten[:] = [one for one in self.unwritten if one.output != output]
+        self.unwritten[:] = [
+            one
+            for one in self.unwritten
+            if not (isinstance(one, OutputError) and one.output == output)
+        ]
         if output is not None:
             try:
                 output.write_text(text, encoding="utf-8")
@@ -101,7 +105,8 @@ class Context:
         :raises Exception: what a result that was shown amounts to, or the file that lacks it.
         """
         failure = result.failure()
-        found = [*self.unwritten] if failure is None else [failure, *self.unwritten]
+        found: list[Exception] = [*self.unwritten]
+        found = found if failure is None else [failure, *found]
         for other in found[1:]:
             found[0].add_note(str(other))
         if found:

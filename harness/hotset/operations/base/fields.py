@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from hotset.core.units import SIZE_PATTERN, Bytes
+from hotset.reports.model.words import LABEL_PATTERN
 
 from .registry import Cli, OnThisComputer
 from .remote import Names
@@ -152,6 +153,31 @@ Junit = Annotated[
     Path | None,
     Field(description="Write the thresholds as JUnit XML to this file."),
     OnThisComputer,
+]
+
+
+def _no_run(label: str) -> str:
+    if label == "last":
+        raise ValueError("last is the newest run: take another label")
+    return label
+
+
+RunLabel = Annotated[
+    Annotated[
+        Text, StringConstraints(pattern=LABEL_PATTERN, max_length=64), AfterValidator(_no_run)
+    ]
+    | None,
+    Field(
+        description="What to call the measurement in the archive of runs, such as before:"
+        " measurements of one label are compared together."
+    ),
+    Cli(metavar="NAME"),
+    Names.NOTHING,
+]
+Keep = Annotated[
+    bool,
+    Field(description="Keep what was measured as a run in the archive."),
+    Cli(off="--no-keep"),
 ]
 Yes = Annotated[bool, Field(description="Do not ask for confirmation.")]
 

@@ -18,7 +18,8 @@ from ..base.registry import Cli, Kind, Request, operation
 from ..base.remote import Names
 from ..base.result import Recorded
 from ..base.rights import Right
-from .windows import Report, Windows, measure
+from . import keeping
+from .windows import Keeping, Report, Windows, measure
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,6 +116,8 @@ class Run(Request):
     ] = None
     junit: fields.Junit = None
     sample: fields.SampledServer = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
     output: fields.Output = None
 
 
@@ -131,7 +134,7 @@ class RunOutcome(Windows):
     def recorded(self) -> SqlRun:
         from hotset.bench.sql import report
 
-        return report.recorded(self.points, self.workload)
+        return report.recorded(self.points, self.workload, self.run)
 
     @property
     def report(self) -> Report:
@@ -178,10 +181,12 @@ def run(request: Run, context: Context) -> RunOutcome:
     popular = fields.POPULAR if request.seed is None else None
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
-    found = measure(
-        request, by, database, options, context, lambda points: report.recorded(points, workload)
+    kept = Keeping(
+        lambda points, run: report.recorded(points, workload, run),
+        lambda found: keeping.of_sql(request, workload, found),
     )
-    return RunOutcome(found, workload)
+    points, id_ = measure(request, by, database, options, context, kept)
+    return RunOutcome(points, workload, run=id_)
 
 
 class Suggest(Request):

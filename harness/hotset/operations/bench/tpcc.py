@@ -18,9 +18,9 @@ from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Recorded
 from ..base.rights import Needs, Right
-from . import kits
+from . import keeping, kits
 from .kits import Drop
-from .windows import Report, Windows, measure
+from .windows import Keeping, Report, Windows, measure
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -173,6 +173,8 @@ class Run(Request):
     ] = None
     junit: fields.Junit = None
     sample: fields.SampledServer = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
     check: Annotated[
         bool,
         Field(description="Check the twelve conditions afterwards."),
@@ -193,7 +195,7 @@ class RunOutcome(Windows):
     def recorded(self) -> TpccRun:
         from hotset.bench import tpcc_report
 
-        return tpcc_report.recorded(self.points)
+        return tpcc_report.recorded(self.points, self.run)
 
     @property
     def report(self) -> Report:
@@ -242,8 +244,9 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
     runs, database = by(context.report, check=request.check), kits.database(request)
-    found = measure(request, runs, database, options, context, tpcc_report.recorded, ownership.TPCC)
-    return RunOutcome(found)
+    kept = Keeping(tpcc_report.recorded, lambda found: keeping.of_tpcc(request, options, found))
+    points, id_ = measure(request, runs, database, options, context, kept, ownership.TPCC)
+    return RunOutcome(points, run=id_)
 
 
 class Check(Request):

@@ -21,7 +21,7 @@ from ..base.context import Context, check_output
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Lines, Recorded, Result
 from ..base.rights import Needs, Right
-from . import kits
+from . import keeping, kits
 from .kits import Drop
 
 if TYPE_CHECKING:
@@ -179,6 +179,8 @@ class Run(Request):
         ),
     ] = None
     junit: fields.Junit = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
     driver: fields.DriverField = "hotset"
     engine: fields.Product = "postgres"
     password: fields.Password = None
@@ -190,6 +192,7 @@ class RunOutcome(Result):
 
     :ivar error: what ended the throughput run.
     :ivar verdicts: of its thresholds.
+    :ivar run: what it is in the archive; None: not kept.
     """
 
     numbers: tuple[int, ...]
@@ -197,6 +200,7 @@ class RunOutcome(Result):
     throughput: ThroughputResult | None
     error: Exception | None = None
     verdicts: tuple[Verdict, ...] = ()
+    run: str | None = None
 
     @classmethod
     def record(cls) -> type[TpchRun]:
@@ -205,7 +209,7 @@ class RunOutcome(Result):
         return TpchRun
 
     def recorded(self) -> TpchRun:
-        return self.record().of(self.power, self.throughput, self.verdicts)
+        return self.record().of(self.power, self.throughput, self.verdicts, self.run)
 
     def show(self, console: Console) -> None:
         from rich.text import Text
@@ -261,20 +265,26 @@ def run(request: Run, context: Context) -> RunOutcome:
     was missed.
     """
     from hotset.bench import alone, ownership, tpch_metrics
+    from hotset.bench.kept.found import find_database
     from hotset.databases import connect
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
     numbers, count = _asked(request)
-    connect.require_direct(kits.database(request))
-    with alone.on(kits.database(request), ownership.TPCH, context.report):
+    database = kits.database(request)
+    connect.require_direct(database)
+    kept = keeping.begin(
+        request.keep, keeping.of_tpch(request, numbers, find_database(database)), context
+    )
+    with keeping.failing(kept), alone.on(database, ownership.TPCH, context.report):
         found = _measured(request, numbers, count, context)
-    verdicts = tpch_metrics.judge_queries(limits, found.power, found.throughput)
+    verdicts = tuple(tpch_metrics.judge_queries(limits, found.power, found.throughput))
+    keeping.keep_queries(kept, found.power, found.failure(), verdicts, context)
     if request.junit is not None:
         cases = [Case.from_verdict("hotset.tpch.run", verdict) for verdict in verdicts]
         seconds = found.power.ended - found.power.started
         context.write(request.junit, junit("hotset.tpch.run", cases, seconds))
-    return replace(found, verdicts=tuple(verdicts))
+    return replace(found, verdicts=verdicts, run=kept.run)
 
 
 def _asked(request: Run) -> tuple[tuple[int, ...], int | None]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hotset.core.record import Record, document_of
@@ -14,14 +14,18 @@ from hotset.core.record import Record, document_of
 from ..base import fields, places
 from ..base.context import Context, check_output
 from ..base.result import Result
+from . import keeping
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console, RenderableType
 
+    from hotset.bench.kept.found import FoundDatabase
+    from hotset.bench.kept.measurement import Kept, Subject
     from hotset.bench.ownership import Kit
     from hotset.bench.runs import Runs
+    from hotset.bench.server import Watch
     from hotset.bench.window import AnyOutcome, Options
     from hotset.databases.connect import SqlDatabase
     from hotset.terminal.progress import Reporter
@@ -42,9 +46,11 @@ class Windows(Result):
     """A run, or a curve: a run for each number of users.
 
     :ivar points: the `window.Outcome` of each.
+    :ivar run: what it is in the archive; None: not kept.
     """
 
     points: tuple[Any, ...]
+    run: str | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -81,7 +87,21 @@ class Request(Protocol):
     threshold: list[str] | None
     junit: Path | None
     sample: str | None
+    label: str | None
+    keep: bool
     output: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How windows are written and kept, as each ends.
+
+    :ivar recorded: what is written of those there are, as the run of the archive.
+    :ivar subject: what they are kept as in the archive, by what the server tells of the database.
+    """
+
+    recorded: Callable[[Sequence[Any], str | None], Record]
+    subject: Callable[[FoundDatabase], Subject]
 
 
 def measure(
@@ -90,16 +110,17 @@ def measure(
     database: SqlDatabase,
     options: Options,
     context: Context,
-    recorded: Callable[[Sequence[AnyOutcome]], Record],
+    keep: Keeping,
     kit: Kit | None = None,
-) -> tuple[AnyOutcome, ...]:
+) -> tuple[tuple[AnyOutcome, ...], str | None]:
     """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
     nor Ctrl-C loses any of it.
 
-    :param recorded: what is written of those there are.
     :param kit: what nobody else may run at the same time.
+    :return: the windows, and the run of the archive that they are.
     """
-    from hotset.bench import alone, server, window
+    from hotset.bench import window
+    from hotset.bench.kept.found import find_database
 
     thresholds = runs.limits(request.threshold or [])
     _require_options(request, runs, database, options)
@@ -108,26 +129,45 @@ def measure(
     check_output(request.junit, "junit")
     runs.check(database)
     points: list[AnyOutcome] = []
+    subject = keep.subject(find_database(database))
+    kept = keeping.begin(request.keep, subject, context)
     try:
-        with (
-            # A copy is nobody else's anyway.
-            alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
-            places.maybe_machine(request.sample) as there,
-            server.watch_server(there, context.report.say) as watch,
-        ):
+        with _alone(request, kept, database, kit, context) as watch:
             for outcome in _each(request, runs, drive, database, options, context.report):
                 warned = runs.warn(window.add_server_use(outcome, watch), database)
                 points.append(runs.with_verdicts(warned, thresholds))
-                _write(points, recorded, runs.suite, request, context)
+                kept.keep_windows(points, subject.timed, request.find_rate or ())
+                _write(points, keep.recorded(points, kept.run), runs.suite, request, context)
     except BaseException as error:
         # What closes behind the last window may fail as well.
         if not points or window.cause_of(error) is None:
+            keeping.fail(kept, error)
             raise
         points[-1] = window.ended_by(points[-1], error)
     if not request.fresh:
         points[-1] = runs.check_database(points[-1], database)
-    _write(points, recorded, runs.suite, request, context)
-    return tuple(points)
+    kept.keep_windows(points, subject.timed, request.find_rate or ())
+    keeping.finish(kept, *runs.ending(points[-1]), context)
+    _write(points, keep.recorded(points, kept.run), runs.suite, request, context)
+    return tuple(points), kept.run
+
+
+@contextmanager
+def _alone(
+    request: Request, kept: Kept, database: SqlDatabase, kit: Kit | None, context: Context
+) -> Iterator[Watch]:
+    """Alone on the database, and its server and tier watched where the server is named."""
+    from hotset.bench import alone, server
+    from hotset.bench.kept import tier
+
+    # A copy is nobody else's anyway.
+    with (
+        alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
+        places.maybe_machine(request.sample) as there,
+        tier.observe(kept, there, database) as found,
+        server.watch_server(there, context.report.say, found) as watch,
+    ):
+        yield watch
 
 
 def _require_options(
@@ -192,7 +232,7 @@ def _drive(
 
 def _write(
     points: Sequence[AnyOutcome],
-    recorded: Callable[[Sequence[AnyOutcome]], Record],
+    recorded: Record,
     suite: str,
     request: Request,
     context: Context,
@@ -200,6 +240,6 @@ def _write(
     from hotset.bench import window_report
 
     if request.output is not None:
-        context.write(request.output, json.dumps(document_of(recorded(points)), indent=1) + "\n")
+        context.write(request.output, json.dumps(document_of(recorded), indent=1) + "\n")
     if request.junit is not None:
         context.write(request.junit, window_report.junit_xml(points, suite))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hotset.reports.model.document import RunDocument
     from hotset.reports.render.tables import Runs
 
+_LISTED, _SHOWN = 1000, 100
+"""Drawing a table of a thousand runs takes longer than finding them."""
 Run = Annotated[
     fields.Word,
     Field(description="A run's id, the beginning of one, or 'last'."),
@@ -34,9 +36,15 @@ Run = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Listing(Recorded["Runs"]):
-    """The runs of the archive, the newest first."""
+    """The runs of the archive, the newest first.
+
+    :ivar shown: how many of them people are shown; programs get all.
+    :ivar total: how many the archive has.
+    """
 
     rows = "runs"
+    shown: int
+    total: int
 
     @classmethod
     def record(cls) -> type[Runs]:
@@ -49,15 +57,22 @@ class Listing(Recorded["Runs"]):
 
         from hotset.reports.render import terminal
 
-        terminal.listing(self.found.runs, Console())
+        terminal.listing(self.found.runs[: self.shown], Console())
+        if self.total > self.shown:
+            Console().print(f"The newest {self.shown:,} of {self.total:,} runs.", highlight=False)
 
 
 class List(Request):
     limit: Annotated[
-        int,
-        Field(ge=1, le=10_000, description="How many runs to list, newest first."),
+        int | None,
+        Field(
+            ge=1,
+            le=10_000,
+            description=f"How many runs to list, newest first; default: {_LISTED:,}, of which the"
+            f" table shows {_SHOWN}.",
+        ),
         Cli(short="-n"),
-    ] = 1000
+    ] = None
 
 
 @operation("runs list", Kind.QUERY, Right.READ, ("Get", "HotsetRun"))
@@ -65,7 +80,9 @@ def list_runs(request: List, context: Context) -> Listing:  # noqa: ARG001
     """List the runs, newest first."""
     from hotset.reports.render.tables import Runs
 
-    return Listing(Runs(tuple(Archive.default().listing()[: request.limit])))
+    archive = Archive.default()
+    found = Runs(tuple(archive.listing(request.limit or _LISTED)))
+    return Listing(found, request.limit or _SHOWN, archive.count())
 
 
 class Show(Request):
@@ -125,7 +142,11 @@ def show(request: Show, context: Context) -> RunResult:  # noqa: ARG001
 class Compare(Request):
     runs: Annotated[
         fields.Words,
-        Field(min_length=1, description="The runs to compare; the first is the reference."),
+        Field(
+            min_length=1,
+            description="The runs to compare; the first is the reference. A label stands for all"
+            " complete measurements that have it, as repeats of one.",
+        ),
         Cli(argument=True, metavar="RUN"),
     ]
     force: Annotated[bool, Field(description="Compare runs even if their set-ups differ.")] = False
@@ -152,6 +173,8 @@ class Compared(Recorded["RunComparison"]):
 
         from hotset.reports.render import terminal
 
+        for labelled in self.found.labels:
+            Console().print(str(labelled), highlight=False, markup=False)
         terminal.comparison(self.found.lines, self.differences, Console())
 
 
@@ -160,12 +183,19 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
     """Compare runs: how many times faster each arm is.
 
     A factor from three repeats or more has a 95 % confidence interval; from fewer it is not known
-    whether it is chance. Runs with different set-ups are refused.
+    whether it is chance. Runs with different set-ups are refused. The measurements of a label are
+    repeats: after three with --label before and three with --label after, compare before after.
     """
+    from hotset.experiment import history
     from hotset.reports.analysis.comparison import compare
 
     archive = Archive.default()
-    first, *others = documents = [archive.load(run) for run in request.runs]
+    try:
+        loaded = [history.load(archive, run, request.force) for run in request.runs]
+    except compare.SetUpsDiffer as error:
+        remedy = Remedy("compare them anyway", parameters={"force": True})
+        raise ConflictError(str(error), remedy) from None
+    first, *others = documents = [document for document, _ in loaded]
     if not others:
         raise RequestError("name at least two runs", field="runs")
     if of_disks := [document.run for document in documents if document.disks is not None]:
@@ -181,7 +211,8 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
             raise ConflictError(str(error), remedy) from None
     differing = [difference for other in others for difference in compare.differences(first, other)]
     said, lines = tuple(map(str, differing)), tuple(compare.lines(documents))
-    return Compared(compare.RunComparison(said, lines), tuple(differing))
+    labels = tuple(labelled for _, labelled in loaded if labelled is not None)
+    return Compared(compare.RunComparison(said, lines, labels), tuple(differing))
 
 
 class TrendOf(Request):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
@@ -10,7 +10,8 @@ from statistics import fmean
 from ..model import words
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, POLICY_ARMS, Arm, Factor, RunDocument
-from ..model.windows import Latency, Repeat
+from ..model.measurement import Measurement
+from ..model.windows import Latency, Repeat, Window
 from . import same_state, units
 
 ARM_ORDER: tuple[ArmName, ...] = (
@@ -20,6 +21,7 @@ ARM_ORDER: tuple[ArmName, ...] = (
     "flash-volume",
     *CACHED_ARMS,
     "all-flash",
+    "measured",
 )
 COMPARED: tuple[ArmName, ArmName] = ("baseline", "accelerated")
 HIT_RATIO_DENOMINATOR = "hits / (hits + misses) of the cached device in the measured window"
@@ -43,8 +45,8 @@ class ArmFigures:
     read_hit_ratio: float | None
     write_hit_ratio: float | None
     latency_ms: Latency | None
-    server_cpu: float
-    server_iowait: float
+    server_cpu: float | None
+    server_iowait: float | None
     failed: int
     retries: int
 
@@ -72,8 +74,8 @@ def figures(arm: Arm) -> ArmFigures:
         read_hit_ratio=mean(lambda repeat: repeat.read_hit_ratio),
         write_hit_ratio=mean(lambda repeat: repeat.write_hit_ratio),
         latency_ms=mean_latency(repeat.latency_ms for repeat in repeats),
-        server_cpu=fmean(repeat.server_cpu for repeat in repeats),
-        server_iowait=fmean(repeat.server_iowait for repeat in repeats),
+        server_cpu=mean(lambda repeat: repeat.server_cpu),
+        server_iowait=mean(lambda repeat: repeat.server_iowait),
         failed=sum(repeat.failed for repeat in repeats),
         retries=sum(repeat.retries for repeat in repeats),
     )
@@ -232,6 +234,8 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
 
 def gaps(document: RunDocument) -> tuple[str, ...]:
     """What the document lacks, one sentence each."""
+    if document.measurement is not None:
+        return tuple(_gaps_of_measurement(document, document.measurement))
     missing = []
     meanings: dict[ArmName, str] = {
         "baseline": "what the slow storage does alone is unknown",
@@ -264,6 +268,19 @@ def gaps(document: RunDocument) -> tuple[str, ...]:
     if unknown:
         missing.append(f"Not recorded: {words.enumerate_words(unknown)}.")
     return tuple(missing)
+
+
+def _gaps_of_measurement(document: RunDocument, found: Measurement) -> Iterator[str]:
+    if found.tier_unknown:
+        yield f"Not known whether the database lay on a tier: {found.tier_unknown}."
+    windows: list[Window] = [one for arm in document.arms for one in arm.repeats]
+    windows += [one for arm in document.power_arms for one in arm.repeats]
+    if found.tier is not None and any(one.hit_ratio is None for one in windows):
+        yield "The hit ratio over the window is not known: the tier's counters were not sampled."
+    if windows and any(one.server_cpu is None for one in windows):
+        yield "Not sampled: the server's CPU and devices (--sample names the server)."
+    if document.database is None:
+        yield "Not recorded: the database's size and its server's version."
 
 
 def warmup_line(document: RunDocument) -> str | None:

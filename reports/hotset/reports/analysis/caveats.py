@@ -33,6 +33,10 @@ class Code(Enum):
         "The run {state}: what follows is only what was measured until then.",
         "Resume the experiment; it continues at the first missing phase.",
     )
+    CUT_SHORT = (
+        "The run {state}: what follows is only what was measured until then.",
+        "Measure again; compare nothing with this run.",
+    )
     WARMUP_DIFFERS = (
         "{differing} of {sampled} sampled cache blocks differ from the slow storage.",
         "Do not use this cache: destroy it, warm it up again with the database stopped, and "
@@ -229,7 +233,8 @@ def _is_tproc(document: RunDocument) -> bool:
 def _of_state(document: RunDocument) -> Iterator[Caveat]:
     if document.state != "complete":
         was = {"failed": "failed", "interrupted": "was interrupted"}
-        yield Code.INCOMPLETE.fill(state=was[document.state])
+        code = Code.INCOMPLETE if document.measurement is None else Code.CUT_SHORT
+        yield code.fill(state=was[document.state])
 
 
 def _of_factor(document: RunDocument) -> Iterator[Caveat]:
@@ -241,7 +246,7 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
         yield Code.NOT_SIGNIFICANT.fill(interval=interval)
     cached = [arm for name in CACHED_ARMS if (arm := document.arm(name)) is not None]
     if cached:
-        cpu = max(repeat.server_cpu for arm in cached for repeat in arm.repeats)
+        cpu = max(repeat.server_cpu or 0.0 for arm in cached for repeat in arm.repeats)
         if cpu > CPU_BOUND_SHARE or (factor is not None and factor.cpu_bound):
             # What it hides of the factor may be less than what the other work adds.
             differs = same_state.in_factor(document)
@@ -363,7 +368,8 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
         yield Code.SHORT_RAMPUP.fill(buffers=buffers, which="; ".join(short), reckoned=reckoned)
     if unknown:
         yield Code.RAMPUP_UNKNOWN.fill(which=words.enumerate_words(unknown))
-    levels = same_state.levels(document)
+    # Only an experiment prepares its servers.
+    levels = same_state.levels(document) if document.measurement is None else {}
     for level, code in ((False, Code.NOT_LEVEL), (None, Code.LEVEL_UNKNOWN)):
         if level in levels:
             yield code.fill(which=words.enumerate_words(levels[level]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.document import RunDocument
-from . import answer, disks, power
+from . import answer, disks, measured, power
 from .comparison import highest, policies
 
 
@@ -12,6 +12,8 @@ def write_headlines(document: RunDocument) -> list[str]:
     experiment has."""
     if document.disks is not None:
         return disks.headlines(document.disks.model_dump()) or [disks.NOTHING]
+    if document.measurement is not None:
+        return [measured.headline(document)]
     said = (
         answer.headline(document),
         policies.headline(document),

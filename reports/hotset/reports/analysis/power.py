@@ -29,7 +29,7 @@ class PowerFigures:
     total_s: float
     geometric_mean_s: float | None
     hit_ratio: float | None
-    server_cpu: float
+    server_cpu: float | None
     complete: bool
 
 
@@ -57,7 +57,7 @@ def figures(arm: PowerArm) -> PowerFigures:
         total_s=fmean(run.total_s for run in runs),
         geometric_mean_s=fmean(means) if arm.complete else None,
         hit_ratio=answer.mean_of(run.hit_ratio for run in runs),
-        server_cpu=fmean(run.server_cpu for run in runs),
+        server_cpu=answer.mean_of(run.server_cpu for run in runs),
         complete=arm.complete,
     )
 

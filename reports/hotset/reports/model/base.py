@@ -11,10 +11,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
 PolicyArm = Literal["hotset", "smq", "lru", "sieve", "s3-fifo", "arc"]
 """As `accelerated`, with this policy of hotset's own engine."""
-ArmName = (
+ComparedArm = (
     Literal["baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash"]
     | PolicyArm
 )
+"""What an experiment can set up."""
+ArmName = ComparedArm | Literal["measured"]
+"""``measured``: a database as it was found, in a run that is a measurement."""
 TimedWorkload = Literal["tpcc", "sql"]
 """Many users for a while; an experiment has one of them, or none."""
 

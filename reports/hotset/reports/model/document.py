@@ -24,6 +24,7 @@ from pydantic import (
 
 from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
+from .measurement import Measurement
 from .schema import SCHEMA_VERSION
 from .setup import Database, Experiment, Machine, Prices, Storage, Tier
 from .windows import Latency, PowerRun, Repeat
@@ -36,6 +37,11 @@ WarmupOrder = Literal["disk", "heat"]
 State = Literal["complete", "failed", "interrupted"]
 _TIMED: tuple[TimedWorkload, ...] = get_args(TimedWorkload)
 Workload = Literal["tpcc", "tpch", "sql"]
+
+
+def _is_busy(cpu: float | None) -> bool:
+    """Whether it is known to set the pace."""
+    return cpu is not None and cpu > CPU_BOUND_SHARE
 
 
 class Cost(Record):
@@ -77,7 +83,7 @@ class PowerArm(Record):
 
     @property
     def cpu_bound(self) -> bool:
-        return any(run.server_cpu > CPU_BOUND_SHARE for run in self.repeats)
+        return any(_is_busy(run.server_cpu) for run in self.repeats)
 
 
 class RateTrial(Record):
@@ -129,7 +135,7 @@ class Arm(Record):
     @property
     def cpu_bound(self) -> bool:
         """Whether the server's CPU, not its storage, set the pace in any repeat."""
-        return any(repeat.server_cpu > CPU_BOUND_SHARE for repeat in self.repeats)
+        return any(_is_busy(repeat.server_cpu) for repeat in self.repeats)
 
 
 class WarmUpFigures(Record):
@@ -232,7 +238,7 @@ class Predictions(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...] = ()
@@ -242,6 +248,8 @@ class RunDocument(Record):
     started_at: UtcTime
     seconds: NonNegativeFloat
     experiment: Experiment
+    measurement: Measurement | None = None
+    """Where it is no experiment but a measurement of a database as it was found."""
     phases: tuple[Phase, ...] = ()
     tier: Tier | None = None
     storage: Storage | None = None

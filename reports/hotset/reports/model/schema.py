@@ -18,7 +18,8 @@ from hotset.core.record import Record
 #  10  2026-11  scenarios on modelled disks; a document of version 9 is one of version 10
 #  11  2026-11  steadiness that is not known, and of reads; preparation; one of 10 is one of 11
 #  12  2026-11  how rows were drawn, isolation and seed of each window; one of 11 is one of 12
-SCHEMA_VERSION: Final = 12
+#  13  2026-11  measurements of a database as it is, CPU that is not known; one of 12 is one of 13
+SCHEMA_VERSION: Final = 13
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,6 +160,8 @@ class Machine(Record):
 
 
 class Database(Record):
+    """0 bytes, or 0 of buffers: not known."""
+
     engine: str
     version: str
     bytes: NonNegativeInt

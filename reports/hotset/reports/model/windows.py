@@ -210,10 +210,12 @@ class Window(Record):
     hit_ratio: Share | None = None
     read_hit_ratio: Share | None = None
     write_hit_ratio: Share | None = None
-    server_cpu: Share
+    server_cpu: Share | None = None
+    """This and the wait for I/O are None where the server was not sampled, as a measurement of a
+    database need not do."""
     server_user: Share | None = None
     server_system: Share | None = None
-    server_iowait: Share
+    server_iowait: Share | None = None
     server_steal: Share = 0  # what a hypervisor gave to others; server_cpu counts it as busy
     others_cpu: Share = 0  # of this computer's CPU, busy before the arm was set up
     duration_s: PositiveFloat

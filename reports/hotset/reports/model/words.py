@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .windows import Latency
 
 ABSENT = "–"
+LABEL_PATTERN = r"^[A-Za-z][A-Za-z0-9._-]*$"
+"""Of what a user calls measurements. A run's id begins with a digit, so neither is the other."""
 
 
 def factor(ratio: float | None) -> str:

@@ -30,6 +30,7 @@ from ..analysis import (
     same_state,
     units,
 )
+from ..analysis import measured as of_measurement
 from ..analysis.answer import ArmFigures
 from ..analysis.comparison import policies
 from ..model import words
@@ -48,6 +49,7 @@ ROLES: dict[ArmName, tuple[str, str]] = {
     "accelerated": ("After", "flash cache in front"),
     **{name: ("Policy", f"flash cache with the policy {name}") for name in POLICY_ARMS},
     "all-flash": ("Ceiling", "everything on flash"),
+    "measured": ("Measured", "the database as it was found"),
 }
 
 
@@ -93,7 +95,7 @@ def render(document: RunDocument) -> str:
         factor=factor,
         no_interval=answer.repeats(document),
         ceiling_interval=factor and answer.ceiling_interval(factor),
-        cards=_cards(measured),
+        cards=_cards(document, measured),
         arms=list(measured.values()),
         warmup_line=answer.warmup_line(document),
         hit_ratio_denominator=answer.HIT_RATIO_DENOMINATOR,
@@ -105,7 +107,7 @@ def render(document: RunDocument) -> str:
         unit=units.find_unit(document),
         unit_columns=units.columns(document),
         unit_cells=partial(units.cells, document),
-        tables=[*_policies(document), *_kinds(document)],
+        tables=[*_policies(document), *_kinds(document), *_residents(document)],
         published=_published(document),
         published_notes=published.notes(document),
         predicted=_predicted(document),
@@ -141,11 +143,12 @@ def _page_parts(figures: Iterable[charts.Figure]) -> dict[str, object]:
     }
 
 
-def _cards(measured: Mapping[ArmName, ArmFigures]) -> list[Card]:
+def _cards(document: RunDocument, measured: Mapping[ArmName, ArmFigures]) -> list[Card]:
+    always = ALWAYS_SHOWN if document.measurement is None else ()
     return [
         Card(name, *role, measured.get(name))
         for name, role in ROLES.items()
-        if name in measured or name in ALWAYS_SHOWN
+        if name in measured or name in always
     ]
 
 
@@ -173,6 +176,16 @@ def _kinds(document: RunDocument) -> Iterator[charts.Table]:
     """Each kind of transaction, arm beside arm; of scripts of one's own each script."""
     if lines := kinds.rows(document):
         yield charts.Table(kinds.title(document), kinds.columns(document), tuple(lines))
+
+
+def _residents(document: RunDocument) -> Iterator[charts.Table]:
+    """Tables of a measured database that were in the cache."""
+    if lines := of_measurement.residents(document):
+        yield charts.Table(
+            "Tables in the cache, after the measurement",
+            of_measurement.RESIDENT_COLUMNS,
+            tuple(lines),
+        )
 
 
 def _policies(document: RunDocument) -> Iterator[charts.Table]:
@@ -254,8 +267,8 @@ def configuration(document: RunDocument) -> list[tuple[str, list[tuple[str, str]
     """How it was measured: groups of (what, figure)."""
     of_database = [
         ("Database", _database(document)),
-        ("Tier", _tier(document)),
-        ("Slow storage", _storage(document)),
+        ("Tier", of_measurement.facts(document) or _tier(document)),
+        *([("Slow storage", _storage(document))] if document.measurement is None else []),
     ]
     groups = [
         *(of_database if document.disks is None else []),
@@ -272,8 +285,8 @@ def _database(document: RunDocument) -> list[tuple[str, str]]:
         return []
     return [
         ("engine", f"{database.engine} {database.version}"),
-        ("size", words.size(database.bytes)),
-        ("buffers", words.size(database.buffers_bytes)),
+        ("size", words.size(database.bytes or None)),
+        ("buffers", words.size(database.buffers_bytes or None)),
         *([("warehouses", f"{database.warehouses:,}")] if database.warehouses else []),
         *([("users", f"{database.users:,}")] if database.users else []),
         *([("driver", _DRIVERS[database.driver])] if database.warehouses else []),

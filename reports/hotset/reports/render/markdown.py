@@ -5,7 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..analysis import answer, caveats, headlines, kinds, power, predicted, prices, published, units
+from ..analysis import (
+    answer,
+    caveats,
+    headlines,
+    kinds,
+    measured,
+    power,
+    predicted,
+    prices,
+    published,
+    units,
+)
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
@@ -107,7 +118,10 @@ def _measured(document: RunDocument) -> Iterator[str]:
     yield from _compared(document)
     if warmup := answer.warmup_line(document):
         yield f"## Warm-up\n\n{warmup}"
-    if document.arms:
+    if lines := measured.residents(document):
+        yield "## Tables in the cache, after the measurement"
+        yield table(measured.RESIDENT_COLUMNS, lines)
+    if document.arms and document.measurement is None:
         yield from _price(document)
 
 

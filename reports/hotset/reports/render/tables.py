@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
-from ..analysis import answer
+from ..analysis import answer, measured
 from ..model.document import RunDocument, State
 from ..model.schema import Versioned
 from . import disk_tables
@@ -54,7 +55,8 @@ class ListingRow:
     """One line of `hotset runs list`."""
 
     run: str
-    state: State
+    state: State | Literal["unreadable"]
+    """``unreadable``: the run is there, and what it is is not known; ``fault`` says why."""
     started_at: datetime
     experiment: str
     machine: str | None = None
@@ -65,6 +67,20 @@ class ListingRow:
     significant: bool | None = None
     cpu_bound: bool | None = None
     labels: tuple[str, ...] = ()
+    measurement: str | None = None
+    """The operation that measured; None of experiments."""
+    label: str | None = None
+    """What its user calls it."""
+    value: float | None = None
+    """What a measurement comes to, in ``unit``."""
+    unit: str | None = None
+    fault: str = ""
+
+    @classmethod
+    def unreadable(cls, run: str, started_at: datetime, fault: str) -> ListingRow:
+        """Of a run whose document cannot be read."""
+        name = run.partition("-")[2].partition("-")[2] or run
+        return cls(run, "unreadable", started_at, name, fault=fault)
 
     @classmethod
     def from_document(cls, document: RunDocument) -> ListingRow:
@@ -83,6 +99,16 @@ class ListingRow:
             tier=tiered,
             labels=answer.conditions(document),
         )
+        if document.measurement is not None:
+            value, unit = measured.value(document)
+            row = replace(
+                row,
+                tier=document.measurement.where,
+                measurement=document.measurement.of,
+                label=document.measurement.label,
+                value=value,
+                unit=unit,
+            )
         if factor is None:
             return row
         return replace(

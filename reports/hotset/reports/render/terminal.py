@@ -11,7 +11,18 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from ..analysis import answer, caveats, headlines, kinds, power, predicted, prices, published, units
+from ..analysis import (
+    answer,
+    caveats,
+    headlines,
+    kinds,
+    measured,
+    power,
+    predicted,
+    prices,
+    published,
+    units,
+)
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
@@ -27,7 +38,12 @@ if TYPE_CHECKING:  # it calculates, and a list of runs should not wait for numpy
 WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
 WIDE_LIST_COLUMNS = 140
 _BAR, _NARROW_BAR = 12, 7
-STATE_STYLES = {"complete": "green", "failed": "bold red", "interrupted": "bold yellow"}
+STATE_STYLES = {
+    "complete": "green",
+    "failed": "bold red",
+    "interrupted": "bold yellow",
+    "unreadable": "bold red",
+}
 
 
 def summary(document: RunDocument, console: Console) -> None:
@@ -45,8 +61,19 @@ def summary(document: RunDocument, console: Console) -> None:
     if warmup:
         console.print()
         console.print(warmup, highlight=False)
+    _print_tier(document, console)
     _print_gaps(document, console)
     _print_caveats(document, console)
+
+
+def _print_tier(document: RunDocument, console: Console) -> None:
+    """What a measurement found its tier to be."""
+    for what, figure in measured.facts(document):
+        console.print(Text.assemble((f"{what}: ", "dim"), figure))
+    if lines := measured.residents(document):
+        columns = measured.RESIDENT_COLUMNS
+        title = "Tables in the cache, after the measurement"
+        console.print(_plain_table(title, columns, lines, columns[:1]))
 
 
 def _print_disks(document: RunDocument, console: Console) -> None:
@@ -222,18 +249,18 @@ def _wide_list(rows: Iterable[ListingRow]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("run", "state", "started", "experiment", "machine", "tier"):
         table.add_column(name, no_wrap=name in {"run", "state", "started"})
-    table.add_column("factor", justify="right")
+    table.add_column("result", justify="right")
     table.add_column("measured with")
     for row in rows:
         table.add_row(
             Text(row.run),
             Text(row.state, style=STATE_STYLES[row.state]),
             Text(f"{row.started_at:%Y-%m-%d %H:%M}"),
-            Text(row.experiment),
+            Text(_listed_name(row)),
             Text(row.machine or words.ABSENT),
             Text(row.tier or words.ABSENT),
-            Text(_listed_factor(row)),
-            Text(", ".join(row.labels) or words.ABSENT),
+            Text(_listed_result(row)),
+            Text(", ".join(row.labels) or row.fault or words.ABSENT),
         )
     return table
 
@@ -242,10 +269,10 @@ def _narrow_list(rows: Iterable[ListingRow]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("run, state, started", "experiment, machine, tier, measured with"):
         table.add_column(name)
-    table.add_column("factor", justify="right")
+    table.add_column("result", justify="right")
     for row in rows:
         where = ", ".join(part for part in (row.machine, row.tier) if part)
-        parts = (row.experiment, where, ", ".join(row.labels))
+        parts = (_listed_name(row), where, ", ".join(row.labels), row.fault)
         table.add_row(
             Text.assemble(
                 f"{row.run}\n",
@@ -253,13 +280,20 @@ def _narrow_list(rows: Iterable[ListingRow]) -> Table:
                 f"\n{row.started_at:%Y-%m-%d %H:%M}",
             ),
             Text("\n".join(part for part in parts if part)),
-            Text(_listed_factor(row)),
+            Text(_listed_result(row)),
             end_section=True,
         )
     return table
 
 
-def _listed_factor(row: ListingRow) -> str:
+def _listed_name(row: ListingRow) -> str:
+    return f"{row.experiment}, {row.label}" if row.label else row.experiment
+
+
+def _listed_result(row: ListingRow) -> str:
+    """A factor with its interval, or what a measurement comes to."""
+    if row.value is not None and row.unit is not None:
+        return f"{words.count(row.value)} {row.unit}"
     lines = [words.factor(row.factor)]
     if row.factor_ci_low is not None and row.factor_ci_high is not None:
         lines[0] += f" ({words.interval(row.factor_ci_low, row.factor_ci_high)})"

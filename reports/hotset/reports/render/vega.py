@@ -24,6 +24,7 @@ COLOURS: dict[str, str] = {
     "split-disks": "var(--split-disks)",
     "in-memory": "var(--in-memory)",
     "flash-volume": "var(--flash-volume)",
+    "measured": "var(--accelerated)",
     **{name: f"var(--{name})" for name in POLICY_ARMS},
 }
 DASHES: dict[str, list[int]] = {
@@ -33,6 +34,7 @@ DASHES: dict[str, list[int]] = {
     "split-disks": [10, 4],
     "in-memory": [8, 2, 2, 2],
     "flash-volume": [4, 2, 1, 2],
+    "measured": [1, 0],
     **{name: [1, 0] for name in POLICY_ARMS},
 }
 QUERY_BAR_PX, QUERY_GAP_PX = 8, 8

@@ -123,7 +123,7 @@ def cpu_rows(document: RunDocument) -> list[tuple[str, ...]]:
                 for share in (
                     _known([repeat.server_user for repeat in arm.repeats]),
                     _known([repeat.server_system for repeat in arm.repeats]),
-                    fmean(repeat.server_iowait for repeat in arm.repeats),
+                    _known([repeat.server_iowait for repeat in arm.repeats]),
                     fmean(repeat.server_steal for repeat in arm.repeats),
                 )
             ),

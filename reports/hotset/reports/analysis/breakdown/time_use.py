@@ -10,6 +10,7 @@ from ...model import words
 from ...model.base import ArmName
 from ...model.document import RunDocument
 from ...model.windows import TimeClass, TimeUse
+from .. import answer
 from . import device_use
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
@@ -135,7 +136,7 @@ def _idle_storage(document: RunDocument, after: TimeUse) -> str | None:
     if not (devices and arm.cpu_bound and under_way < waiting * _FEW):
         return None
     return (
-        f"the CPU is {words.percent(fmean(repeat.server_cpu for repeat in arm.repeats), 0)} busy,"
+        f"the CPU is {words.percent(answer.figures(arm).server_cpu, 0)} busy,"
         f" and for {waiting:.0f} sessions that wait for storage the devices have"
         f" {device_use.few(under_way)} requests under way"
     )

@@ -36,6 +36,8 @@ _FIGURES: dict[Workload, str] = {
     "tpch": "TPROC-H s",
     **{name: unit.short for name, unit in units.UNITS.items()},
 }
+_TIER_FOUND = "tier found"
+"""Of a measurement."""
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
 Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
@@ -84,12 +86,27 @@ class Line:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Measurements of one label, which count as repeats of one; ``left_out`` are not complete."""
+
+    label: str
+    runs: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = f"{self.label}: {words.plural(len(self.runs), 'run')} ({', '.join(self.runs)})"
+        return said + (f"; not complete: {', '.join(self.left_out)}" if self.left_out else "")
+
+
 @dataclass(frozen=True)
 class RunComparison(Versioned):
-    """Runs beside the first of them. ``differences``: what of their set-ups is not the same."""
+    """Runs beside the first of them. ``differences``: what of their set-ups is not the same;
+    ``labels``: of what measurements those consist that were named by a label."""
 
     differences: tuple[str, ...]
     lines: tuple[Line, ...]
+    labels: tuple[Labelled, ...] = ()
 
 
 def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
@@ -112,9 +129,29 @@ def _told(key: str, first: str, other: str) -> tuple[str, str]:
     return first, other
 
 
+def refusing(first: RunDocument, other: RunDocument) -> list[Difference]:
+    """What makes two runs another thing. Of two measurements that is not the tier, which is what
+    they are to show, nor the machine where one of them did not look at it: both are told."""
+    measured = first.measurement is not None and other.measurement is not None
+    return [
+        one
+        for one in differences(first, other)
+        if not (measured and (one.key == _TIER_FOUND or _not_looked_at(one)))
+    ]
+
+
+def differing_in_a_label(first: RunDocument, other: RunDocument) -> list[Difference]:
+    """What keeps two measurements from being repeats of one."""
+    return [one for one in differences(first, other) if not _not_looked_at(one)]
+
+
+def _not_looked_at(one: Difference) -> bool:
+    return one.key.startswith("machine in use.") and words.ABSENT in (one.first, one.other)
+
+
 def require_same(first: RunDocument, other: RunDocument) -> None:
     """:raises SetUpsDiffer: names what is not the same."""
-    found = differences(first, other)
+    found = refusing(first, other)
     if found:
         raise SetUpsDiffer(
             f"{first.run} and {other.run} have different set-ups: {'; '.join(map(str, found))}"
@@ -124,7 +161,7 @@ def require_same(first: RunDocument, other: RunDocument) -> None:
 def same_over_time(first: RunDocument, other: RunDocument) -> bool:
     """Whether two runs are of one set-up, as far as time does not change it by itself: versions,
     kernels and the memory they leave, and a time scale that was measured may differ."""
-    return all(difference.key in _CHANGED_BY_TIME for difference in differences(first, other))
+    return all(difference.key in _CHANGED_BY_TIME for difference in refusing(first, other))
 
 
 def lines(documents: Sequence[RunDocument]) -> list[Line]:
@@ -146,12 +183,17 @@ def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
                     yield _timed_line(first, other, there[point.users], point.arm, point.users)
             continue
         old, new = first.arm(name), other.arm(name)
-        if old is not None and new is not None:
+        if old is not None and new is not None and not _at_found_rates(old, new):
             yield _timed_line(first, other, old, new, None)
     for name in answer.ARM_ORDER:
         old, new = first.arm(name), other.arm(name)
         if old is not None and new is not None:
             yield from _rate_lines(first, other, old, new)
+
+
+def _at_found_rates(before: Arm, after: Arm) -> bool:
+    """Whether both are the windows at the highest rates of a search, which their own line has."""
+    return bool(before.rates and after.rates and before.rate_per_s and after.rate_per_s)
 
 
 def _timed_line(
@@ -172,7 +214,8 @@ def _rate_lines(first: RunDocument, other: RunDocument, before: Arm, after: Arm)
         line = _line(first, other, after.workload, arms, (rates[0], rates[1]), ratio)
         # The arms' hit ratios are those of the window, not of the search.
         yield replace(line, figure=_HIGHEST, hit_ratio_against=None, hit_ratio=None)
-    if before.rate_per_s and after.rate_per_s and old.latency_ms and new.latency_ms:
+    at_a_rate = before.rate_per_s and after.rate_per_s and not _at_found_rates(before, after)
+    if at_a_rate and old.latency_ms and new.latency_ms:
         latencies = old.latency_ms.p95, new.latency_ms.p95
         ratio = partial(stats.ratio_of_latencies, before, after)
         line = _line(first, other, after.workload, arms, latencies, ratio)
@@ -243,6 +286,8 @@ def _setup(document: RunDocument) -> Iterator[tuple[str, str]]:
             yield from _flat(key, value)
     for script in document.experiment.scripts:
         yield f"text of {script.name}", f"sha256 {sha256(script.text.encode()).hexdigest()[:12]}"
+    if document.measurement is not None:
+        yield _TIER_FOUND, document.measurement.where
     yield "hotset", document.hotset_version
     yield "time_scale in use", f"{document.time_scale:g}"
     # What `auto` came to; the rest of these records follows from the settings.

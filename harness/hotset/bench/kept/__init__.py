@@ -1,0 +1,1 @@
+"""A measurement of a database or a disk as a run of the archive."""

@@ -1,0 +1,105 @@
+"""What a measurement finds: the database, its server's machine, and the tier that it lies on."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from hotset.core.errors import HotsetError
+from hotset.core.machines.base import Machine
+from hotset.core.sql import DatabaseError
+from hotset.databases.base import number, sql
+from hotset.databases.connect import SqlDatabase
+from hotset.databases.postgres.client import PostgresDatabase
+from hotset.reports.model import setup
+
+_QUERY = "measured_database"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDatabase:
+    """
+    :ivar server: host and port, or the folder of its socket; no user, no password.
+    :ivar version: empty: not known; then the sizes are 0.
+    """
+
+    engine: str
+    server: str
+    name: str
+    version: str = ""
+    bytes: int = 0
+    buffers_bytes: int = 0
+
+    def record(self, **more: Any) -> setup.Database | None:  # noqa: ANN401 - fields of the record
+        """As the document has it; None where the server did not tell."""
+        if not self.version:
+            return None
+        return setup.Database(
+            engine=self.engine,
+            version=self.version,
+            bytes=self.bytes,
+            buffers_bytes=self.buffers_bytes,
+            **more,
+        )
+
+
+def find_database(database: SqlDatabase) -> FoundDatabase:
+    """Ask the server; one that does not answer is no reason not to measure: that says it better."""
+    try:
+        if isinstance(database, PostgresDatabase):
+            return _postgres(database)
+        with closing(database.session()) as session:
+            (row,) = session.query(sql("sqlserver", _QUERY))
+        return FoundDatabase("sqlserver", f"{database.host}:{database.port}", *_told(row))
+    except (DatabaseError, psycopg.Error, ValueError):
+        return FoundDatabase(database.engine, _where(database), database.dbname)
+
+
+def _postgres(database: PostgresDatabase) -> FoundDatabase:
+    # By the connection: libpq takes what the DSN leaves out from its environment and services.
+    with closing(database.connect("")) as connection:
+        (row,) = connection.execute(sql("postgres", _QUERY).encode()).fetchall()
+        server = f"{connection.info.host or connection.info.hostaddr}:{connection.info.port}"
+    return FoundDatabase("postgres", server, *_told(row))
+
+
+def _told(row: Any) -> tuple[str, str, int, int]:  # noqa: ANN401 - of a driver
+    name, version, size, buffers = row
+    return str(name), str(version), number(size or 0), number(buffers or 0)
+
+
+def _where(database: SqlDatabase) -> str:
+    return f"{database.host}:{database.port}" if database.port else database.host
+
+
+def machine_record(machine: Machine | None) -> setup.Machine | None:
+    """The server's machine; None: it was not named, or does not tell."""
+    if machine is None:
+        return None
+    try:
+        return _machine_record(machine)
+    except (HotsetError, ValueError, IndexError):
+        return None
+
+
+def _machine_record(machine: Machine) -> setup.Machine:
+    memory = machine.run(["cat", "/proc/meminfo"]).stdout.split("MemTotal:")[1].split()[0]
+    processor = machine.run(["cat", "/proc/cpuinfo"]).stdout
+    names = (line for line in processor.splitlines() if line.startswith("model name"))
+    host = setup.Host(
+        cpu=next(names, "").partition(":")[2].strip()
+        or machine.run(["uname", "-m"]).stdout.strip(),
+        cores=int(machine.run(["nproc"]).stdout),
+        memory_bytes=int(memory) * 1024,
+        kernel=machine.run(["uname", "-r"]).stdout.strip(),
+    )
+    return setup.Machine(
+        kind="ssh" if machine.kind == "ssh" else "local" if machine.kind == "local" else "vm",
+        cores=host.cores,
+        memory_bytes=host.memory_bytes,
+        kernel=host.kernel,
+        host=host,
+    )

@@ -1,0 +1,215 @@
+"""A measurement as a run of the archive, written as each of its windows ends.
+
+It has one arm, ``measured``: nothing is set up, so there is nothing to compare it with in the same
+run. What cannot be kept costs nobody what was measured: see :attr:`Kept.fault`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Final
+
+from pydantic import JsonValue, ValidationError
+
+from hotset.core.errors import PrerequisiteError, RequestError
+from hotset.core.units import Bytes
+from hotset.reports.analysis import caveats
+from hotset.reports.archive import Archive
+from hotset.reports.model import setup
+from hotset.reports.model.base import ArmName, TimedWorkload
+from hotset.reports.model.document import (
+    Arm,
+    Failure,
+    PowerArm,
+    RunDocument,
+    State,
+    Verdict,
+)
+from hotset.reports.model.measurement import Measured as Operation
+from hotset.reports.model.measurement import Measurement
+from hotset.reports.model.windows import PowerRun
+
+from .. import window
+from ..thresholds import Verdict as Judged
+from . import records
+
+ARM: Final[ArmName] = "measured"
+REFUSALS = (RequestError, PrerequisiteError)
+"""Before anything was measured they say that it cannot be: nothing of that is kept."""
+_NOT_KEPT = (OSError, PrerequisiteError, sqlite3.Error, ValidationError)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured.
+
+    :ivar name: of such runs, which makes their ids and their trend.
+    :ivar settings: what makes it another measurement when it changes; without secrets.
+    """
+
+    of: Operation
+    name: str
+    title: str
+    settings: dict[str, JsonValue]
+    command: tuple[str, ...] = ()
+    scripts: tuple[setup.Script, ...] = ()
+    label: str | None = None
+    timed: TimedWorkload = "tpcc"
+    database: setup.Database | None = None
+
+
+class NotKeptError(PrerequisiteError):
+    """What was measured is not in the archive, or not all of it; the message says why."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            f"the measurement is not kept as a run: {error}. Its result is printed all the same; to"
+            " measure without keeping it, say so"
+        )
+
+
+@dataclass(slots=True)
+class Kept:
+    """A measurement that is kept, or is not to be.
+
+    :ivar archive: None: it is not to be kept.
+    :ivar fault: why the archive has not all of it.
+    """
+
+    archive: Archive | None = None
+    document: RunDocument | None = None
+    fault: NotKeptError | None = None
+    _begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def run(self) -> str | None:
+        """Its id; None where it is not kept."""
+        return self.document.run if self.document is not None and self.fault is None else None
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - whatever the document's fields are
+        """Replace fields of the document and save it."""
+        if self.archive is None or self.document is None:
+            return
+        fields["seconds"] = time.monotonic() - self._begun
+        try:
+            changed = self.document.model_copy(update=fields)
+            self.document = RunDocument.model_validate(changed.model_dump())
+            self.archive.save(self.document)
+            self.fault = None
+        except _NOT_KEPT as error:
+            self.fault = NotKeptError(error)
+
+    def keep_windows(
+        self,
+        points: Sequence[window.Outcome[Any]],
+        workload: TimedWorkload,
+        limits: Sequence[str],
+    ) -> None:
+        """The windows that there are until now, of one run or of a curve.
+
+        :param limits: of a search for the highest rate.
+        """
+        if self.document is None:
+            return
+        tier = self.document.measurement and self.document.measurement.tier
+        block = Bytes(tier.block_bytes if tier else 1)
+        measured = [point for point in points if point.result is not None]
+        each = [records.repeat_record(1, records.of_outcome(one), block, 0.0) for one in measured]
+        rates = [
+            records.rate_record(1, one.found, limits, one.found.trials[-1].result.options.users)
+            for one in points
+            if one.found is not None and one.found.trials
+        ]
+        arm = Arm(
+            name=ARM,
+            workload=workload,
+            repeats=tuple(each[-1:]),
+            curve=tuple(each[:-1]),
+            rates=tuple(rates[-1:]),
+        )
+        self.change(arms=(arm,), thresholds=_verdicts(points[-1].verdicts))
+
+    def keep_queries(self, run: PowerRun, scale: float, verdicts: Sequence[Judged]) -> None:
+        """The 22 queries, or those that there are.
+
+        :param scale: that was loaded, which makes it another measurement.
+        """
+        if self.document is None:
+            return
+        experiment, database = self.document.experiment, self.document.database
+        queries = experiment.spec["tpch"]
+        assert isinstance(queries, dict)
+        spec = {**experiment.spec, "tpch": {**queries, "scale": scale}}
+        self.change(
+            power_arms=(PowerArm(name=ARM, repeats=(run,)),) if run.queries else (),
+            thresholds=_verdicts(verdicts),
+            experiment=experiment.model_copy(update={"spec": spec}),
+            database=database and database.model_copy(update={"tpch_scale": scale}),
+        )
+
+    def finish(self, state: State, cause: str | None) -> None:
+        """How it ended, and what is doubtful about it."""
+        if self.document is None:
+            return
+        failure = None
+        if cause is not None and self.document.measurement is not None:
+            failure = Failure(phase=self.document.measurement.of, text=cause)
+        self.change(state=state, failure=failure)
+        self.change(warnings=caveats.list_caveats(self.document))
+
+    def fail(self, error: BaseException) -> None:
+        """It ended without a result; a refusal leaves no record."""
+        if self.archive is None or self.document is None:
+            return
+        if isinstance(error, REFUSALS):
+            shutil.rmtree(self.archive.path(self.document.run), ignore_errors=True)
+            self.archive.forget(self.document.run)
+            self.document = None
+            return
+        interrupted = isinstance(error, KeyboardInterrupt)
+        self.finish(
+            "interrupted" if interrupted else "failed", window.cause_of(error) or repr(error)
+        )
+
+
+def begin(keep: bool, subject: Subject) -> Kept:
+    """A new run; what cannot be written is no reason not to measure."""
+    kept = Kept()
+    if not keep:
+        return kept
+    now = datetime.now(UTC)
+    try:
+        kept.archive = archive = Archive.default()
+        kept.document = RunDocument(
+            hotset_version=version("hotset"),
+            run=archive.new(subject.name, now),
+            state="interrupted",
+            started_at=now,
+            seconds=0,
+            command=subject.command,
+            experiment=setup.Experiment(
+                name=subject.name,
+                title=subject.title,
+                spec=subject.settings,
+                scripts=subject.scripts,
+            ),
+            measurement=Measurement(of=subject.of, label=subject.label),
+            database=subject.database,
+        )
+        archive.save(kept.document)
+    except _NOT_KEPT as error:
+        kept.fault = NotKeptError(error)
+    return kept
+
+
+def _verdicts(judged: Sequence[Judged]) -> tuple[Verdict, ...]:
+    return tuple(
+        Verdict(threshold=one.threshold.text, measured=one.value, met=one.met, said=str(one))
+        for one in judged
+    )

@@ -1,0 +1,188 @@
+"""The accelerated disk on which a measured database lies, and what its cache holds.
+
+Nothing here ends a measurement: what cannot be found out is unknown, and the reason is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from hotset.block import extents, usage
+from hotset.core.errors import HotsetError
+from hotset.core.machines.base import Machine
+from hotset.databases import connect
+from hotset.databases.base import Unavailable, sql
+from hotset.databases.connect import SqlDatabase
+from hotset.disk import cache_device
+from hotset.disk.cache_device import AttachedDisk
+from hotset.hitratio import attribution
+from hotset.reports.model.measurement import Measurement, ObservedTier, Resident, TierMoment
+from hotset.tier.disk_tier import DiskTier
+
+from .found import machine_record
+from .measurement import Kept
+
+NOT_NAMED = "the database's server was not sampled"
+_LARGEST = 24
+_FAULTS = (HotsetError, OSError, RuntimeError, ValueError, LookupError)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a database lies.
+
+    :ivar disk: None: on no accelerated disk, or that is not known.
+    :ivar unknown: why it is not known.
+    """
+
+    disk: AttachedDisk | None = None
+    unknown: str = ""
+
+
+@contextmanager
+def observe(
+    kept: Kept, machine: Machine | None, database: SqlDatabase
+) -> Iterator[DiskTier | None]:
+    """The tier of the database, whose state is kept as it is when the block begins and ends.
+
+    :param machine: the database's server; None: it was not named.
+    """
+    if kept.document is None:
+        place = find_place(machine, database)
+        yield _active(place)
+        return
+    place = find_place(machine, database)
+    kept.change(machine=machine_record(machine), measurement=_begun(kept, place))
+    try:
+        yield _active(place)
+    finally:
+        kept.change(measurement=_ended(kept, place, database))
+
+
+def find_place(machine: Machine | None, database: SqlDatabase) -> Place:
+    """On which of a machine's accelerated disks a database lies."""
+    if machine is None:
+        return Place(unknown=NOT_NAMED)
+    try:
+        return _place(machine, _folders(database))
+    except _FAULTS as error:
+        return Place(unknown=str(error))
+
+
+def _folders(database: SqlDatabase) -> list[PurePosixPath]:
+    with closing(database.session()) as session:
+        rows = session.query(sql(database.engine, "measured_folders"))
+    return [PurePosixPath(str(row[0])) for row in rows]
+
+
+def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
+    found = cache_device.inventory(machine)
+    disks = found.attached_disks(machine)
+    for folder in folders:
+        if machine.run(["stat", str(folder)], check=False).rc:
+            return Place(unknown=f"the database's files ({folder}) are not on that machine")
+        if not disks:
+            continue
+        below = _devices_below(machine, folder)
+        if below is None:
+            return Place(unknown=f"the devices below {folder} are not told")
+        for disk in disks:
+            if disk.tier.is_active() and usage.device_number(machine, disk.disk.device) in below:
+                return Place(disk)
+    if found.problems:
+        return Place(unknown=found.problems[0])
+    return Place()
+
+
+def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
+    """The devices (``major:minor``) below a folder's file system, its own first; None: not told,
+    as of btrfs, overlays and what lies elsewhere."""
+    real = PurePosixPath(machine.run(["readlink", "-f", str(folder)]).stdout.strip())
+    mounts = [one for one in usage.mounts(machine) if real.is_relative_to(one.folder)]
+    # Of several mounts at one place the last is seen.
+    mount = max(enumerate(mounts), key=lambda one: (len(one[1].folder.parts), one[0]))[1]
+    if mount.device.startswith("0:"):
+        return None
+    argv = ["lsblk", "--inverse", "--noheadings", "--raw", "--output", "MAJ:MIN"]
+    told = machine.run([*argv, f"/dev/block/{mount.device}"], check=False)
+    return {mount.device, *told.stdout.split()}
+
+
+def _active(place: Place) -> DiskTier | None:
+    return place.disk.tier if place.disk is not None else None
+
+
+def _begun(kept: Kept, place: Place) -> Measurement:
+    measurement = _measurement(kept)
+    if place.disk is None:
+        return measurement.model_copy(update={"tier_unknown": place.unknown})
+    disk = place.disk.disk
+    tier = ObservedTier(
+        disk=disk.name,
+        kind=disk.kind,
+        mode=disk.spec.mode,
+        policy=disk.spec.policy,
+        block_bytes=int(disk.spec.block),
+        cache_bytes=int(disk.spec.cache),
+        before=_moment(place.disk),
+    )
+    return measurement.model_copy(update={"tier": tier, "tier_unknown": ""})
+
+
+def _ended(kept: Kept, place: Place, database: SqlDatabase) -> Measurement:
+    measurement = _measurement(kept)
+    if place.disk is None or measurement.tier is None:
+        return measurement
+    try:
+        residents, unknown = _residents(place.disk, database), ""
+    except _FAULTS as error:
+        residents, unknown = (), str(error)
+    after = {
+        "after": _moment(place.disk),
+        "residents": residents,
+        "residents_unknown": unknown,
+    }
+    return measurement.model_copy(update={"tier": measurement.tier.model_copy(update=after)})
+
+
+def _measurement(kept: Kept) -> Measurement:
+    assert kept.document is not None
+    assert kept.document.measurement is not None
+    return kept.document.measurement
+
+
+def _moment(disk: AttachedDisk) -> TierMoment | None:
+    try:
+        counters = disk.tier.report().counters
+    except _FAULTS:
+        return None
+    if counters is None:
+        return None
+    block = disk.disk.spec.block
+    return TierMoment(
+        used_bytes=int(counters.used.bytes(block)), dirty_bytes=int(counters.dirty.bytes(block))
+    )
+
+
+def _residents(disk: AttachedDisk, database: SqlDatabase) -> tuple[Resident, ...]:
+    """How much of each table and index is in the cache, the largest first.
+
+    :raises HotsetError: the server, the file system or the tier does not tell.
+    """
+    with closing(connect.engine(database)) as server:
+        label = server.labels("table")
+    if isinstance(label, Unavailable):
+        raise HotsetError(label.reason)
+    files = attribution.files(disk.machine, disk.disk.device)
+    cached = disk.tier.contents().cached
+    found = []
+    for owner in attribution.group_by(files, label):
+        held = extents.merge(owner.extents)
+        size = extents.length(held)
+        if size:
+            share = extents.length(extents.common(held, cached)) / size
+            found.append(Resident(name=owner.name, bytes=int(size), cached=min(1.0, share)))
+    return tuple(sorted(found, key=lambda one: (-one.bytes, one.name))[:_LARGEST])

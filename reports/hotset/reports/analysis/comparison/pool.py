@@ -1,0 +1,70 @@
+"""Measurements of one label as repeats of one: three of them before a change, three after it.
+
+They are pooled only where nothing is known to differ between them, their tier among it: what
+differs is what two labels are to show. Repeats of two labels were not interleaved, as those of an
+experiment's arms are: whatever else changed between the labels counts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ...model.document import Arm, HighestRate, PowerArm, RunDocument
+from ...model.windows import PowerRun, Repeat
+from . import compare
+
+One = TypeVar("One", Repeat, PowerRun, HighestRate)
+
+
+def pool(label: str, documents: Sequence[RunDocument], force: bool = False) -> RunDocument:
+    """One run with the repeats of all, the oldest first.
+
+    :param force: although they differ.
+    :raises SetUpsDiffer: two of them differ; names in what.
+    """
+    first, *others = documents
+    for other in () if force else others:
+        found = compare.differing_in_a_label(first, other)
+        if found:
+            raise compare.SetUpsDiffer(
+                f"{first.run} and {other.run} are both labelled {label}, and differ:"
+                f" {'; '.join(map(str, found))}"
+            )
+    timed = [arm for document in documents for arm in document.arms]
+    queried = [arm for document in documents for arm in document.power_arms]
+    return first.model_copy(
+        update={
+            "run": label,
+            "arms": (_pooled(timed),) if timed else (),
+            "power_arms": (_pooled_queries(queried),) if queried else (),
+        }
+    )
+
+
+def _pooled(arms: Sequence[Arm]) -> Arm:
+    return arms[0].model_copy(
+        update={
+            "repeats": _numbered(arms, lambda arm: arm.repeats),
+            "curve": _numbered(arms, lambda arm: arm.curve),
+            "rates": _numbered(arms, lambda arm: arm.rates),
+        }
+    )
+
+
+def _pooled_queries(arms: Sequence[PowerArm]) -> PowerArm:
+    return PowerArm(name=arms[0].name, repeats=_numbered(arms, lambda arm: arm.repeats))
+
+
+AnyArm = TypeVar("AnyArm", Arm, PowerArm)
+
+
+def _numbered(
+    arms: Sequence[AnyArm], windows: Callable[[AnyArm], Sequence[One]]
+) -> tuple[One, ...]:
+    """The windows of all arms, each with the number of its run as its repeat."""
+    return tuple(
+        one.model_copy(update={"repeat": number})
+        for number, arm in enumerate(arms, 1)
+        for one in windows(arm)
+    )

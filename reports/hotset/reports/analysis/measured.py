@@ -1,0 +1,88 @@
+"""What a measurement of a database as it was found comes to, and what of its server is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model import words
+from ..model.base import ArmName
+from ..model.document import RunDocument
+from ..model.measurement import ObservedTier
+from . import answer, power, units
+
+ARM: ArmName = "measured"
+RESIDENT_COLUMNS = ("table or index", "bytes", "in the cache")
+
+
+def value(document: RunDocument) -> tuple[float | None, str | None]:
+    """The figure that it is about, and its unit; None: nothing was measured."""
+    arm, queried = document.arm(ARM), document.power_arm(ARM)
+    if arm is not None:
+        return answer.figures(arm).rate, units.UNITS[arm.workload].short
+    if queried is not None:
+        return power.figures(queried).total_s, "s"
+    return None, None
+
+
+def headline(document: RunDocument) -> str:
+    """The answer in one sentence."""
+    arm, queried = document.arm(ARM), document.power_arm(ARM)
+    if arm is None and queried is None:
+        return "Nothing was measured."
+    if arm is None:
+        assert queried is not None
+        figures = power.figures(queried)
+        which = words.plural(len(queried.repeats[0].queries), "TPC-H query", "TPC-H queries")
+        unfinished = "" if figures.complete else ", and not all of them ended"
+        took = f"{words.duration(figures.total_s)}{_spread(len(figures.repeats))}"
+        return f"{which} took {took}{unfinished}."
+    found = answer.figures(arm)
+    unit = units.UNITS[arm.workload]
+    users = arm.repeats[0].users
+    with_ = f" with {words.plural(users, 'user')}" if users else ""
+    latency = f", p95 {words.milliseconds(found.latency_ms.p95)} ms" if found.latency_ms else ""
+    return (
+        f"{unit.workload[:1].upper()}{unit.workload[1:]}{with_}: {words.count(found.rate)}"
+        f" {unit.short}{_spread(len(found.repeats))}{latency}."
+    )
+
+
+def _spread(repeats: int) -> str:
+    return f", mean of {repeats} runs" if repeats > 1 else ""
+
+
+def facts(document: RunDocument) -> list[tuple[str, str]]:
+    """What the tier was found to be: (what, figure)."""
+    found = document.measurement
+    if found is None:
+        return []
+    label = [("label", found.label)] if found.label else []
+    if found.tier is None:
+        why = f"not known: {found.tier_unknown}" if found.tier_unknown else "none: not accelerated"
+        return [*label, ("tier", why)]
+    return [*label, *_of_tier(found.tier)]
+
+
+def _of_tier(tier: ObservedTier) -> Iterator[tuple[str, str]]:
+    yield "disk", tier.disk
+    yield "kind", tier.kind
+    yield "mode, policy", f"{tier.mode}, {tier.policy}"
+    size, block = words.size(tier.cache_bytes), words.size(tier.block_bytes)
+    yield "cache", f"{size} in blocks of {block}"
+    for name, moment in (("before", tier.before), ("after", tier.after)):
+        if moment is None:
+            yield f"cache {name}", "not known"
+        else:
+            used, dirty = words.size(moment.used_bytes), words.size(moment.dirty_bytes)
+            yield f"cache {name}", f"{used} used, {dirty} dirty"
+    if tier.residents_unknown:
+        yield "tables in the cache", f"not known: {tier.residents_unknown}"
+
+
+def residents(document: RunDocument) -> list[tuple[str, ...]]:
+    """A row for each table or index; of `RESIDENT_COLUMNS`."""
+    tier = document.measurement.tier if document.measurement else None
+    return [
+        (one.name, words.size(one.bytes), words.part_of_all(one.cached))
+        for one in (tier.residents if tier else ())
+    ]

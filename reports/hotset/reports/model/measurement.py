@@ -1,0 +1,69 @@
+"""What a measurement has that an experiment has not: whose it is, and what its server was found to
+be. It sets nothing up, so its tier is observed, and what could not be observed is said."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from .base import Record, Share
+from .words import LABEL_PATTERN
+
+Measured = Literal["tpcc run", "tpch run", "sql run", "disk bench"]
+Label = Annotated[str, Field(pattern=LABEL_PATTERN, max_length=64)]
+
+
+class TierMoment(Record):
+    """What a cache held at one moment; None: not told."""
+
+    used_bytes: NonNegativeInt | None = None
+    dirty_bytes: NonNegativeInt | None = None
+
+
+class Resident(Record):
+    """A table or index, and how much of it was in the cache."""
+
+    name: str
+    bytes: NonNegativeInt
+    cached: Share
+
+
+class ObservedTier(Record):
+    """The accelerated disk on which the database lay."""
+
+    disk: str
+    kind: str
+    mode: str
+    policy: str
+    block_bytes: PositiveInt
+    cache_bytes: NonNegativeInt
+    before: TierMoment | None = None
+    """None: it was not active, or did not answer."""
+    after: TierMoment | None = None
+    residents: tuple[Resident, ...] = ()
+    """The largest first, when the measurement had ended."""
+    residents_unknown: str = ""
+    """Why there are none."""
+
+
+class Measurement(Record):
+    """
+    :ivar of: the operation that measured.
+    :ivar label: what its user calls it, to find it again: such as ``before``.
+    :ivar tier: None: the database lay on no accelerated disk, or that is not known.
+    :ivar tier_unknown: why it is not known; empty where it is.
+    """
+
+    of: Measured
+    label: Label | None = None
+    tier: ObservedTier | None = None
+    tier_unknown: str = ""
+
+    @property
+    def where(self) -> str:
+        """The tier in words."""
+        if self.tier is not None:
+            tier = self.tier
+            return f"{tier.kind} {tier.mode}, {tier.policy}"
+        return f"not known: {self.tier_unknown}" if self.tier_unknown else "none"
