@@ -20,7 +20,16 @@ from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissing
 
 from .heat import Grid, Tally, total
 
-SHARED, UNOWNED, FILE_SYSTEM = "(several)", "(not in a file)", "(file system)"
+
+class SystemName(str):
+    """A name of what is no table, file or database of the user's: the server's catalog, its log,
+    the file system, the rest. It is told by whoever gives the name, which alone cannot tell it."""
+
+    __slots__ = ()
+
+
+SHARED, UNOWNED = SystemName("(several)"), SystemName("(not in a file)")
+FILE_SYSTEM = SystemName("(file system)")
 _FILES_PER_CALL = 200
 _FILE = re.compile(r"^File size of (.*) is \d+ \(\d+ blocks? of \d+ bytes\)$", re.MULTILINE)
 

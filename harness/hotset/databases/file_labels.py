@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Literal, TypeAlias
 
+from hotset.hitratio.attribution import SystemName
+
 Label: TypeAlias = Callable[[str], str]
 Level = Literal["database", "table"]
-LOG, SERVER, OTHERS = "(log)", "(server)", "(other files)"
+LOG, SERVER = SystemName("(log)"), SystemName("(server)")
+OTHERS = SystemName("(other files)")
 _INDEX = " (index)"
 _RELATION = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/(\d+)(?:_[a-z]+)?(?:\.\d+)?$")
 _DATABASE = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/[^/]+$")
@@ -26,8 +29,8 @@ def postgres(
     """Labels of PostgreSQL's files.
 
     :param databases: names by OID.
-    :param relations: names by database and file number, of the database one is connected to; None
-        tells databases apart and no tables.
+    :param relations: names by database and file number, of the database one is connected to, those
+        of the server's own catalog as `SystemName`; None tells databases apart and no tables.
 
     >>> label = postgres({5: "erp"}, {(5, 16384): "public.stock"})
     >>> label("/data/base/5/16384.1"), label("/data/base/5/16384_fsm")
@@ -49,7 +52,7 @@ def postgres(
             return database
         file = _RELATION.search(path)
         number = (int(within[1]), int(file[2])) if file else (0, 0)
-        return relations.get(number, f"{database}: {OTHERS}")
+        return relations.get(number) or SystemName(f"{database}: {OTHERS}")
 
     return label
 

@@ -13,7 +13,7 @@ from hotset.core.record import Record
 from hotset.core.units import Bytes
 from hotset.databases import file_labels
 from hotset.hitratio import attribution
-from hotset.hitratio.attribution import Owner
+from hotset.hitratio.attribution import Owner, SystemName
 from hotset.hitratio.heat import Grid
 from hotset.reports.model.words import ABSENT, percent, size
 from hotset.reports.render.plain import text_table
@@ -29,7 +29,7 @@ class Hot:
     """An owner or an extent. ``heat`` is decayed requests, ``share`` its part of the disk's,
     ``bytes`` what it has on the disk; ``resident`` is the share of that in the cache (None: not
     asked, or it has no blocks of its own). ``target`` is what `warmup pin` calls it (None: it
-    cannot be pinned by itself)."""
+    cannot be pinned by itself). ``system``: no table, file or database of the user's."""
 
     name: str
     heat: float
@@ -38,6 +38,7 @@ class Hot:
     heat_per_mib: float | None
     resident: float | None
     target: str | None
+    system: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,8 @@ def _ranked(
         density = heat * _MIB / held if held else None
         share = heat / whole if whole else 0.0
         target = region_name(where[0]) if by == "extent" else file_labels.target_of(by, name)
-        rows.append(Hot(name, heat, share, held, density, _resident(where, cached), target))
+        resident, is_system = _resident(where, cached), isinstance(name, SystemName)
+        rows.append(Hot(name, heat, share, held, density, resident, target, is_system))
     return sorted(rows, key=lambda row: (-row.heat, row.name))
 
 

@@ -20,6 +20,7 @@ from hotset.core.units import Bytes, parse_span
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters
+from hotset.hitratio.attribution import SystemName
 from hotset.hitratio.heat import Tally, total
 from hotset.hitratio.heatstore import Store, open_store, store_path
 from hotset.reports.render.hits import HitRatios, HitRow, moment
@@ -241,6 +242,7 @@ def _row(name: str, tally: Tally) -> HitRow:
         tally.write_ratio,
         tally.ratio,
         tally.bypassed,
+        system=isinstance(name, SystemName),
     )
 
 

@@ -11,6 +11,7 @@ from hotset.databases import file_labels
 from hotset.databases.base import Unavailable
 from hotset.databases.file_labels import LOG, OTHERS, SERVER
 from hotset.databases.postgres.admin import PostgresEngine
+from hotset.hitratio.attribution import SystemName
 from tests.databases.test_engines import FILES, sqlserver
 from tests.postgres_cluster import Cluster
 
@@ -67,17 +68,30 @@ def test_every_file_of_a_table_is_told_by_a_real_server(cluster: Cluster) -> Non
             "INSERT INTO docs SELECT n, repeat(n::text, 4000) FROM generate_series(1, 200) n"
         )
         engine = PostgresEngine(session)
-        table, database = engine.labels("table"), engine.labels("database")
-        assert not isinstance(table, Unavailable)
-        assert not isinstance(database, Unavailable)
         main, index, toast = session.query(
             "SELECT pg_relation_filepath('docs'), pg_relation_filepath('docs_pkey'),"
             " pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'docs'"
         )[0]
+        session.script("CREATE SCHEMA information; CREATE TABLE information.pg_class (id int)")
+        mine, catalog, schema, large = session.query(
+            "SELECT pg_relation_filepath('information.pg_class'),"
+            " pg_relation_filepath('pg_catalog.pg_statistic'),"
+            " pg_relation_filepath('information_schema.sql_features'),"
+            " pg_relation_filepath('pg_catalog.pg_largeobject')"
+        )[0]
         ((odd,),) = session.query("""SELECT pg_relation_filepath('"Odd one"')""")
+        table, database = engine.labels("table"), engine.labels("database")
+        assert not isinstance(table, Unavailable)
+        assert not isinstance(database, Unavailable)
     data = Path("/somewhere/else")
     assert table(str(data / str(main))) == "public.docs"
     assert table(str(data / str(toast))) == "public.docs"
     assert table(str(data / str(index))) == "public.docs_pkey (index)"
     assert table(str(data / str(odd))) == 'public."Odd one"', "as SQL takes it"
     assert database(str(data / str(main))) == "named"
+    # By what the server says of it, not by how it is called: the name of a schema is the user's.
+    own = [table(str(data / str(file))) for file in (main, toast, index, odd, mine)]
+    assert not any(isinstance(name, SystemName) for name in own), own
+    assert all(isinstance(table(str(data / str(file))), SystemName) for file in (catalog, schema))
+    assert isinstance(table(str(data / str(main).replace(str(main)[-3:], "999"))), SystemName)
+    assert not isinstance(table(str(data / str(large))), SystemName), "large objects are the user's"

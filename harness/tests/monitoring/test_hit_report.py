@@ -257,6 +257,7 @@ def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyP
         (FILE_SYSTEM, 1, 1.0),
         (UNOWNED, 1, 0.0),
     ]
+    assert [row.system for row in report.rows] == [False, False, True, True]
     assert report.total.reads == sum(row.reads for row in report.rows) == 30
     assert (report.begun, report.ended) == (moment(NOW - 500), moment(NOW))
     parts(monkeypatch, {**tallies, 2: reads(4, 8)}, dropped=12)
@@ -329,7 +330,7 @@ def test_json_and_csv_carry_raw_figures() -> None:
     assert (plain["begun"], plain["rows"][1]["promotions"]) == (None, None)
     lines = hits.csv(REPORT).splitlines()
     assert lines[0].startswith("disk,name,reads,writes,read_hit_ratio,")
-    assert lines[2] == "erp,/a b,1,0,,,,,,,,"
+    assert lines[2] == "erp,/a b,1,0,,,,,,,,,false"
     whole = hits.csv(replace(REPORT, by="total")).splitlines()
     assert len(whole) == 2, "the total once"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from hotset.core.units import Bytes
+from hotset.hitratio.attribution import SystemName
 
 from .. import file_labels
 from ..base import (
@@ -67,7 +68,10 @@ class PostgresEngine(Adapter):
         rows = self._rows("relations", "pg_class")
         if isinstance(rows, Unavailable):
             return rows
-        relations = {(number(oid), number(file)): str(name) for oid, file, name in rows}
+        relations = {
+            (number(oid), number(file)): (SystemName if number(own) else str)(name)
+            for oid, file, name, own in rows
+        }
         return file_labels.postgres(databases, relations)
 
     def memory(self) -> Memory | Unavailable:

@@ -15,7 +15,8 @@ from .plain import csv_text, text_table
 @dataclass(frozen=True, slots=True)
 class HitRow:
     """One line. Counts are requests, ``…_bytes`` bytes at the end of the time; None: not counted,
-    or not known of this line."""
+    or not known of this line. ``system``: no table, file or database of the user's, but the
+    server's catalog or log, the file system, or what no owner could be found for."""
 
     name: str
     reads: int
@@ -28,6 +29,12 @@ class HitRow:
     demotions: int | None = None
     dirty_bytes: int | None = None
     used_bytes: int | None = None
+    system: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Reads and writes, as far as they are counted."""
+        return self.reads + (self.writes or 0)
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ _HEADS = {
 def render(report: HitRatios) -> str:
     """As a table; the total is the last line."""
     lines = _lines(report)
-    columns = columns_of(HitRow)
+    columns = [column for column in columns_of(HitRow) if column != "system"]
     shown = [column for column in columns if column == "name" or _known(lines, column)]
     of = "card" if report.by == "volume" else "disk"
     what = "disk" if report.by == "total" else report.by
