@@ -626,7 +626,7 @@ case $command in
         ;;
     invoke-tpch)
         finish POST '/tpch/run' dsn password streams seed# queries timeout# refresh? scale# \
-            threshold+ label keep? driver engine -- "$@"
+            threshold+ sample label keep? driver engine -- "$@"
         ;;
     add-exclusion)
         finish POST '/warmup/exclude' targets+ disk machine mount_point engine dsn password -- \

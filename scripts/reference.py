@@ -42,6 +42,8 @@ EXIT_CODES = {
 ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
     "The command line": {
         "HOTSET_MACHINE": "Default of `--machine`: where the accelerated disks are.",
+        "HOTSET_ARCHIVE_LIMIT": "The size from which on a measurement ends with a note that the"
+        " archive of runs is large; 10GB by default.",
         "HOTSET_SSH_KEY": "A private key for `--machine ssh://…`, beside the agent's and those in"
         " `~/.ssh`.",
         "HOTSET_KNOWN_HOSTS": "The file of known host keys, in place of `~/.ssh/known_hosts`.",

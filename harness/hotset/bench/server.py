@@ -8,14 +8,13 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from hotset.block.io_counters import KernelDevice, Readings, Source
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device
 from hotset.hitratio.sampler import Sampler, Window
-from hotset.load.record import WindowResult
 from hotset.tier.disk_tier import DiskTier
 
 
@@ -27,7 +26,24 @@ class ServerUse:
     seconds: tuple[Window | None, ...]
 
 
-Watch: TypeAlias = Callable[[WindowResult], ServerUse | None]
+class Span(Protocol):
+    """From when to when, in seconds since 1970; a run's window is one."""
+
+    @property
+    def window_start(self) -> float: ...
+    @property
+    def window_end(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PowerSpan:
+    """A power run's."""
+
+    window_start: float
+    window_end: float
+
+
+Watch: TypeAlias = Callable[[Span], ServerUse | None]
 """What the server did over a run's window; None where it is not watched."""
 
 
@@ -60,11 +76,13 @@ def watch_server(
         yield lambda _: None
         return
 
-    def use(result: WindowResult) -> ServerUse | None:
+    def use(result: Span) -> ServerUse | None:
         start, end = result.window_start, result.window_end
         try:
             each = sampler.each_second(start, math.ceil(end - start))
-            return ServerUse(sampler.window(start, end), tuple(each))
+            # A power run may be over within a second, and has rest around it.
+            over = sampler.around if isinstance(result, PowerSpan) else sampler.window
+            return ServerUse(over(start, end), tuple(each))
         except (HotsetError, RuntimeError, ValueError) as error:
             say(f"the server was not sampled: {error}")
             return None

@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,15 @@ class Shop:
     def script(self, name: str, text: str) -> None:
         (self.folder / f"{name}.sql").write_text(text)
 
-    def __call__(self, *argv: str, **how: Any) -> Done:  # noqa: ANN401
+    def __call__(
+        self,
+        *argv: str,
+        env: Mapping[str, str] | None = None,
+        **how: Any,  # noqa: ANN401
+    ) -> Done:
         database = self.database
         env = {
+            **(env or {}),
             "HOTSET_DSN": f"host={database.host} port={database.port} user={database.user}"
             f" dbname={database.dbname}",
             "HOTSET_PASSWORD": PASSWORD,
@@ -109,6 +115,7 @@ def test_every_form_of_its_report_says_what_was_measured_and_what_is_not_known(s
 
 
 def test_no_password_is_in_the_archive(shop: Shop) -> None:
+    """Nor in the audit log, which kept a DSN that had been refused for the one in it."""
     for more in ((), ("--until-steady", "x")):
         shop.measure(*more)
     wrong = shop.hotset(
@@ -172,6 +179,19 @@ def test_an_archive_that_cannot_be_written_costs_neither_the_result_nor_its_erro
     assert "more than 1 transactions failed" in failed.err or "division by zero" in failed.err
     assert "not kept as a run" in failed.err
     assert shop.measure("--no-keep").code == 0
+
+
+def test_a_large_archive_is_said_to_be_one_and_nothing_is_deleted(shop: Shop) -> None:
+    assert "archive of runs" not in shop.measure().err
+    small = {"HOTSET_ARCHIVE_LIMIT": "1KiB"}
+    done = shop.measure(env=small)
+    assert done.code == 0
+    assert "note: the archive of runs has" in done.err
+    assert "HOTSET_ARCHIVE_LIMIT" in done.err
+    assert len(shop.runs()) == 2
+    wrong = shop.measure(env={"HOTSET_ARCHIVE_LIMIT": "much"})
+    assert (wrong.code, "HOTSET_ARCHIVE_LIMIT=much" in wrong.err) == (2, True)
+    assert len(shop.runs()) == 2
 
 
 def test_two_measurements_at_once_are_two_runs(shop: Shop) -> None:

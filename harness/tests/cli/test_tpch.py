@@ -8,7 +8,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -47,9 +47,15 @@ def empty(cluster: Cluster) -> Iterator[PostgresTpch]:
 class Tpch:
     """`hotset tpch VERB --dsn …`, the password in the environment, as users give it."""
 
-    def __init__(self, hotset: CommandLine, folder: Path) -> None:
+    def __init__(
+        self, hotset: CommandLine, folder: Path, more: Mapping[str, str] | None = None
+    ) -> None:
         self._hotset = hotset
-        self._environment = {"XDG_CACHE_HOME": str(folder), "HOTSET_PASSWORD": PASSWORD}
+        self._environment = {
+            "XDG_CACHE_HOME": str(folder),
+            "HOTSET_PASSWORD": PASSWORD,
+            **(more or {}),
+        }
 
     def __call__(
         self,
@@ -119,6 +125,33 @@ def test_a_run_as_json_and_csv(tpch: Tpch, whole: PostgresTpch) -> None:
         ("6", "ok", "1"),
         ("1", "ok", "4"),
     ]
+
+
+def test_a_run_is_kept_and_compared_with_another_of_the_same_queries(
+    whole: PostgresTpch, hotset: CommandLine, folder: Path, tmp_path: Path
+) -> None:
+    """Of two runs nothing is claimed; other queries are another measurement."""
+    archive = {"XDG_DATA_HOME": str(tmp_path / "kept")}
+    tpch = Tpch(hotset, folder, archive)
+    asked = ("--queries=6,1", "--sample=local", "--format=json", "--quiet")
+    first, second = (json.loads(tpch("run", whole, *asked).out)["run"] for _ in range(2))
+    shown = json.loads(hotset("runs", "show", first, "--format", "json", env=archive).out)
+    (arm,) = shown["power_arms"]
+    assert (arm["name"], [one["number"] for one in arm["repeats"][0]["queries"]]) == (
+        "measured",
+        [6, 1],
+    )
+    assert arm["repeats"][0]["server_cpu"] is not None
+    assert shown["experiment"]["spec"]["tpch"]["scale"] == shown["database"]["tpch_scale"] == 0.01
+    compared = hotset("runs", "compare", first, second, "--format=json", env=archive)
+    (line,) = json.loads(compared.out)["lines"]
+    assert (line["workload"], line["verdict"]) == ("tpch", "not known")
+    for form in ("md", "html"):
+        assert hotset("report", "last", "--format", form, env=archive).code == 0
+    assert "2 TPC-H queries took" in hotset("report", "last", "--format=md", env=archive).out
+    third = json.loads(tpch("run", whole, "--queries=6", "--format=json", "--quiet").out)["run"]
+    refused = hotset("runs", "compare", first, third, env=archive)
+    assert (refused.code, "tpch.queries: 6, 1 / 6" in refused.err) == (2, True)
 
 
 def test_thresholds_are_judged_printed_and_written(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
 from hotset.experiment.site import live
 from hotset.lab.lab import lab_folder
+from hotset.reports.archive import Archive
 from hotset.terminal.progress import Reporter
 from tests.one_lab import one_lab
 
@@ -72,6 +74,48 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
     live.take_down(print)
     nothing_is_left(lab_folder())
     assert live.find_live() is None
+
+
+def test_a_measurement_knows_the_tier_that_its_database_lies_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kind, mode, what the cache held, hits over the window, how much of each table is cached."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    up = live.up(1, "nas-2014", 1, Reporter(True))
+    program = Path(sys.executable).parent / "hotset"
+    words = ("--warehouses=1", "--users=2", "--rampup=1", "--duration=4", "--no-check")
+    login = ("--dsn", up.dsn, "--password-file", up.password_file)
+    done = subprocess.run(
+        [str(program), "tpcc", "run", *login, *words, "--sample=local", "--format=json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        assert done.returncode == 0, done.stderr
+        run = Archive.default().load("last")
+        assert run.run == json.loads(done.stdout)["run"]
+        assert run.measurement is not None
+        assert run.measurement.tier is not None, run.measurement.tier_unknown
+        tier = run.measurement.tier
+        assert (tier.disk, tier.kind) == (live.DISK, "userspace")
+        assert tier.before is not None
+        assert tier.after is not None
+        assert tier.after.used_bytes
+        assert tier.residents_unknown == ""
+        stock = next(one for one in tier.residents if one.name.endswith(".stock"))
+        assert stock.bytes > 1_000_000
+        assert 0 <= stock.cached <= 1
+        arm = run.arm("measured")
+        assert arm is not None
+        (window,) = arm.repeats
+        assert window.counters is not None
+        assert window.hit_ratio == pytest.approx(window.counters.hit_ratio(), abs=0.01)
+        assert window.server_cpu is not None
+        assert run.machine is not None
+        assert "userspace" in run.measurement.where
+    finally:
+        live.take_down(print)
 
 
 def test_what_a_killed_start_left_is_taken_down() -> None:

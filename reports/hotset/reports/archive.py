@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -118,6 +119,16 @@ class Archive:
     def count(self) -> int:
         """How many runs there are, those that cannot be read among them."""
         return len(self._names())
+
+    def size(self, limit_s: float) -> int | None:
+        """Bytes of all files of all runs; None: they were not counted within that time."""
+        found, until = 0, time.monotonic() + limit_s
+        for run in self._names():
+            if time.monotonic() > until:
+                return None
+            with suppress(OSError), os.scandir(self.path(run)) as entries:
+                found += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        return found
 
     def _row_of(self, run: str, line: str | None) -> ListingRow:
         """:param line: of the index; None: it has none, as when the index was lost."""

@@ -4066,6 +4066,9 @@ function Invoke-HotsetTpch {
     The scale factor you expect; it is an error if another one is loaded.
     .PARAMETER Threshold
     What the run must reach, such as 'queries<60s': the job fails if it does not.
+    .PARAMETER Sample
+    Also sample the database's server: its CPU, and the I/O of the devices below its accelerated
+    disks.
     .PARAMETER Label
     What to call the measurement in the archive of runs, such as before: measurements of one label
     are compared together.
@@ -4115,6 +4118,8 @@ function Invoke-HotsetTpch {
 
         [string[]] $Threshold,
 
+        [string] $Sample,
+
         [string] $Label,
 
         [switch] $NoKeep,
@@ -4148,6 +4153,7 @@ function Invoke-HotsetTpch {
             refresh   = $Refresh
             scale     = $Scale
             threshold = $Threshold
+            sample    = $Sample
             label     = $Label
             keep      = -not $NoKeep
             driver    = $Driver

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hotset.core.errors import Interrupted
+from hotset.core.errors import Interrupted, RequestError
+from hotset.core.units import Bytes
 
-from ..base import fields
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Request
 
@@ -18,13 +20,17 @@ if TYPE_CHECKING:
 
     from hotset.bench.kept.found import FoundDatabase
     from hotset.bench.kept.measurement import Kept, Subject
+    from hotset.bench.server import ServerUse, Watch
     from hotset.bench.sql.users import SqlWorkload
     from hotset.bench.thresholds import Verdict
+    from hotset.databases.connect import SqlDatabase
     from hotset.reports.model.document import State
     from hotset.tpcc.record import RunOptions
     from hotset.tpch.record import PowerResult
 
 
+LIMIT_VARIABLE, _LIMIT = "HOTSET_ARCHIVE_LIMIT", "10GB"
+_COUNTING_S = 2.0
 _NOT_OF_THE_RUN = {"password", "output", "junit", "yes"}
 """What has no part in what is measured; the command leaves it out."""
 
@@ -53,6 +59,8 @@ def begin(keep: bool, subject: Subject, context: Context) -> Kept:
     """See `measurement.begin`; what cannot be kept is said at once, before hours of measuring."""
     from hotset.bench.kept import measurement
 
+    if keep:
+        size_limit()
     kept = measurement.begin(keep, subject)
     if kept.fault is not None:
         context.report.warn(str(kept.fault))
@@ -73,6 +81,33 @@ def finish(kept: Kept, state: State, cause: str | None, context: Context) -> Non
         context.unwritten.append(kept.fault)
     elif kept.run is not None:
         context.report.say(f"kept as run {kept.run}")
+        _warn_of_size(kept, context)
+
+
+def size_limit() -> Bytes:
+    """Above which the archive is called large.
+
+    :raises RequestError: the environment says something else than a size.
+    """
+    given = os.environ.get(LIMIT_VARIABLE, "") or _LIMIT
+    try:
+        return Bytes.parse(given)
+    except ValueError as error:
+        raise RequestError(f"{LIMIT_VARIABLE}={given}: {error}; the default is {_LIMIT}") from None
+
+
+def _warn_of_size(kept: Kept, context: Context) -> None:
+    """What somebody measured is theirs to delete: a large archive is only said to be one."""
+    if kept.archive is None:
+        return
+    size, limit = kept.archive.size(_COUNTING_S), size_limit()
+    how = "hotset deletes no run by itself: see them with `runs list`, delete one with `runs rm`"
+    if size is None:
+        runs = f"{kept.archive.count():,} runs"
+        context.note(f"how large the archive of runs is takes long to count ({runs}). {how}")
+    elif size > limit:
+        has = f"the archive of runs has {Bytes(size)}, more than {limit} ({LIMIT_VARIABLE})"
+        context.note(f"{has}. {how}")
 
 
 @contextmanager
@@ -85,21 +120,40 @@ def failing(kept: Kept) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def watching(
+    kept: Kept, sample: str | None, database: SqlDatabase, context: Context
+) -> Iterator[Watch]:
+    """The server and the tier of the database, where the server is named."""
+    from hotset.bench import server
+    from hotset.bench.kept import tier
+
+    with (
+        places.maybe_machine(sample) as there,
+        tier.observe(kept, there, database) as found,
+        server.watch_server(there, context.report.say, found) as watch,
+    ):
+        yield watch
+
+
 def keep_queries(
     kept: Kept,
     power: PowerResult,
+    use: ServerUse | None,
     failure: Exception | None,
     verdicts: Sequence[Verdict],
     context: Context,
 ) -> None:
     """A power run as it ended.
 
+    :param use: of the server meanwhile.
     :param failure: of the run, whatever its thresholds came to.
     """
     from hotset.bench.kept import records
 
     if power.ended > power.started:
-        kept.keep_queries(records.power_record(1, power, None, 0.0), power.scale, verdicts)
+        record = records.power_record(1, power, use.window if use else None, 0.0)
+        kept.keep_queries(record, power.scale, verdicts)
     state: State = "complete"
     if failure is not None:
         state = "interrupted" if isinstance(failure, Interrupted) else "failed"

@@ -179,6 +179,7 @@ class Run(Request):
         ),
     ] = None
     junit: fields.Junit = None
+    sample: fields.SampledServer = None
     label: fields.RunLabel = None
     keep: fields.Keep = True
     driver: fields.DriverField = "hotset"
@@ -266,6 +267,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     """
     from hotset.bench import alone, ownership, tpch_metrics
     from hotset.bench.kept.found import find_database
+    from hotset.bench.server import PowerSpan
     from hotset.databases import connect
 
     limits = tpch_metrics.limits(request.threshold or [])
@@ -276,10 +278,15 @@ def run(request: Run, context: Context) -> RunOutcome:
     kept = keeping.begin(
         request.keep, keeping.of_tpch(request, numbers, find_database(database)), context
     )
-    with keeping.failing(kept), alone.on(database, ownership.TPCH, context.report):
+    with (
+        keeping.failing(kept),
+        alone.on(database, ownership.TPCH, context.report),
+        keeping.watching(kept, request.sample, database, context) as watch,
+    ):
         found = _measured(request, numbers, count, context)
+        use = watch(PowerSpan(found.power.started, found.power.ended))
     verdicts = tuple(tpch_metrics.judge_queries(limits, found.power, found.throughput))
-    keeping.keep_queries(kept, found.power, found.failure(), verdicts, context)
+    keeping.keep_queries(kept, found.power, use, found.failure(), verdicts, context)
     if request.junit is not None:
         cases = [Case.from_verdict("hotset.tpch.run", verdict) for verdict in verdicts]
         seconds = found.power.ended - found.power.started

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hotset.core.record import Record, document_of
 
-from ..base import fields, places
+from ..base import fields
 from ..base.context import Context, check_output
 from ..base.result import Result
 from . import keeping
@@ -157,15 +157,12 @@ def _alone(
     request: Request, kept: Kept, database: SqlDatabase, kit: Kit | None, context: Context
 ) -> Iterator[Watch]:
     """Alone on the database, and its server and tier watched where the server is named."""
-    from hotset.bench import alone, server
-    from hotset.bench.kept import tier
+    from hotset.bench import alone
 
     # A copy is nobody else's anyway.
     with (
         alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
-        places.maybe_machine(request.sample) as there,
-        tier.observe(kept, there, database) as found,
-        server.watch_server(there, context.report.say, found) as watch,
+        keeping.watching(kept, request.sample, database, context) as watch,
     ):
         yield watch
 
