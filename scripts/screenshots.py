@@ -94,7 +94,7 @@ def _take(page: Page) -> None:
     expect(page.locator("h1 .state")).to_have_text("done", timeout=120_000)
     _keep(page, "job")
     pages = {"benchmarks": "#f-c-dsn", "hits": "#hits table", "heat": "#heat table"}
-    for name, ready in (pages | {"audit": "table"}).items():
+    for name, ready in (pages | {"audit": "table", "health": ".findings"}).items():
         page.goto(f"/{name}")
         page.wait_for_selector(ready)
         _keep(page, name)

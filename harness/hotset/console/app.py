@@ -32,7 +32,6 @@ from .pages import (
     benchmarks,
     card,
     disks,
-    heat,
     history,
     hits,
     jobs,
@@ -43,6 +42,7 @@ from .pages import (
     sizing,
     warmup,
 )
+from .pages.reports import health, heat
 from .sampling.happenings import Happenings
 from .sampling.reader import Reader, Sample
 from .sampling.sampler import Sampler
@@ -99,6 +99,7 @@ def _routes() -> list[BaseRoute]:
         Mount("/static", _Static(directory=STATIC)),
         *login.ROUTES,
         *overview.ROUTES,
+        *health.ROUTES,
         *history.ROUTES,
         *card.ROUTES,
         *disks.ROUTES,

@@ -35,6 +35,7 @@ TOKEN_FIELD, TOKEN_HEADER = "csrf", "x-csrf-token"
 STATIC = Path(str(files("hotset.console"))) / "static"
 NAVIGATION = (
     ("Overview", "/"),
+    ("Health", "/health"),
     ("Card", "/card"),
     ("Disks", "/disks"),
     ("Warm-up", "/warmup"),

@@ -98,10 +98,10 @@ class Ask:
 
     def unknown(self, why: BaseException | str) -> Finding:
         """What could not be looked at; an error's own remedies are those of the finding."""
-        if isinstance(why, HotsetError):
-            helps = tuple(one for one in why.remedies if one.operation is not None)
-            return Finding(self.disk, self.subject, "unknown", str(why), helps)
-        return Finding(self.disk, self.subject, "unknown", str(why))
+        known = why.remedies if isinstance(why, HotsetError) else ()
+        helps = tuple(one for one in known if one.operation is not None)
+        text = " ".join(str(why).split())
+        return Finding(self.disk, self.subject, "unknown", text, helps)
 
 
 def to_text(found: Health) -> str:

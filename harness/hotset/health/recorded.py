@@ -81,7 +81,8 @@ def hit_ratio(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
     return [
         ask.say(
             "warning",
-            f"{in_words(found)}, where at least {percent(found.least)} would be chance{meanwhile}",
+            f"{in_words(found)}; by chance alone it would be at least"
+            f" {percent(found.least)}{meanwhile}",
             ask.remedy("see when it fell", "report history", disk=ask.disk, since="7d"),
             ask.remedy("see what is hot now", "heat top"),
         )

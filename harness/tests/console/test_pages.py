@@ -19,6 +19,7 @@ from tests.silent_server import silent_server
 OFFER = ".empty:has(a:text-is('Accelerate a disk')):has(button:text-is('Start the lab'))"
 PAGES = {
     "/": f"#live {OFFER}",
+    "/health": OFFER,
     "/card": f"main:has({OFFER}):has(#split-form, .empty:has-text('No block device'))",
     "/disks": OFFER,
     "/warmup": OFFER,
@@ -106,10 +107,11 @@ def test_by_keyboard_alone(visitor: Visitor) -> None:
     for _ in range(9):
         page.keyboard.press("Tab")
         names.append(page.evaluate("document.activeElement.textContent.trim()"))
-    assert names[:8] == [
+    assert names == [
         "hotset",
         "Log out",
         "Overview",
+        "Health",
         "Card",
         "Disks",
         "Warm-up",

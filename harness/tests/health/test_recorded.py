@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hotset.core.units import Bytes
 from hotset.health import recorded
 from hotset.health.findings import Ask
 from hotset.monitoring.history import opening, store
-from hotset.monitoring.history.amounts import Levels
+from hotset.monitoring.history.amounts import Amounts, Levels
 from hotset.monitoring.history.observation import Event, Facts
 from hotset.monitoring.history.store import Batch, KnownDisk, Span
 from tests.monitoring.test_hit_report import DISK
@@ -20,6 +21,7 @@ from tests.simulated_days import SIZE, Shop, outgrown, steady
 
 END = int(NOON)
 ASK = Ask("local", "erp", "hit ratio")
+NOTHING = Amounts(300_000, 0, 0, 0, 0, 0)
 FACTS = Facts("u1", "erp", "dm-cache", "smq", "writeback", SIZE)
 
 
@@ -54,8 +56,7 @@ def dirty(*shares: float) -> recorded.Recorded:
         for at in range(0, 3600, 300):
             more = 0.2 * (at % 900 > 0)
             levels = Levels(Bytes(round(SIZE * (share + more))), SIZE, SIZE)
-            one = Shop(1).spans(steady, END)[0]
-            spans.append(Span(END - 3600 * back + at, one.amounts, levels))
+            spans.append(Span(END - 3600 * back + at, NOTHING, levels))
     return recorded_of(spans)
 
 
@@ -93,8 +94,6 @@ def history(spans: list[Span], *more: KnownDisk) -> None:
 
 def test_a_disk_is_found_by_its_identity_and_not_by_its_name(own_folders: Path) -> None:
     del own_folders
-    from dataclasses import replace
-
     history(Shop(1).spans(steady, END))
     mine = replace(DISK, identity="u1", name="renamed")
     assert len(recorded.read("local", mine, END).spans) >= 2000

@@ -178,7 +178,7 @@ CHANGES = {
         "tpcc check",
     ),
 }
-SHOWS = {"/logout", "/hits/report", "/heat/show", "/heat/live"}
+SHOWS = {"/logout", "/health/show", "/hits/report", "/heat/show", "/heat/live"}
 """Forms that change nothing but what is shown."""
 
 

@@ -1953,8 +1953,10 @@ function Get-HotsetHistory {
 function Get-HotsetMetric {
     <#
     .SYNOPSIS
-    Print the counters of all accelerated disks as OpenMetrics text.
+    Print the counters of all accelerated disks, and their condition, as OpenMetrics text.
     .DESCRIPTION
+    Condition: state, metadata, pins, thin pools, wear and warm-ups, as Test-HotsetTier has them.
+
     The token needs the right 'metrics'. On the server's own command line this is "hotset report
     metrics".
     .PARAMETER Machine

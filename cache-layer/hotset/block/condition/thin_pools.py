@@ -11,6 +11,8 @@ from hotset.core.machines.base import Machine, PrerequisiteMissingError
 
 from .drives import NotToldError, below
 
+MAPPER = PurePosixPath("/dev/mapper")
+"""Where the device mapper's devices are: a pool is one, and so is what lies on it."""
 _LINE = re.compile(
     r"^(?P<name>\S+): \d+ \d+ thin-pool (?:(?P<failed>Fail|Error)|\d+ (?P<meta>\d+/\d+)"
     r" (?P<data>\d+/\d+) (?P<rest>.*))$"
@@ -35,14 +37,18 @@ def measure(machine: Machine, device: PurePosixPath) -> list[ThinPool]:
 
     :raises NotToldError: what it lies on is not known, or a pool does not tell.
     """
-    names = {one.name for one in below(machine, device)}
+    mapped = [one for one in below(machine, device) if one.path.parent == MAPPER]
+    if not mapped:
+        return []
+    names = {one.name for one in mapped}
     try:
         done = machine.run(["dmsetup", "status", "--target", "thin-pool"], check=False)
     except PrerequisiteMissingError:
         # Without the device mapper's program nobody made a pool.
         return []
     if done.rc:
-        raise NotToldError(f"the thin pools are not known: {done.stderr.strip() or 'no answer'}")
+        said = (done.stderr.strip() or "no answer").splitlines()[0]
+        raise NotToldError(f"the thin pools are not known: {said}")
     lines = [line for line in done.stdout.splitlines() if line.partition(":")[0] in names]
     return [parse(line) for line in lines]
 

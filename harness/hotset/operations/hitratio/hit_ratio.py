@@ -110,8 +110,11 @@ class Metrics(Request):
 
 @operation("report metrics", Kind.QUERY, Right.METRICS, ("Get", "HotsetMetric"))
 def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
-    """Print the counters of all accelerated disks as OpenMetrics text."""
-    from hotset.monitoring import tier_metrics
+    """Print the counters of all accelerated disks, and their condition, as OpenMetrics text.
+
+    Condition: state, metadata, pins, thin pools, wear and warm-ups, as `tier health` has them.
+    """
+    from hotset.monitoring import conditions, tier_metrics
     from hotset.reports.render.metrics import text
 
     output = request.output
@@ -120,7 +123,8 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
     with places.machine(request.machine) as there:
         measured = tier_metrics.measure(there)
         tier_metrics.keep(request.machine, measured, time.time())
-    found = text(tier_metrics.families(measured))
+        condition = conditions.families(there)
+    found = text([*tier_metrics.families(measured), *condition])
     if output is None:
         return Lines((found.removesuffix("\n"),))
     try:

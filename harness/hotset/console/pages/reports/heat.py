@@ -15,9 +15,9 @@ from hotset.monitoring import heat_view
 from hotset.reports.model.words import percent, size
 from hotset.tier import kinds
 
-from .. import backend, lab_database
-from ..forms import ask, start, values_of
-from ..web import action, console_of, page, problem, render
+from ... import backend, lab_database
+from ...forms import ask, start, values_of
+from ...web import action, console_of, page, problem, render
 
 _CELLS, _ACROSS, _DOWN = 512, 64, 1.3
 """Sections of the map, and of each of its lines; a line's height, of a section's width."""

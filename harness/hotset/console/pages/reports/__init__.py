@@ -1,0 +1,1 @@
+"""Pages that report on disks: what is to be done about them, and where they are hot."""

@@ -1,0 +1,78 @@
+"""Health: what is to be done about the machine's disks, each with its command, and what is not
+known of them. As `hotset tier health` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hotset.core import wording
+
+from ... import lab_database
+from ...forms import answer, values_of
+from ...web import action, console_of, page, render
+
+_OPERATION = "tier health"
+_PARTS = (
+    ("To be done", ("critical", "warning")),
+    ("Could be better", ("advice",)),
+    ("Not known", ("unknown",)),
+    ("In order", ("ok",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A finding as the page shows it; ``helps``: what each command achieves, and the command."""
+
+    disk: str
+    subject: str
+    state: str
+    text: str
+    helps: tuple[tuple[str, str], ...]
+
+
+async def _health(request: Request) -> Response:
+    return render(request, "health.html")
+
+
+async def _form(request: Request) -> Response:
+    return render(request, "health_form.html", lab=await lab_database.find_lab(request))
+
+
+async def _show(request: Request, form: FormData) -> Response:
+    machine = console_of(request).settings.machine
+    values = values_of(form, _OPERATION, machine=machine)
+    found, refused = await answer(request, _OPERATION, values)
+    return refused or render(request, "health_found.html", found=found, parts=list(_parts(found)))
+
+
+def _parts(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
+    """The parts of the page that have something to say, the gravest first."""
+    for title, states in _PARTS:
+        mine = [
+            _shown(one) for state in states for one in found["findings"] if one["state"] == state
+        ]
+        if mine:
+            yield title, mine
+
+
+def _shown(finding: Mapping[str, Any]) -> Shown:
+    helps = tuple(
+        (one["purpose"], wording.command_line(one["operation"], one["parameters"]))
+        for one in finding["remedies"]
+    )
+    disk, subject, state, text = (finding[name] for name in ("disk", "subject", "state", "text"))
+    return Shown(disk, subject, state, text, helps)
+
+
+ROUTES = [
+    page("/health", _health),
+    page("/health/form", _form),
+    action("/health/show", _show),
+]
