@@ -149,6 +149,19 @@ def test_a_measurement_that_fails_is_kept_as_failed(shop: Shop) -> None:
     kept = shop.shown()
     assert (kept["state"], shop.runs()[0]["state"]) == ("failed", "failed")
     assert "failed" in kept["failure"]["text"]
+    for form in ("md", "html"):
+        assert shop("report", "last", "--format", form).code == 0
+
+
+def test_a_measurement_without_a_window_has_a_report_in_every_form(shop: Shop) -> None:
+    """The page ended in "no first item"."""
+    done = shop.measure("--rampup", "30", interrupt=("progress: 1.0 s", signal.SIGINT))
+    assert done.code == 130
+    kept = shop.shown()
+    assert (kept["state"], kept["arms"]) == ("interrupted", [])
+    for form in ("md", "html"):
+        assert shop("report", "last", "--format", form).code == 0
+    assert "Nothing was measured" in shop("runs", "show", "last").out
 
 
 def test_a_measurement_that_is_interrupted_is_kept_as_interrupted(shop: Shop) -> None:

@@ -24,6 +24,14 @@ def value(document: RunDocument) -> tuple[float | None, str | None]:
     return None, None
 
 
+def hit_ratio(document: RunDocument) -> float | None:
+    """Over its windows; None: not known."""
+    arm, queried = document.arm(ARM), document.power_arm(ARM)
+    if arm is not None:
+        return answer.figures(arm).hit_ratio
+    return None if queried is None else power.figures(queried).hit_ratio
+
+
 def headline(document: RunDocument) -> str:
     """The answer in one sentence."""
     arm, queried = document.arm(ARM), document.power_arm(ARM)

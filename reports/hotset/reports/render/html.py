@@ -97,6 +97,7 @@ def render(document: RunDocument) -> str:
         ceiling_interval=factor and answer.ceiling_interval(factor),
         cards=_cards(document, measured),
         arms=list(measured.values()),
+        here=of_measurement.hit_ratio(document),
         warmup_line=answer.warmup_line(document),
         hit_ratio_denominator=answer.HIT_RATIO_DENOMINATOR,
         gaps=answer.gaps(document),
