@@ -461,7 +461,7 @@ case $command in
         ;;
     measure-disk-speed)
         finish POST '/disk/bench' target model size repeats# seconds# read_only? yes? against \
-            threshold+ -- "$@"
+            threshold+ label keep? -- "$@"
         ;;
     measure-disk)
         finish POST '/disk/calibrate' model time_scale# size machine -- "$@"

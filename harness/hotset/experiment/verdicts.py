@@ -69,10 +69,12 @@ def metrics(arms: Sequence[ArmName], measured: Measures) -> list[str]:
 
 def main(document: RunDocument) -> str:
     """The metric that a run is about."""
+    if document.disks is not None and document.disks.bench:
+        return f"mb_per_s({document.disks.bench[0].name})"
     return _THROUGHPUT[document.timed][0] if document.timed else _QUERIES
 
 
-_LOWER_IS_BETTER = {*_PERCENTILES, "cpu", "failed", "retries", _QUERIES, "warmup"}
+_LOWER_IS_BETTER = {*_PERCENTILES, "latency", "cpu", "failed", "retries", _QUERIES, "warmup"}
 
 
 def lower_is_better(metric: str) -> bool:
@@ -122,6 +124,11 @@ def values(document: RunDocument) -> Values:
     found |= {
         name.removesuffix(suffix): value for name, value in found.items() if name.endswith(suffix)
     }
+    for line in document.disks.bench if document.disks else ():
+        median = line.median
+        figures = (median.mb_per_s, median.iops, median.latency_us / 1000)
+        names = ("mb_per_s", "iops", "latency")
+        found |= {f"{name}({line.name})": one for name, one in zip(names, figures, strict=True)}
     for factor, named in ((document.factor(), ""), (document.factor("tpch"), "(tpch)")):
         if factor is not None:
             ratios = (factor.ratio, _low(factor), factor.of_all_flash)

@@ -635,6 +635,11 @@ function Measure-HotsetDiskSpeed {
     .PARAMETER Threshold
     What the disk must reach, such as 'mb_per_s(seq1m-q8t1-read)>=500': the job fails if it does
     not.
+    .PARAMETER Label
+    What to call the measurement in the archive of runs, such as before: measurements of one label
+    are compared together.
+    .PARAMETER NoKeep
+    Keep what was measured as a run in the archive.
     .PARAMETER AsJob
     Returns the job at once instead of waiting for it.
     .PARAMETER Connection
@@ -673,6 +678,10 @@ function Measure-HotsetDiskSpeed {
 
         [string[]] $Threshold,
 
+        [string] $Label,
+
+        [switch] $NoKeep,
+
         [switch] $AsJob,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -694,6 +703,8 @@ function Measure-HotsetDiskSpeed {
             yes       = $Force
             against   = $Against
             threshold = $Threshold
+            label     = $Label
+            keep      = -not $NoKeep
         }
     }
 }

@@ -99,9 +99,10 @@ class DiskBench:
 
 @dataclass(frozen=True)
 class JudgedBench(DiskBench, Versioned):
-    """A benchmark, and its thresholds."""
+    """A benchmark, and its thresholds. ``run``: what it is in the archive; None: not kept."""
 
     thresholds: tuple[ThresholdVerdict, ...]
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Final
@@ -23,6 +23,7 @@ from hotset.reports.analysis import caveats
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
 from hotset.reports.model.base import ArmName, TimedWorkload
+from hotset.reports.model.disks import BenchLine, BenchRun, DiskResults
 from hotset.reports.model.document import (
     Arm,
     Failure,
@@ -36,6 +37,7 @@ from hotset.reports.model.measurement import Measurement
 from hotset.reports.model.windows import PowerRun
 
 from .. import window
+from ..disks.disk_bench import DiskBench
 from ..thresholds import Verdict as Judged
 from . import records
 
@@ -153,6 +155,22 @@ class Kept:
             database=database and database.model_copy(update={"tpch_scale": scale}),
         )
 
+    def keep_lines(self, found: DiskBench) -> None:
+        """The lines of a benchmark of a disk that there are until now."""
+        lines = tuple(
+            BenchLine(
+                profile=cell.profile,
+                direction=cell.direction,
+                runs=tuple(BenchRun(**asdict(sample)) for sample in cell.samples),
+            )
+            for cell in found.cells
+        )
+        self.change(disks=DiskResults(scenario="bench", bench=lines))
+
+    def judge(self, verdicts: Sequence[Judged]) -> None:
+        """What its thresholds came to."""
+        self.change(thresholds=_verdicts(verdicts))
+
     def finish(self, state: State, cause: str | None) -> None:
         """How it ended, and what is doubtful about it."""
         if self.document is None:
@@ -163,11 +181,17 @@ class Kept:
         self.change(state=state, failure=failure)
         self.change(warnings=caveats.list_caveats(self.document))
 
+    @property
+    def _has_any(self) -> bool:
+        """Whether anything was measured."""
+        found = self.document
+        return found is not None and bool(found.arms or found.power_arms or found.disks)
+
     def fail(self, error: BaseException) -> None:
         """It ended without a result; a refusal leaves no record."""
         if self.archive is None or self.document is None:
             return
-        if isinstance(error, REFUSALS):
+        if isinstance(error, REFUSALS) and not self._has_any:
             shutil.rmtree(self.archive.path(self.document.run), ignore_errors=True)
             self.archive.forget(self.document.run)
             self.document = None

@@ -44,30 +44,31 @@ class Place:
 
 @contextmanager
 def observe(
-    kept: Kept, machine: Machine | None, database: SqlDatabase
+    kept: Kept, machine: Machine | None, what: SqlDatabase | PurePosixPath
 ) -> Iterator[DiskTier | None]:
-    """The tier of the database, whose state is kept as it is when the block begins and ends.
+    """The tier of a database, whose state is kept as it is when the block begins and ends.
 
     :param machine: the database's server; None: it was not named.
+    :param what: the database, or a file or device.
     """
+    place = find_place(machine, what)
     if kept.document is None:
-        place = find_place(machine, database)
         yield _active(place)
         return
-    place = find_place(machine, database)
     kept.change(machine=machine_record(machine), measurement=_begun(kept, place))
     try:
         yield _active(place)
     finally:
-        kept.change(measurement=_ended(kept, place, database))
+        kept.change(measurement=_ended(kept, place, what))
 
 
-def find_place(machine: Machine | None, database: SqlDatabase) -> Place:
-    """On which of a machine's accelerated disks a database lies."""
+def find_place(machine: Machine | None, what: SqlDatabase | PurePosixPath) -> Place:
+    """On which of a machine's accelerated disks a database lies, or a file or device."""
     if machine is None:
         return Place(unknown=NOT_NAMED)
     try:
-        return _place(machine, _folders(database))
+        folders = [what] if isinstance(what, PurePosixPath) else _folders(what)
+        return _place(machine, folders)
     except _FAULTS as error:
         return Place(unknown=str(error))
 
@@ -100,15 +101,21 @@ def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
 def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
     """The devices (``major:minor``) below a folder's file system, its own first; None: not told,
     as of btrfs, overlays and what lies elsewhere."""
+    if machine.run(["test", "-b", str(folder)], check=False).rc == 0:
+        return _with_those_below(machine, usage.device_number(machine, folder))
     real = PurePosixPath(machine.run(["readlink", "-f", str(folder)]).stdout.strip())
     mounts = [one for one in usage.mounts(machine) if real.is_relative_to(one.folder)]
     # Of several mounts at one place the last is seen.
     mount = max(enumerate(mounts), key=lambda one: (len(one[1].folder.parts), one[0]))[1]
     if mount.device.startswith("0:"):
         return None
+    return _with_those_below(machine, mount.device)
+
+
+def _with_those_below(machine: Machine, device: str) -> set[str]:
     argv = ["lsblk", "--inverse", "--noheadings", "--raw", "--output", "MAJ:MIN"]
-    told = machine.run([*argv, f"/dev/block/{mount.device}"], check=False)
-    return {mount.device, *told.stdout.split()}
+    told = machine.run([*argv, f"/dev/block/{device}"], check=False)
+    return {device, *told.stdout.split()}
 
 
 def _active(place: Place) -> DiskTier | None:
@@ -132,12 +139,14 @@ def _begun(kept: Kept, place: Place) -> Measurement:
     return measurement.model_copy(update={"tier": tier, "tier_unknown": ""})
 
 
-def _ended(kept: Kept, place: Place, database: SqlDatabase) -> Measurement:
+def _ended(kept: Kept, place: Place, what: SqlDatabase | PurePosixPath) -> Measurement:
     measurement = _measurement(kept)
     if place.disk is None or measurement.tier is None:
         return measurement
     try:
-        residents, unknown = _residents(place.disk, database), ""
+        # A disk that is measured by itself has no tables.
+        residents = () if isinstance(what, PurePosixPath) else _residents(place.disk, what)
+        unknown = ""
     except _FAULTS as error:
         residents, unknown = (), str(error)
     after = {

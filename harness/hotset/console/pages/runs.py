@@ -55,7 +55,7 @@ async def _compare(request: Request) -> Response:
         return problem(request, 422, "Take two runs or more", "Tick them in the list of runs.")
     archive = Archive.default()
     first, *others = documents = [await run_in_threadpool(archive.load, run) for run in chosen]
-    if of_disks := [document.run for document in documents if document.disks is not None]:
+    if of_disks := [one.run for one in documents if one.disks and not one.measurement]:
         said = f"Run {of_disks[0]} is of modelled disks and has no arms."
         return problem(request, 422, said, "Take runs of a database.")
     differing = {other.run: compare.differences(first, other) for other in others}

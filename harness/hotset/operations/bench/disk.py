@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
-from pathlib import Path
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -23,6 +23,7 @@ from ..base.registry import Cli, Kind, Nothing, OnThisComputer, Request, operati
 from ..base.result import Recorded, Result
 from ..base.rights import Needs, Right
 from ..base.room import Makes
+from . import keeping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hotset.bench.disks.disk_models import DiskModels
     from hotset.bench.disks.raffle import DiskRaffle, Pass
     from hotset.bench.disks.reread import TenFiles
+    from hotset.bench.kept.measurement import Kept
     from hotset.bench.thresholds import Verdict
     from hotset.experiment.site.calibrate import DiskCalibration
     from hotset.lab.served_model import DiskArray, DiskPowerCut
@@ -122,6 +124,8 @@ class Bench(Request):
         ),
     ] = None
     junit: fields.Junit = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,39 +206,48 @@ def bench(request: Bench, context: Context) -> BenchResult:
     limits = disk_metrics.limits(request.threshold or [], directions, before is not None)
     check_output(request.junit, "junit")
     begun = time.monotonic()
-    found = _benched(request, directions, context)
-    changes = disk_bench.compare(before, found) if before else []
+    kept = keeping.begin(request.keep, keeping.of_disk(request), context)
+    with keeping.failing(kept):
+        found = _benched(request, directions, kept, context)
+        changes = disk_bench.compare(before, found) if before else []
     verdicts = tuple(thresholds.judge(limits, disk_metrics.values(found, changes)))
     if request.junit is not None:
         cases = [thresholds.Case.from_verdict("hotset.disk.bench", verdict) for verdict in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
         context.write(request.junit, text)
     judged = tuple(verdict.recorded() for verdict in verdicts)
-    result = extended(disk_bench.JudgedBench, found, thresholds=judged)
+    kept.judge(verdicts)
+    keeping.finish(kept, "complete", None, context)
+    result = extended(disk_bench.JudgedBench, found, thresholds=judged, run=kept.run)
     return BenchResult(result, (before.target, changes) if before else None, verdicts)
 
 
-def _benched(request: Bench, directions: Sequence[Direction], context: Context) -> DiskBench:
+def _benched(
+    request: Bench, directions: Sequence[Direction], kept: Kept, context: Context
+) -> DiskBench:
     from hotset.bench.disks import bench_target, disk_bench
+    from hotset.bench.kept import tier
     from hotset.core.machines.local import Local
 
     local, size = Local(), Bytes.parse(request.size)
     path = Path(request.target) if request.target else None
     model, read_only = request.model, request.read_only
     say, ask = context.report.say, context.ask_for_name
-    with bench_target.open_target(
-        local, path, model, size, read_only, request.yes, say, ask
-    ) as opened:
-        cells = []
+    with (
+        bench_target.open_target(
+            local, path, model, size, read_only, request.yes, say, ask
+        ) as opened,
+        tier.observe(kept, local, PurePosixPath(opened.file)),
+    ):
+        found = disk_bench.DiskBench(opened.name, model is not None, int(size), request.seconds, ())
         for cell in disk_bench.run(
             local, opened.file, size, request.seconds, request.repeats, directions
         ):
-            cells.append(cell)
+            found = replace(found, cells=(*found.cells, cell))
+            kept.keep_lines(found)
             speed = cell.median.mb_per_s
             context.report.say(f"{cell.profile} {cell.direction}: {speed:.1f} MB/s")
-    return disk_bench.DiskBench(
-        opened.name, model is not None, int(size), request.seconds, tuple(cells)
-    )
+    return found
 
 
 class Raffle(Request):

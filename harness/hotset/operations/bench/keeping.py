@@ -182,6 +182,28 @@ def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subje
     )
 
 
+def of_disk(request: Any) -> Subject:  # noqa: ANN401 - disk.Bench
+    """A file, a device or a model."""
+    from hotset.bench.kept.measurement import Subject
+
+    target = request.target or request.model
+    settings: dict[str, JsonValue] = {
+        "target": request.target,
+        "model": request.model,
+        "size": request.size,
+        "seconds": request.seconds,
+        "read_only": request.read_only,
+    }
+    return Subject(
+        of="disk bench",
+        name="disk",
+        title=f"Disk benchmark of {target}",
+        settings={"disk": settings},
+        command=command("disk bench", request),
+        label=request.label,
+    )
+
+
 def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpcc.Run
     """TPC-C."""
     from hotset.bench.kept.measurement import Subject

@@ -198,7 +198,7 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
     first, *others = documents = [document for document, _ in loaded]
     if not others:
         raise RequestError("name at least two runs", field="runs")
-    if of_disks := [document.run for document in documents if document.disks is not None]:
+    if of_disks := [one.run for one in documents if one.disks and not one.measurement]:
         raise RequestError(
             f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",
             field="runs",

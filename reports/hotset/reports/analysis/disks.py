@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..model import words
+from ..model.disks import BenchLine
 
 Document = Mapping[str, Any]
 NEAR = 0.15
@@ -16,7 +17,20 @@ NOTHING = "Nothing was measured."
 def headlines(document: Document) -> list[str]:
     """Of a result of either scenario."""
     said = _rereads(document) if "disks" in document else []
-    return said + (_arrays(document) if "lines" in document else [])
+    said += _arrays(document) if "lines" in document else []
+    return said + _benched(document)
+
+
+def _benched(document: Document) -> list[str]:
+    """The fastest and the most demanding line of a benchmark, of those that were measured."""
+    said = []
+    lines = [BenchLine.model_validate(one) for one in document.get("bench", ())]
+    for line in lines:
+        if line.name.startswith("seq1m-q8t1"):
+            said.append(f"{line.profile} {line.direction} {words.rate(line.median.mb_per_s)}")
+        if line.name.startswith("rnd4k-q1t1"):
+            said.append(f"{line.profile} {line.direction} {words.count(line.median.iops)} IOPS")
+    return [f"{', '.join(said)}."] if said else []
 
 
 def _rereads(document: Document) -> list[str]:

@@ -17,6 +17,9 @@ RESIDENT_COLUMNS = ("table or index", "bytes", "in the cache")
 def value(document: RunDocument) -> tuple[float | None, str | None]:
     """The figure that it is about, and its unit; None: nothing was measured."""
     arm, queried = document.arm(ARM), document.power_arm(ARM)
+    if document.disks is not None:
+        first = next(iter(document.disks.bench), None)
+        return (first.median.mb_per_s, "MB/s") if first else (None, None)
     if arm is not None:
         return answer.figures(arm).rate, units.UNITS[arm.workload].short
     if queried is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -120,16 +121,56 @@ class DiskArraySearch(Record):
     heat: DiskArrayHeat
 
 
-class DiskResults(Record):
-    """One of the two scenarios, as far as it has come."""
+class BenchRun(Record):
+    """One run of fio: MB/s (10^6 bytes), requests a second, mean latency."""
 
-    scenario: Literal["reread", "arrays"]
+    mb_per_s: NonNegativeFloat
+    iops: NonNegativeFloat
+    latency_us: NonNegativeFloat
+
+
+class BenchLine(Record):
+    """A profile in one direction."""
+
+    profile: str
+    direction: Literal["read", "write", "mix"]
+    runs: tuple[BenchRun, ...]
+    """Those of one measurement; of measurements that are pooled, the median of each."""
+    measurements: PositiveInt = 1
+
+    @property
+    def name(self) -> str:
+        """As thresholds and trends call it: ``seq1m-q8t1-read``."""
+        return f"{self.profile.lower().replace(' ', '-')}-{self.direction}"
+
+    @property
+    def median(self) -> BenchRun:
+        """Of each figure on its own."""
+        return BenchRun(
+            mb_per_s=median(one.mb_per_s for one in self.runs),
+            iops=median(one.iops for one in self.runs),
+            latency_us=median(one.latency_us for one in self.runs),
+        )
+
+    @property
+    def each_mb_per_s(self) -> list[float]:
+        """A value of each measurement: runs of one rise and fall together."""
+        if self.measurements == 1:
+            return [self.median.mb_per_s]
+        return [one.mb_per_s for one in self.runs]
+
+
+class DiskResults(Record):
+    """One of the two scenarios, as far as it has come, or a benchmark of a disk (``bench``)."""
+
+    scenario: Literal["reread", "arrays", "bench"]
     disks: tuple[DiskReread, ...] = ()
     lines: tuple[DiskArrayLine, ...] = ()
     failures: tuple[DiskArrayFailure, ...] = ()
     cuts: tuple[DiskPowerFailure, ...] = ()
     searches: tuple[DiskArraySearch, ...] = ()
+    bench: tuple[BenchLine, ...] = ()
 
     @property
     def has_any(self) -> bool:
-        return any((self.disks, self.lines, self.failures, self.cuts, self.searches))
+        return any((self.disks, self.lines, self.failures, self.cuts, self.searches, self.bench))

@@ -259,7 +259,7 @@ class RunDocument(Record):
     arms: tuple[Arm, ...] = ()
     power_arms: tuple[PowerArm, ...] = ()
     disks: DiskResults | None = None
-    """Of a scenario on modelled disks, which has no arms and no database."""
+    """Of a scenario on modelled disks, or a benchmark of a disk: neither has arms or a database."""
     warmup: WarmUp | None = None
     factors: dict[Workload, Factor | None] = Field(default_factory=dict)
     rate_factor: Factor | None = None

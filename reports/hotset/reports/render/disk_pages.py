@@ -11,6 +11,7 @@ from typing import Any
 from ..analysis import disks as analysis
 from ..analysis import headlines
 from ..model import words
+from ..model.disks import BenchLine
 from ..model.document import RunDocument
 from . import vega
 from .charts import Figure, Panel, Table
@@ -36,6 +37,7 @@ class Page:
     setup: tuple[tuple[str, Sequence[tuple[str, str]]], ...] = ()
     """How it was measured: groups of (what, value)."""
     command: str = ""
+    about: str = "all devices are modelled"
 
 
 def of_run(
@@ -49,7 +51,9 @@ def of_run(
     if found is None:
         raise ValueError(f"run {document.run} is of a database")
     measured = found.model_dump(mode="json")
-    page = of_reread(measured) if found.scenario == "reread" else of_arrays(measured)
+    page = _SCENARIOS[found.scenario](measured)
+    if document.measurement is not None:
+        page = replace(page, about=document.measurement.of)
     state = ""
     if document.state != "complete":
         failure = document.failure
@@ -65,6 +69,53 @@ def of_run(
         setup=tuple(setup),
         command=shlex.join(document.command),
     )
+
+
+def of_bench(document: Document) -> Page:
+    """A benchmark of a disk, file or model."""
+    lines = [BenchLine.model_validate(one) for one in document["bench"]]
+    return Page(
+        "How fast a disk is",
+        "disk bench",
+        tuple(analysis.headlines(document)),
+        tuple(_speeds(lines, random) for random in (False, True)) if lines else (),
+        (),
+        (
+            "Each line shows the median of its runs, without the page cache. Runs of one"
+            " measurement are no repeats of it: they follow each other within minutes.",
+        ),
+        document,
+    )
+
+
+def _speeds(lines: list[BenchLine], random: bool) -> Figure:
+    """Sequential lines by MB/s, random ones by requests a second."""
+    mine = [line for line in lines if line.profile.startswith("RND") is random]
+    kind, unit = ("random", "IOPS") if random else ("sequential", "MB/s")
+    drawn = _lines(
+        (
+            (
+                f"{line.profile} {line.direction}",
+                {"value": line.median.iops if random else line.median.mb_per_s},
+            )
+            for line in mine
+        ),
+        ("median", "value", _AFTER),
+    )
+    rows = tuple(
+        (
+            f"{line.profile} {line.direction}",
+            f"{line.median.mb_per_s:,.1f}",
+            f"{line.median.iops:,.0f}",
+            f"{line.median.latency_us:,.0f}",
+            str(len(line.runs)),
+        )
+        for line in mine
+    )
+    columns = ("line", "MB/s", "IOPS", "latency µs", "runs")
+    table = Table(f"Medians, {kind}", columns, rows)
+    title = f"{kind.capitalize()} requests"
+    return _bars(kind, title, f"Medians of {unit}.", unit, drawn, table)
 
 
 def of_reread(document: Document) -> Page:
@@ -410,6 +461,11 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
+_SCENARIOS: Mapping[str, Callable[[Document], Page]] = {
+    "reread": of_reread,
+    "arrays": of_arrays,
+    "bench": of_bench,
+}
 PAGES: Mapping[str, Callable[[Document], Page]] = {
     "disk reread": of_reread,
     "disk arrays": of_arrays,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..model import words
+from ..model.disks import BenchLine
 from .plain import csv_text
 
 Document = Mapping[str, Any]
@@ -46,11 +47,33 @@ def searches(document: Document) -> Rows:
     return (*columns, "to the hottest tenth"), rows
 
 
+def benched(document: Document) -> Rows:
+    """A benchmark of a disk: medians, a line a profile and direction."""
+    lines = [BenchLine.model_validate(one) for one in document["bench"]]
+    columns = ("profile", "direction", "runs", "mb_per_s", "iops", "latency_us")
+    return columns, [
+        (
+            line.profile,
+            line.direction,
+            len(line.runs),
+            line.median.mb_per_s,
+            line.median.iops,
+            line.median.latency_us,
+        )
+        for line in lines
+    ]
+
+
 def csv(document: Document) -> str:
     """All tables that have a line; of a result of either scenario."""
     tables = (
         one(document)
-        for key, one in (("disks", rereads), ("lines", lines), ("searches", searches))
+        for key, one in (
+            ("disks", rereads),
+            ("lines", lines),
+            ("searches", searches),
+            ("bench", benched),
+        )
         if document.get(key)
     )
     return "\n".join(csv_text(*table) for table in tables)

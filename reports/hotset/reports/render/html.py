@@ -272,12 +272,17 @@ def configuration(document: RunDocument) -> list[tuple[str, list[tuple[str, str]
         *([("Slow storage", _storage(document))] if document.measurement is None else []),
     ]
     groups = [
-        *(of_database if document.disks is None else []),
+        *(of_database if document.disks is None else _tier_of_disk(document)),
         ("Machine", _machine(document)),
         ("Run", _run(document)),
         *([("Phases", _phases(document))] if document.phases else []),
     ]
     return [(name, rows or [("not recorded", words.ABSENT)]) for name, rows in groups]
+
+
+def _tier_of_disk(document: RunDocument) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Of a measured disk; modelled ones have none."""
+    return [("Tier", of_measurement.facts(document))] if document.measurement else []
 
 
 def _database(document: RunDocument) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from statistics import fmean
 from typing import Literal
 
 from pydantic import JsonValue
@@ -70,7 +71,7 @@ class Line:
 
     run: str
     against: str
-    workload: Workload
+    workload: Workload | Literal["disk"]
     arm: ArmName
     users: int | None
     """None where there is no curve."""
@@ -167,7 +168,11 @@ def same_over_time(first: RunDocument, other: RunDocument) -> bool:
 def lines(documents: Sequence[RunDocument]) -> list[Line]:
     """Every arm that both have, of each run against the first."""
     first, *others = documents
-    return [line for other in others for line in (*_timed(first, other), *_tpch(first, other))]
+    return [
+        line
+        for other in others
+        for line in (*_timed(first, other), *_tpch(first, other), *_disks(first, other))
+    ]
 
 
 def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
@@ -231,6 +236,47 @@ def _tpch(first: RunDocument, other: RunDocument) -> Iterator[Line]:
             yield _line(first, other, "tpch", (old, new), (old.total_s, new.total_s), ratio)
 
 
+def _disks(first: RunDocument, other: RunDocument) -> Iterator[Line]:
+    """Each line of a benchmark of a disk that both have, by its MB/s."""
+    if first.disks is None or other.disks is None:
+        return
+    before = {line.name: line for line in first.disks.bench}
+    for line in other.disks.bench:
+        old = before.get(line.name)
+        if old is None:
+            continue
+        values = fmean(old.each_mb_per_s), fmean(line.each_mb_per_s)
+        interval, note = None, ""
+        if min(*old.each_mb_per_s, *line.each_mb_per_s) > 0:
+            interval = stats.ratio_of_means(line.each_mb_per_s, old.each_mb_per_s)
+        else:
+            note = "a measurement came to 0 MB/s"
+        figure = f"{line.profile} {line.direction} MB/s"
+        yield _ratio_line(first, other, ("disk", "measured", figure), values, interval, note)
+
+
+def _ratio_line(
+    first: RunDocument,
+    other: RunDocument,
+    named: tuple[Workload | Literal["disk"], ArmName, str],
+    values: tuple[float, float],
+    interval: stats.Interval | None,
+    note: str,
+    users: int | None = None,
+    hit_ratios: tuple[float | None, float | None] = (None, None),
+) -> Line:
+    workload, arm, figure = named
+    gain, low, high = interval or (None, None, None)
+    if low == high:
+        low = high = None
+    return Line(
+        *(other.run, first.run, workload, arm, users, figure, *values, gain, low, high),
+        _verdict(interval),
+        *hit_ratios,
+        note,
+    )
+
+
 def _line(
     first: RunDocument,
     other: RunDocument,
@@ -246,25 +292,9 @@ def _line(
         interval = ratio()
     except stats.NoFactor as reason:
         note = str(reason)
-    gain, low, high = interval or (None, None, None)
-    if low == high:
-        low = high = None
-    return Line(
-        other.run,
-        first.run,
-        workload,
-        new.name,
-        users,
-        _FIGURES[workload],
-        *values,
-        gain,
-        low,
-        high,
-        _verdict(interval),
-        old.hit_ratio,
-        new.hit_ratio,
-        note,
-    )
+    named = (workload, new.name, _FIGURES[workload])
+    ratios = (old.hit_ratio, new.hit_ratio)
+    return _ratio_line(first, other, named, values, interval, note, users, ratios)
 
 
 def _verdict(interval: stats.Interval | None) -> Verdict:

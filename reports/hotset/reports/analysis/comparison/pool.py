@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ...model.disks import DiskResults
 from ...model.document import Arm, HighestRate, PowerArm, RunDocument
 from ...model.windows import PowerRun, Repeat
 from . import compare
@@ -38,6 +39,7 @@ def pool(label: str, documents: Sequence[RunDocument], force: bool = False) -> R
             "run": label,
             "arms": (_pooled(timed),) if timed else (),
             "power_arms": (_pooled_queries(queried),) if queried else (),
+            "disks": _pooled_disks(documents),
         }
     )
 
@@ -50,6 +52,25 @@ def _pooled(arms: Sequence[Arm]) -> Arm:
             "rates": _numbered(arms, lambda arm: arm.rates),
         }
     )
+
+
+def _pooled_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
+    """The lines that all have, with a median of each measurement."""
+    found = [document.disks for document in documents if document.disks is not None]
+    if not found:
+        return None
+    each = [{line.name: line for line in one.bench} for one in found]
+    lines = tuple(
+        line.model_copy(
+            update={
+                "runs": tuple(one[line.name].median for one in each),
+                "measurements": len(each),
+            }
+        )
+        for line in found[0].bench
+        if all(line.name in one for one in each)
+    )
+    return found[0].model_copy(update={"bench": lines})
 
 
 def _pooled_queries(arms: Sequence[PowerArm]) -> PowerArm:
