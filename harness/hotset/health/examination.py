@@ -85,7 +85,7 @@ def _looks(seen: _Seen) -> Sequence[tuple[Subject, Look]]:
     heat = cache(lambda: heat_now.read(seen.target))
     past = cache(lambda: recorded.read(seen.target.machine_name, attached.disk, seen.now))
     return (
-        ("state", lambda ask: tier_now.state(ask, state)),
+        ("state", lambda ask: tier_now.state(ask, state, attached)),
         ("hit ratio", lambda ask: recorded.hit_ratio(ask, past(), seen.now)),
         ("hot data", lambda ask: _became_hot(ask, heat(), seen)),
         ("size and policy", lambda ask: _outlook(ask, heat(), seen)),

@@ -34,6 +34,7 @@ _REST = (attribution.SHARED, attribution.UNOWNED, attribution.FILE_SYSTEM)
 class Heat:
     """A disk's heat: of the last day, and of the week before it.
 
+    :ivar recent: since the last look before that day, which may be longer ago.
     :ivar earlier: by region; empty: nothing was read then.
     :ivar earlier_s: how long that time was.
     """
@@ -43,6 +44,11 @@ class Heat:
     recent: CounterDelta
     earlier: Mapping[int, float]
     earlier_s: float
+
+    @property
+    def recent_s(self) -> float:
+        """For how long the recent heat was counted."""
+        return self.recent.at - self.recent.begun
 
 
 def read(target: Target) -> Heat | None:
@@ -77,6 +83,9 @@ def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> lis
 
     :param label: what names the table of a file; None: by file.
     """
+    if seen.recent_s > limits.RECENT_MAX_S:
+        ago = duration(seen.recent_s)
+        return [ask.unknown(f"the last look before this one was {ago} ago: look once a day")]
     recent = sum(map(cacheable_requests, seen.recent.tallies.values()))
     earlier = sum(seen.earlier.values())
     if min(recent, earlier) < limits.DAY_REQUESTS_MIN or seen.earlier_s < limits.DAY_S:
@@ -94,8 +103,8 @@ def _too_little(seen: Heat, recent: float, earlier: float) -> str:
     return (
         f"{recent:,.0f} requests of the last day and {earlier:,.0f} of"
         f" {duration(max(0.0, seen.earlier_s))} before it are kept, and"
-        f" {limits.DAY_REQUESTS_MIN:,} are needed of each, over a day at least: each look keeps a"
-        " reading"
+        f" {limits.DAY_REQUESTS_MIN:,} are needed of each, over a day at least: look once a day,"
+        " which keeps a reading"
     )
 
 
@@ -150,7 +159,8 @@ def outlook(ask: Ask, seen: Heat, target: Target, counters: Counters) -> list[Fi
     asked = sum(map(cacheable_requests, seen.recent.tallies.values()))
     ratio, cache = seen.recent.total.ratio, target.disk.spec.cache
     if ratio is None or asked < limits.DAY_REQUESTS_MIN:
-        return [ask.unknown(f"{asked:,} requests were counted in the last day, too few")]
+        since = duration(seen.recent_s)
+        return [ask.unknown(f"{asked:,} requests were counted in {since}, too few to tell")]
     if counters.used < limits.FULL * counters.total:
         return [ask.unknown("the cache is still being filled: its hit ratio says nothing yet")]
     if not any(heat > 0 for heat in seen.heats.values()):

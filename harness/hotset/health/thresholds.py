@@ -54,6 +54,9 @@ HOT_TIMES = 3.0
 """… and three times its share of before is no longer a busy day."""
 CACHED_ENOUGH = 0.95
 """A hot table is cached when so much of it is: the rest are mostly blocks that nobody reads."""
+RECENT_MAX_S = 2 * DAY_S
+"""The heat "of the last day" is that since the last look before it: of more than two days it would
+be of another week."""
 GAIN_MIN = 0.05
 """Of the hit ratio: what another size or policy must give at least, by the lower of two estimates.
 They know the heat by regions, not by blocks, and are off by some points."""

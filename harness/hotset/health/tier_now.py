@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hotset.block import devices
 from hotset.block.condition import thin_pools, wear
 from hotset.core.errors import Remedy
 from hotset.core.units import Bytes
+from hotset.disk import cache_device
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.lifecycle import DiskState
 from hotset.reports.model.words import percent
@@ -27,25 +29,33 @@ _GRAVE: Mapping[str, State] = {
 }
 
 
-def state(ask: Ask, seen: DiskState) -> list[Finding]:
+def state(ask: Ask, seen: DiskState, attached: AttachedDisk) -> list[Finding]:
     """Whether it works as it was asked for."""
     found = seen.report.state
     if found == "active":
         return [ask.say("ok", "active")]
     said = "; ".join(seen.report.notes) or "its devices are not there"
-    return [ask.say(_GRAVE[found], f"{found}: {said}", *_ways_out(ask, seen))]
+    return [ask.say(_GRAVE[found], f"{found}: {said}", *_ways_out(ask, seen, attached))]
 
 
-def _ways_out(ask: Ask, seen: DiskState) -> Iterator[Remedy]:
+def _ways_out(ask: Ask, seen: DiskState, attached: AttachedDisk) -> Iterator[Remedy]:
+    machine, origin = attached.machine, attached.disk.origin
     if seen.disk.phase == "detaching":
         yield ask.remedy("end its detach", "tier detach")
     elif not seen.flash_answers:
         given = {"disk": ask.disk, "flash_is_dead": True}
         yield ask.remedy("give the origin back, if the flash is dead", "tier detach", **given)
-    elif seen.disk.phase == "ready":
-        if seen.report.state in ("degraded", "failed"):
+    elif seen.disk.phase != "ready" or devices.type_of(machine, origin) is None:
+        return  # what to do takes what only people know; the state says it
+    elif not cache_device.is_ours(machine, attached.card):
+        flash = str(attached.card.flash)
+        yield ask.remedy("take over the flash, if nobody else uses it", "tier import", flash=flash)
+    else:
+        if seen.report.state == "degraded":
             yield ask.remedy("take it down, once nobody uses it", "tier deactivate")
         yield ask.remedy("check it and make it active", "tier activate")
+        if seen.report.state == "failed":
+            yield ask.remedy("take it down first, where that changes nothing", "tier deactivate")
 
 
 def metadata(ask: Ask, seen: DiskState) -> list[Finding]:

@@ -34,10 +34,14 @@ def tally(requests: int, ratio: float) -> Tally:
 
 
 def heat(
-    recent: dict[int, int], earlier: dict[int, float], ratio: float = 0.5, days: float = 7
+    recent: dict[int, int],
+    earlier: dict[int, float],
+    ratio: float = 0.5,
+    days: float = 7,
+    since: float = 1,
 ) -> Heat:
     tallies = {number: tally(asked, ratio) for number, asked in recent.items()}
-    delta = CounterDelta(GRID, NOW - DAY_S, NOW, tallies, 0)
+    delta = CounterDelta(GRID, NOW - since * DAY_S, NOW, tallies, 0)
     heats = {number: float(asked) for number, asked in recent.items()}
     return Heat(GRID, heats, delta, earlier, days * DAY_S)
 
@@ -154,4 +158,13 @@ def test_what_became_hot_is_not_known_without_a_before(
     monkeypatch: pytest.MonkeyPatch, recent: dict[int, int], earlier: dict[int, float], days: float
 ) -> None:
     found = became_hot(monkeypatch, recent, earlier, days=days)
+    assert [state for state, _ in found] == ["unknown"]
+
+
+def test_heat_since_last_week_is_not_taken_for_that_of_the_last_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The engine counts by itself: the first look finds all that it counted since it started."""
+    before = {1: 700_000.0, 12: 30_000.0}
+    found = became_hot(monkeypatch, {1: 60_000, 12: 40_000}, before, since=6)
     assert [state for state, _ in found] == ["unknown"]

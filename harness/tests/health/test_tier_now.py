@@ -7,12 +7,14 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from hotset.block import devices
 from hotset.block.condition import thin_pools, wear
 from hotset.block.condition.thin_pools import ThinPool
 from hotset.block.condition.wear import Wear
 from hotset.core import wording
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
+from hotset.disk import cache_device
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.lifecycle import DiskState
 from hotset.health import tier_now
@@ -38,6 +40,18 @@ def seen(state: TierState, metadata: float | None = None, **more: object) -> Dis
     return replace(DiskState(CARD, DISK, report, True), **more)  # type: ignore[arg-type]
 
 
+@pytest.fixture(autouse=True)
+def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The origin is there, and the flash is this machine's."""
+    monkeypatch.setattr(devices, "type_of", lambda _, __: "device")
+    monkeypatch.setattr(cache_device, "is_ours", lambda _, __: True)
+
+
+def told(ask: Ask, how: DiskState) -> Finding:
+    (found,) = tier_now.state(ask, how, AttachedDisk(Local(), CARD, DISK))
+    return found
+
+
 def commands(found: Finding) -> list[str]:
     return [wording.command(one).strip("`") for one in found.remedies]
 
@@ -49,23 +63,32 @@ def commands(found: Finding) -> list[str]:
         ("inactive", "warning", ["hotset tier activate erp"]),
         ("restarting", "warning", ["hotset tier activate erp"]),
         ("degraded", "critical", ["hotset tier deactivate erp", "hotset tier activate erp"]),
-        ("failed", "critical", ["hotset tier deactivate erp", "hotset tier activate erp"]),
+        ("failed", "critical", ["hotset tier activate erp", "hotset tier deactivate erp"]),
     ],
 )
 def test_a_state_comes_with_its_way_out(state: TierState, how: str, helps: list[str]) -> None:
-    (found,) = tier_now.state(ASK, seen(state))
+    found = told(ASK, seen(state))
     assert (found.state, commands(found)) == (how, helps)
 
 
 def test_a_dead_flash_is_given_up_and_a_detach_is_ended() -> None:
-    (found,) = tier_now.state(ASK, seen("failed", flash_answers=False))
+    found = told(ASK, seen("failed", flash_answers=False))
     assert commands(found) == ["hotset tier detach erp --flash-is-dead"]
-    (found,) = tier_now.state(ASK, seen("failed", disk=replace(DISK, phase="detaching")))
+    found = told(ASK, seen("failed", disk=replace(DISK, phase="detaching")))
     assert commands(found) == ["hotset tier detach erp"]
 
 
+def test_what_another_machine_owns_is_taken_over_and_what_is_gone_has_no_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache_device, "is_ours", lambda _, __: False)
+    assert commands(told(ASK, seen("failed"))) == ["hotset tier import --flash /dev/flash"]
+    monkeypatch.setattr(devices, "type_of", lambda _, __: None)
+    assert commands(told(ASK, seen("failed"))) == []
+
+
 def test_a_command_is_for_the_machine_that_was_looked_at() -> None:
-    (found,) = tier_now.state(AWAY, seen("inactive"))
+    found = told(AWAY, seen("inactive"))
     assert commands(found) == ["hotset tier activate erp --machine ssh://db1"]
 
 
