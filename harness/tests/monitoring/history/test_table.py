@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -188,3 +189,22 @@ def test_no_history_is_no_zero(file: Path) -> None:
         answer()
     assert not file.exists()
     assert series.find_choice("24h").length_s == DAY.length_s
+
+
+def test_what_a_killed_console_left_is_read_and_left_as_it_is(week: Path, tmp_path: Path) -> None:
+    """Its log holds the newest spans: whoever opens it to write, or closes it last, merges them."""
+    clock, one = Clock(time.time() - 60, 0), Recorder(week)
+    for hits in range(0, 700, 100):
+        one.take(clock.see(disk(counters(hits))))
+        clock.passes(10)
+    left = tmp_path / "left"
+    shutil.copytree(week.parent, left)
+    one.close(clock.see())
+    shutil.rmtree(week.parent)
+    shutil.move(left, week.parent)
+    log = week.with_name(f"{week.name}-wal")
+    before = week.read_bytes(), log.read_bytes()
+    assert before[1]
+    found = answer(since="15min", disk="shop")
+    assert found.rows[-3].hit_ratio == 1.0, "of the log alone"
+    assert (week.read_bytes(), log.read_bytes()) == before
