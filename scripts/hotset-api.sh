@@ -60,7 +60,7 @@
 #   remove-tier [DISK]
 #   get-explanation NAME
 #   sync-tier [DISK]
-#   test-tier [DISK]
+#   get-health [DISK]
 #   import-card FLASH
 #   repair-tier [DISK]
 #   get-cached-range [DISK]
@@ -244,7 +244,7 @@ COMMANDS='{
     "tier detach": "remove-tier",
     "tier explain": "get-explanation",
     "tier flush": "sync-tier",
-    "tier health": "test-tier",
+    "tier health": "get-health",
     "tier import": "import-card",
     "tier repair": "repair-tier",
     "tier resident": "get-cached-range",
@@ -575,7 +575,7 @@ case $command in
     sync-tier)
         finish POST '/tier/flush' disk machine -- "$@"
         ;;
-    test-tier)
+    get-health)
         call POST '/tier/health' disk machine engine dsn password -- "$@" | jq .
         ;;
     import-card)

@@ -34,7 +34,8 @@ EXIT_CODES = {
     3: "This computer or the server lacks something, or something else is using it. The message"
     " says what to do.",
     4: "It failed. What was measured until then is kept.",
-    5: "A threshold was missed: the probe's hit ratio, a calibration, answers that differ.",
+    5: "A threshold was missed: the probe's hit ratio, a calibration, answers that differ. Of"
+    " `tier health`: something is to be done.",
     130: "Interrupted by Ctrl-C or SIGTERM. What a command had set up for itself it removes; what"
     " stays it names.",
 }

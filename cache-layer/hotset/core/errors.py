@@ -14,7 +14,8 @@ code meaning
 2    wrong usage: flags, experiment file, unknown run
 3    this computer lacks something; the message says what to do
 4    the run failed: no result
-5    a threshold was missed (probe hit ratio, calibration, a database that fails its check)
+5    a threshold was missed (probe hit ratio, calibration, a database that fails its check), or
+     something is to be done about a disk (``tier health``)
 130  interrupted
 ==== ===========================================================
 """

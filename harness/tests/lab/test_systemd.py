@@ -23,7 +23,7 @@ from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
 from hotset.tier.base import TierKind, hits_between
 from hotset.tier.engine.tier import Userspace
-from tests.systemd_server import FLASH_MIB, MIB, Server, server
+from tests.systemd_server import FLASH_MIB, HOTSET, MIB, Server, server
 
 # Its machine and disks take longest: all on one worker.
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("systemd")]
@@ -390,8 +390,24 @@ def test_a_warm_up_at_its_time_fills_the_cache(shops: list[Shop]) -> None:
         "dmcache-timed": ("done", True),
         "userspace-timed": ("done", True),
     }
+    told = health(machine)
+    # A warm-up that failed, and two whose timers were stopped.
+    assert "bcache-timed (*:*:0/20) failed" in told["bcache", "warm-ups"]
+    assert "dmcache-timed (*:*:0/20) is not enabled" in told["dmcache", "warm-ups"]
+    assert re.fullmatch(r"ok: \d+ % used", told["dmcache", "metadata"])
+    assert told["dmcache", "thin pools"] == "ok: it lies on none"
     for one in shops[1:]:
         machine.hotset("warmup", "schedule", "remove", f"{one.name}-timed")
+
+
+def health(server: Server) -> dict[tuple[str, str], str]:
+    """What is found of each disk on the server itself, by disk and subject."""
+    said = server.sh(f"{HOTSET} tier health --format json 2> /dev/null || test $? = 5")
+    found: dict[tuple[str, str], str] = {}
+    for one in json.loads(said)["findings"]:
+        key, text = (one["disk"], one["subject"]), f"{one['state']}: {one['text']}"
+        found[key] = f"{found[key]}; {text}" if key in found else text
+    return found
 
 
 def outcomes(server: Server) -> dict[str, tuple[str, bool]]:

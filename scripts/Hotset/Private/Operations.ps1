@@ -51,7 +51,7 @@ $script:Operations = @{
     'tier detach'            = @{ Cmdlet = 'Remove-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/detach' }
     'tier explain'           = @{ Cmdlet = 'Get-HotsetExplanation'; Method = 'Post'; Path = '/api/v1/tier/explain'; Type = 'Hotset.Explanation' }
     'tier flush'             = @{ Cmdlet = 'Sync-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/flush' }
-    'tier health'            = @{ Cmdlet = 'Test-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/health'; Type = 'Hotset.Tier'; Items = 'findings' }
+    'tier health'            = @{ Cmdlet = 'Get-HotsetHealth'; Method = 'Post'; Path = '/api/v1/tier/health'; Type = 'Hotset.Health'; Items = 'findings' }
     'tier import'            = @{ Cmdlet = 'Import-HotsetCard'; Method = 'Post'; Path = '/api/v1/tier/import' }
     'tier repair'            = @{ Cmdlet = 'Repair-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/repair' }
     'tier resident'          = @{ Cmdlet = 'Get-HotsetCachedRange'; Method = 'Post'; Path = '/api/v1/tier/resident'; Type = 'Hotset.CachedRange'; Items = 'runs' }
@@ -123,7 +123,7 @@ $script:Completed = @{
         'Remove-HotsetTier'
         'Get-HotsetExplanation'
         'Sync-HotsetTier'
-        'Test-HotsetTier'
+        'Get-HotsetHealth'
         'Repair-HotsetTier'
         'Get-HotsetCachedRange'
         'Resize-HotsetTier'

@@ -1966,7 +1966,7 @@ function Get-HotsetMetric {
     .SYNOPSIS
     Print the counters of all accelerated disks, and their condition, as OpenMetrics text.
     .DESCRIPTION
-    Condition: state, metadata, pins, thin pools, wear and warm-ups, as Test-HotsetTier has them.
+    Condition: state, metadata, pins, thin pools, wear and warm-ups, as Get-HotsetHealth has them.
 
     The token needs the right 'metrics'. On the server's own command line this is "hotset report
     metrics".
@@ -2922,7 +2922,7 @@ function Sync-HotsetTier {
     }
 }
 
-function Test-HotsetTier {
+function Get-HotsetHealth {
     <#
     .SYNOPSIS
     Say what changed on the accelerated disks and what is to be done, each with its command.
@@ -2932,7 +2932,7 @@ function Test-HotsetTier {
 
     The token needs the right 'read'. On the server's own command line this is "hotset tier health".
     .PARAMETER Disk
-    The accelerated disk; may be left out if there is only one.
+    The accelerated disk; all of the machine if left out.
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
@@ -2949,14 +2949,14 @@ function Test-HotsetTier {
     .INPUTS
     System.String, or objects with the property Disk: -Disk
     .OUTPUTS
-    Hotset.Tier
+    Hotset.Health
     .EXAMPLE
-    Test-HotsetTier shop
+    Get-HotsetHealth shop
     .LINK
     about_Hotset
     #>
     [CmdletBinding()]
-    [OutputType('Hotset.Tier')]
+    [OutputType('Hotset.Health')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,

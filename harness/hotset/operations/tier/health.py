@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from hotset.core.errors import PrerequisiteError, ThresholdError
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Examine(Request):
-    disk: fields.Disk = None
+    disk: Annotated[
+        fields.Disk, Field(description="The accelerated disk; all of the machine if left out.")
+    ] = None
     machine: fields.Machine = "local"
     engine: fields.Product = "postgres"
     dsn: fields.OptionalDsn = None
@@ -57,7 +61,7 @@ class Examined(Recorded["Health"]):
         return None
 
 
-@operation("tier health", Kind.QUERY, Right.READ, ("Test", "HotsetTier"))
+@operation("tier health", Kind.QUERY, Right.READ, ("Get", "HotsetHealth"))
 def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     """Say what changed on the accelerated disks and what is to be done, each with its command.
 
