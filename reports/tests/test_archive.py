@@ -6,11 +6,15 @@ import errno
 import json
 import os
 import sqlite3
+import time
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from pydantic import TypeAdapter
 
 from hotset.core.machines.base import MachineGoneError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import BusyError
@@ -22,6 +26,7 @@ from hotset.reports.archive import DOCUMENT, REPORT, Archive, NoSuchRunError
 from hotset.reports.model.document import RunDocument, WarmUpRepeat
 from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.windows import Repeat
+from hotset.reports.render.tables import ListingRow
 from tests import documents
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -165,6 +170,26 @@ def test_a_damaged_index_is_put_aside_and_made_again(archive: Archive) -> None:
     assert index.with_suffix(".sqlite.damaged").exists()
     second = saved(archive, NOON + timedelta(days=1))
     assert [row.run for row in archive.listing()] == [second.run, first.run]
+
+
+def test_a_list_of_ten_thousand_runs_takes_less_than_a_second(archive: Archive) -> None:
+    """Of this process's own time, of which a busy computer takes nothing."""
+    row = ListingRow.from_document(saved(archive))
+    lines = []
+    for minute in range(10_000):
+        at = NOON + timedelta(days=1, minutes=minute)
+        run = f"{at:%Y%m%d-%H%M%S}-demo"
+        (archive.folder / run).mkdir()
+        line = TypeAdapter(ListingRow).dump_json(replace(row, run=run, started_at=at))
+        lines.append((run, at.isoformat(), line.decode()))
+    with closing(archive._database()) as database, database:
+        database.executemany("INSERT INTO runs VALUES (?, ?, ?)", lines)
+    begun = time.process_time()
+    found = archive.listing(1000)
+    spent_s = time.process_time() - begun
+    assert [one.run for one in found] == [run for run, _, _ in lines[:-1001:-1]]
+    assert archive.count() == 10_001
+    assert spent_s < 1
 
 
 def test_a_list_has_the_newest_and_reads_no_document_that_is_in_the_index(

@@ -62,7 +62,8 @@ def load(archive: Archive, name: str, force: bool) -> tuple[RunDocument, Labelle
     """
     if name == "last" or not re.fullmatch(words.LABEL_PATTERN, name):
         return archive.load(name), None
-    rows = [row for row in archive.listing() if row.label == name][::-1]
+    every = archive.listing()[::-1]
+    rows = [row for row in every if row.label == name]
     complete = [row.run for row in rows if row.state == "complete"]
     if not complete:
         what = "complete measurement" if rows else "run and no measurement"
@@ -71,7 +72,8 @@ def load(archive: Archive, name: str, force: bool) -> tuple[RunDocument, Labelle
         )
     left_out = tuple(row.run for row in rows if row.state != "complete")
     pooled = pool.pool(name, [archive.load(run) for run in complete], force)
-    return pooled, Labelled(name, tuple(complete), left_out)
+    unreadable = tuple(row.run for row in every if row.state == "unreadable")
+    return pooled, Labelled(name, tuple(complete), left_out, unreadable)
 
 
 def metrics(run: RunDocument) -> list[str]:

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
 
-from hotset.core.errors import PrerequisiteError, RequestError
+from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.units import Bytes
 from hotset.reports.analysis import caveats
 from hotset.reports.archive import Archive
@@ -71,8 +72,8 @@ class NotKeptError(PrerequisiteError):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            f"the measurement is not kept as a run: {error}. Its result is printed all the same; to"
-            " measure without keeping it, say so"
+            f"the measurement is not kept as a run: {error}. Its result is printed all the same",
+            Remedy("measure without keeping it", parameters={"keep": False}),
         )
 
 
@@ -180,6 +181,10 @@ class Kept:
             failure = Failure(phase=self.document.measurement.of, text=cause)
         self.change(state=state, failure=failure)
         self.change(warnings=caveats.list_caveats(self.document))
+        if self.fault is not None and self.archive is not None:
+            # Of what was never written only the folder is there.
+            with suppress(OSError):
+                self.archive.path(self.document.run).rmdir()
 
     @property
     def _has_any(self) -> bool:

@@ -32,7 +32,8 @@ async def _list(request: Request) -> Response:
     archive = Archive.default()
     rows = await run_in_threadpool(archive.listing, None if every else _LISTED)
     total = await run_in_threadpool(archive.count)
-    return render(request, "runs.html", rows=rows, total=total)
+    labels = list(dict.fromkeys(row.label for row in reversed(rows) if row.label))
+    return render(request, "runs.html", rows=rows, total=total, labels=labels)
 
 
 async def _report(request: Request) -> Response:
@@ -47,23 +48,32 @@ def _rendered(run: str) -> str:
 
 
 async def _compare(request: Request) -> Response:
-    """The runs that were ticked, the oldest first: the others stand beside it."""
+    """The runs that were ticked, the oldest first: the others stand beside it. Labels stay in their
+    order: which was before is not in a name."""
+    from hotset.experiment import history
     from hotset.reports.analysis.comparison import compare
 
-    chosen = sorted(set(request.query_params.getlist("run")))
+    given = list(dict.fromkeys(request.query_params.getlist("run")))
+    chosen = given if any(name[:1].isalpha() for name in given) else sorted(given)
     if len(chosen) < 2:
         return problem(request, 422, "Take two runs or more", "Tick them in the list of runs.")
-    archive = Archive.default()
-    first, *others = documents = [await run_in_threadpool(archive.load, run) for run in chosen]
+    archive, forced = Archive.default(), request.query_params.get("force") == "true"
+    loaded = [await run_in_threadpool(history.load, archive, run, forced) for run in chosen]
+    first, *others = documents = [document for document, _ in loaded]
     if of_disks := [one.run for one in documents if one.disks and not one.measurement]:
         said = f"Run {of_disks[0]} is of modelled disks and has no arms."
         return problem(request, 422, said, "Take runs of a database.")
     differing = {other.run: compare.differences(first, other) for other in others}
-    forced = request.query_params.get("force") == "true"
     refused = any(compare.refusing(first, other) for other in others) and not forced
     lines = [] if refused else await run_in_threadpool(compare.lines, documents)
     return render(
-        request, "compare.html", runs=chosen, differing=differing, refused=refused, lines=lines
+        request,
+        "compare.html",
+        runs=chosen,
+        labels=[str(labelled) for _, labelled in loaded if labelled],
+        differing=differing,
+        refused=refused,
+        lines=lines,
     )
 
 

@@ -89,15 +89,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Measurements of one label, which count as repeats of one; ``left_out`` are not complete."""
+    """Measurements of one label, which count as repeats of one; ``left_out`` are not complete, and
+    of those that are ``unreadable`` the label is not known."""
 
     label: str
     runs: tuple[str, ...]
     left_out: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
     def __str__(self) -> str:
         said = f"{self.label}: {words.plural(len(self.runs), 'run')} ({', '.join(self.runs)})"
-        return said + (f"; not complete: {', '.join(self.left_out)}" if self.left_out else "")
+        if self.left_out:
+            said += f"; not complete: {', '.join(self.left_out)}"
+        if self.unreadable:
+            said += f"; not known whether labelled so: {', '.join(self.unreadable)} (unreadable)"
+        return said
 
 
 @dataclass(frozen=True)
