@@ -3,6 +3,7 @@ one thing that fails hinders no other, and none of them counts as in order."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def _guarded(machine: str, disk: str, subject: Subject, look: Look) -> list[Find
         return look(ask)
     except MachineGoneError:
         raise
-    except (HotsetError, OSError, ValueError) as error:
+    except (HotsetError, OSError, ValueError, sqlite3.Error) as error:
         return [ask.unknown(error)]
 
 
