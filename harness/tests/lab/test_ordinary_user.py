@@ -65,6 +65,7 @@ def as_user(machine: Enclosed, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command",
     [
+        "tier health",
         "tier status",
         "tier scan",
         "tier resident",
