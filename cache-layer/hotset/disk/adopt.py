@@ -31,25 +31,43 @@ class Found:
     known_as: str | None
 
 
-def scan(machine: Machine) -> tuple[list[Found], list[str]]:
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A device of which it is not known whether it has a label, and why."""
+
+    device: PurePosixPath
+    why: str
+
+
+def scan(machine: Machine) -> tuple[list[Found], list[Unread]]:
     """Every flash device with a label that the machine can see, and what could not be read.
 
     :raises PrerequisiteMissingError: hotset is not root, and can read none.
     """
     cards.need_root(machine)
     known = {card.uuid: card.name for card in cards.known_cards(machine) if card.uuid}
-    found, problems = list[Found](), list[str]()
+    found, unread = list[Found](), list[Unread]()
     for device in devices.every(machine):
         try:
             card = cards.read_card(machine, device.node)
         except (CardError, CommandError, CommandTimeoutError) as error:
-            problems.append(f"{device.path}: {error}")
+            unread.append(Unread(device.path, _why(error)))
             continue
         if card is not None:
             found.append(
                 Found(device.path, card, cards.is_ours(machine, card), known.get(card.uuid))
             )
-    return found, problems
+    return found, unread
+
+
+def _why(error: CardError | CommandError | CommandTimeoutError) -> str:
+    """Of a command that failed its last words alone: which one it was is no help here."""
+    if not isinstance(error, CommandError):
+        return str(error)
+    said = error.result.stderr.strip().splitlines() or [f"code {error.result.rc}"]
+    # dd has the error first, and then what it copied.
+    word = next((line for line in said if line.startswith("dd: ")), said[-1])
+    return f"it cannot be read: {word.removeprefix('dd: ')}"
 
 
 def adopt(

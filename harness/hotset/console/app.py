@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from hotset.api import app as api
+from hotset.core.machines import ssh
 from hotset.jobs.store import JobConflictError, NoSuchJobError
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Observation
@@ -64,6 +65,8 @@ def create(settings: Settings) -> Starlette:
         try:
             yield
         finally:
+            # A connection that is being made would be waited for as long as that may take.
+            ssh.give_up()
             await sampler.stop()
 
     app = Starlette(

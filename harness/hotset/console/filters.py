@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from hotset.block import devicemapper
+from hotset.core import wording
+from hotset.core.errors import Remedy
 from hotset.disk.cache_device import Card
+from hotset.jobs import store as jobs
 from hotset.jobs.store import Job
 from hotset.reports.model.words import ABSENT, duration, milliseconds, part_of_all, size
 
@@ -94,9 +97,54 @@ def heading(job: Job) -> str:
     return " ".join([subject, *rest])
 
 
+IN_FORMS = {
+    "yes": "tick that you agree to it",
+    "flush": 'tick "Write dirty data back first if necessary"',
+    "flash_is_dead": 'tick "The flash is dead"',
+    "password": "fill in its password",
+}
+"""What a form has for a parameter; the others are the command line's alone."""
+
+
+def tell_error(message: str, field: str | None, remedies: Iterable[Remedy]) -> str:
+    """As a page says why something failed, with what helps.
+
+    >>> tell_error("it is loaded", "dsn", [Remedy("load it again", parameters={"replace": True})])
+    'dsn: it is loaded; to load it again: on the command line add --replace'
+    >>> tell_error("33 are dirty", None, [Remedy("lose them", parameters={"yes": True})])
+    '33 are dirty; to lose them: tick that you agree to it'
+    >>> tell_error("33 are dirty", None, [Remedy("flush", "tier flush", {"disk": "shop"})])
+    '33 are dirty; to flush: `hotset tier flush shop`'
+    """
+    text = "; ".join((message, *(f"to {one.purpose}: {_worded(one)}" for one in remedies)))
+    return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"
+
+
+def _worded(remedy: Remedy) -> str:
+    if remedy.operation is None and set(remedy.parameters) <= set(IN_FORMS):
+        return " and ".join(IN_FORMS[name] for name in remedy.parameters)
+    text = wording.command(remedy)
+    return text if text.startswith("`") else f"on the command line {text}"
+
+
+def failure(job: Job) -> str:
+    """Why a job failed, in a page's words; empty: it did not, or hotset did not foresee it."""
+    found = jobs.problem(job)
+    if found is None:
+        return ""
+    remedies = [Remedy(**one) for one in found["remedies"]]
+    return tell_error(found["message"], found["field"], remedies)
+
+
+def latest(job: Job) -> str:
+    """How far it is, what it came to, or why it failed, in one line."""
+    return failure(job) or job.latest
+
+
 FILTERS: dict[str, Callable[..., str]] = {
     "size": size,
     "heading": heading,
+    "latest": latest,
     "percent": part_of_all,
     "rate": rate,
     "megabytes": megabytes,

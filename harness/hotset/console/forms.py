@@ -11,13 +11,12 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.core import wording
-from hotset.core.errors import HotsetError, RequestError, remedies_of
+from hotset.core.errors import HotsetError, RequestError, field_of, remedies_of
 from hotset.jobs.store import JobConflictError
 from hotset.operations.base import registry, run
 from hotset.operations.base.kinds import FieldKind
 
-from . import lab_database
+from . import filters, lab_database
 from .web import caller, problem, see
 
 
@@ -45,9 +44,9 @@ async def start(request: Request, operation: str, values: Mapping[str, object]) 
     try:
         job = await run_in_threadpool(run.start, operation, values, False, caller(request))
     except JobConflictError as error:
-        return problem(request, 409, "Not now", wording.of_api(error))
+        return problem(request, 409, "Not now", _told(error))
     except HotsetError as error:
-        return problem(request, 422, "That is refused", wording.of_api(error))
+        return problem(request, 422, "That is refused", _told(error))
     return see(request, f"/jobs/{job.id}")
 
 
@@ -99,6 +98,10 @@ async def rehearse(
 
 def _refusal(error: HotsetError) -> Refusal:
     if isinstance(error, RequestError):
-        return Refusal(422, "That is refused", wording.of_api(error))
+        return Refusal(422, "That is refused", _told(error))
     helps = tuple(one.operation for one in remedies_of(error) if one.operation)
-    return Refusal(409, "That did not work", wording.of_api(error), helps)
+    return Refusal(409, "That did not work", _told(error), helps)
+
+
+def _told(error: HotsetError) -> str:
+    return filters.tell_error(str(error), field_of(error), remedies_of(error))

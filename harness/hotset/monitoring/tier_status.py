@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hotset.block import devicemapper
 from hotset.core.units import Bytes
-from hotset.disk.adopt import Found
+from hotset.disk.adopt import Found, Unread
 from hotset.disk.lifecycle import DiskState
 from hotset.reports.model.schema import Versioned
 from hotset.reports.model.words import ABSENT, percent, size
@@ -107,11 +107,24 @@ class FlashLabel:
         return cls(*where, found.ours, found.known_as, card.generation, disks)
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadFlash:
+    """A device of which it is not known whether it carries a label."""
+
+    device: str
+    why: str
+
+    @classmethod
+    def of(cls, found: Unread) -> UnreadFlash:
+        return cls(str(found.device), found.why)
+
+
 @dataclass(frozen=True)
 class LabelledFlash(Versioned):
-    """The flash devices that carry hotset's label."""
+    """The flash devices that carry hotset's label, and those that could not be looked at."""
 
     flash_devices: tuple[FlashLabel, ...]
+    unread: tuple[UnreadFlash, ...] = ()
 
 
 def status_row(one: DiskState) -> DiskStatus:

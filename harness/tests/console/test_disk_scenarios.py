@@ -76,5 +76,6 @@ def test_a_scenario_is_run_and_its_report_is_read(scenario: Scenario, tmp_path: 
             assert faults(page) == []
             assert size == PHONE or page.evaluate(WHOLE)
         visitor.inspect("/benchmarks", "form", tmp_path)
-        expect(page.get_by_role("link", name=scenario.operation)).to_be_visible()
+        listed = f"Modelled disks: {scenario.operation.split()[1]}"
+        expect(page.get_by_role("link", name=listed)).to_be_visible()
         visitor.close()

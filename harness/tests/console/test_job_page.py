@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from hotset.console.web import STATIC
+from hotset.core import wording
+from hotset.core.errors import HotsetError, Remedy, RequestError, field_of, remedies_of
 from hotset.core.paths import data_dir
 from hotset.jobs import store as jobs
 from hotset.monitoring.history import opening
@@ -29,10 +34,13 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-def kept_job(verb: str, result: object, ticks: int = 0, old: bool = False) -> str:
+def kept_job(
+    verb: str, result: object, ticks: int = 0, old: bool = False, error: HotsetError | None = None
+) -> str:
     """A job that began a minute ago and has ended; returns its id.
 
     :param old: its seconds have no p50 and p99.
+    :param error: it failed of this.
     """
     words = verb.split()
     folder = data_dir() / "jobs" / f"20261126-100000-{'-'.join(words)}"
@@ -53,10 +61,14 @@ def kept_job(verb: str, result: object, ticks: int = 0, old: bool = False) -> st
         if old:
             latency = {"latency_ms_p95": latency["latency_ms_p95"]}
         said.append({"at": second + 1.6, "tick": {**tick, **latency, "failed": 0}})
+    if error is not None:
+        remedies = [asdict(one) for one in remedies_of(error)]
+        told = {"message": str(error), "field": field_of(error), "remedies": remedies}
+        said.append({"at": 1.0, "error": wording.of_api(error), "status": 409, **told})
     (folder / "job.json").write_text(json.dumps(kept))
     (folder / "err").write_text("".join(f"{json.dumps(one)}\n" for one in said))
     (folder / "out").write_text(json.dumps(result))
-    (folder / "code").write_text("0\n")
+    (folder / "code").write_text("4\n" if error else "0\n")
     return folder.name
 
 
@@ -153,3 +165,62 @@ def test_tpch_is_told_by_query(browser: Browser, tmp_path: Path) -> None:
         assert any("0.700" in cell for cell in cells)
         expect(page.get_by_text("geometric mean")).to_be_visible()
         visitor.close()
+
+
+def test_what_helps_is_said_in_words_of_the_page(browser: Browser, tmp_path: Path) -> None:
+    """It said "add replace=true", and no form has such a field."""
+    error = RequestError(
+        "TPC-C is there already", Remedy("load it again", parameters={"replace": True}), field="dsn"
+    )
+    path = f"/jobs/{kept_job('tpcc build', None, error=error)}"
+    words = "dsn: TPC-C is there already; to load it again: on the command line add --replace"
+    with served(tmp_path) as console:
+        visitor = Visitor(browser, console)
+        page = visitor.log_in()
+        page.goto("/benchmarks")
+        expect(page.locator("td.latest")).to_have_text(words)
+        page.goto(path)
+        expect(page.locator("#said .error")).to_contain_text(words)
+        assert "replace=true" not in page.inner_text("main")
+        assert words in page.request.get(path).text(), "also before the script has run"
+        visitor.close()
+
+
+def test_a_chart_that_is_made_anew_leaves_nothing_behind(browser: Browser, tmp_path: Path) -> None:
+    """Whenever a disk came or went, the observers of the charts before stayed and drew them."""
+    path = f"/jobs/{kept_job('tpcc run', tpcc_document(outcome()), SECONDS)}"
+    with served(tmp_path) as console:
+        visitor = Visitor(browser, console)
+        visitor.log_in()
+        page = visitor.inspect(path, "#latency canvas", tmp_path, axe=False)
+        sized = page.evaluate(
+            """async () => {
+              const place = document.querySelector("#hits .plot");
+              document.getElementById("hits").hidden = false;
+              const line = { label: "a", colour: "--accelerated" };
+              const plot = Plots.create(place, "percent", [line]);
+              const frames = async () => {
+                for (let at = 0; at < 5; at += 1) await new Promise(requestAnimationFrame);
+              };
+              await frames();
+              let sized = 0;
+              const setSize = plot.setSize;
+              plot.setSize = (size) => { sized += 1; setSize(size); };
+              place.style.width = "300px";
+              await frames();
+              const before = sized;
+              plot.destroy();
+              place.style.width = "200px";
+              await frames();
+              return [before, sized - before];
+            }"""
+        )
+        assert sized == [1, 0]
+        visitor.close()
+
+
+def test_every_table_has_a_caption() -> None:
+    for file in sorted((STATIC.parent / "templates").glob("*.html")):
+        text = file.read_text()
+        tables = re.findall(r"<table[^>]*>\s*(<caption)?", text)
+        assert all(tables), f"{file.name}: a table without a caption"

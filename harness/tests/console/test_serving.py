@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
+from contextlib import closing
+from pathlib import Path
 
 from starlette.types import Message, Receive, Scope, Send
 
 from hotset.console.serving import EndsWithServer
+from tests.console_browser import served
 
 LONG_S = 600
 
@@ -46,3 +51,15 @@ def test_what_still_reckons_at_the_end_is_given_up() -> None:
 def test_what_is_nearly_done_is_answered() -> None:
     start, body = ended(0)
     assert (start["status"], body["body"]) == (200, b"done")
+
+
+def test_an_end_does_not_wait_for_a_machine_that_never_answers(tmp_path: Path) -> None:
+    """It waited for as long as a connection may take to be made: 20 s."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        silent.settimeout(60)
+        machine = f"ssh://root@127.0.0.1:{silent.getsockname()[1]}"
+        with served(tmp_path, machine):
+            one, _ = silent.accept()
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 10
+        one.close()

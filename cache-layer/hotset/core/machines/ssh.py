@@ -13,11 +13,11 @@ import shlex
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .base import (
     Command,
@@ -38,6 +38,16 @@ Outcome = tuple[int | None, str, str]
 """Exit code (None: the machine went away), standard output, standard error."""
 _NOT_FOUND = 127
 _CONNECT_TIMEOUT_S = 20.0
+_ENDING_S = 1.0
+_waits: set[Future[Any]] = set()
+"""What this process waits for, of all machines."""
+
+
+def give_up() -> None:
+    """End whatever this process waits for on any machine, for a process that is about to end:
+    whoever waits gets :class:`MachineGoneError`, at once."""
+    for one in tuple(_waits):
+        one.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +259,30 @@ class Remote(Machine):
     def _outcome(self, future: Future[T], timeout_s: float) -> T:
         import asyncssh
 
+        _waits.add(future)
         try:
             return future.result(timeout_s)
+        except CancelledError:
+            raise MachineGoneError(f"{self.kind}: given up, as this process ends") from None
         except (asyncssh.DisconnectError, asyncssh.ChannelOpenError, ConnectionError) as error:
             raise MachineGoneError(f"{self.kind}: connection lost: {error}") from error
         except BaseException:
             future.cancel()
             raise
+        finally:
+            _waits.discard(future)
 
     def _stop_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        async def end() -> None:
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for one in left:
+                one.cancel()
+            if left:
+                # What was given up has its own things to close.
+                await asyncio.wait(left, timeout=_ENDING_S)
+            self._loop.stop()
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop)
         self._thread.join(timeout=5)
 
 

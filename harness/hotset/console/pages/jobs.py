@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,15 +15,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from hotset.core.errors import HotsetError
+from hotset.core.errors import HotsetError, Remedy
 from hotset.jobs import store as jobs
+from hotset.jobs.events import Event
 from hotset.jobs.store import Job
 from hotset.monitoring.history import opening, series
 from hotset.monitoring.history.series import DiskSeries
 from hotset.operations.base import audit
 from hotset.operations.base.audit import Caller
 
-from .. import passwords, results
+from .. import filters, passwords, results
 from ..web import COOKIE, Console, action, caller, console_of, page, render, see
 from . import history
 from .overview import event
@@ -48,6 +50,7 @@ async def _job(request: Request) -> Response:
         request,
         "job.html",
         job=job,
+        said=await run_in_threadpool(_said, job),
         back=BACK.get(job.words[0], "/benchmarks"),
         figures=job.figures,
         lines=lines,
@@ -154,7 +157,23 @@ async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[byte
         if not console.sessions.alive(cookie, passwords.read_hash()):
             yield event("ended", {})
             return
-        yield event("said", one.as_dict())
+        yield event("said", _in_words_of_pages(one).as_dict())
+
+
+def _in_words_of_pages(said: Event) -> Event:
+    """What helps against an error as a page says it; the event has it as a request of the API."""
+    if said.kind != "error" or said.message is None:
+        return said
+    remedies = [Remedy(**one) for one in said.remedies or ()]
+    return replace(said, text=filters.tell_error(said.message, said.field, remedies))
+
+
+def _said(job: Job) -> list[str]:
+    """The last lines; why it failed as a page says it."""
+    why, found = filters.failure(job), jobs.problem(job)
+    if not why or found is None:
+        return list(job.said)
+    return [why if found["message"] in line else line for line in job.said]
 
 
 async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core.errors import HotsetError
 from hotset.core.units import Bytes
 
 from ..base import fields, places
@@ -167,6 +168,10 @@ def explain(request: Explain, context: Context) -> Explained:  # noqa: ARG001
         return Explained(explaining.explain(target, request.name, label))
 
 
+class NotLookedAtError(HotsetError):
+    """Devices that could not be looked at; the message names them and says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Labelled(Recorded["LabelledFlash"]):
     """Flash devices that carry hotset's label."""
@@ -186,7 +191,18 @@ class Labelled(Recorded["LabelledFlash"]):
             known = f"registered here as {device.known_as}" if device.known_as else "not known here"
             lines.append(f"{device.flash}: card {device.card} of {device.machine}, {known}")
             lines.append(f"  disks: {disks or 'none'}")
-        write(console, "\n".join(lines) or "no flash device carries a hotset label")
+        if not lines:
+            which = "flash device that could be read" if self.found.unread else "flash device"
+            lines.append(f"no {which} carries a hotset label")
+        write(console, "\n".join(lines))
+
+    def failure(self) -> Exception | None:
+        """What could not be looked at may be a card."""
+        unread = self.found.unread
+        if not unread:
+            return None
+        said = "; ".join(f"{one.device}: {one.why}" for one in unread)
+        return NotLookedAtError(f"whether these carry a label is not known: {said}")
 
 
 class Scan(Request):
@@ -194,13 +210,15 @@ class Scan(Request):
 
 
 @operation("tier scan", Kind.QUERY, Right.READ, ("Find", "HotsetCard"))
-def scan(request: Scan, context: Context) -> Labelled:
-    """Find flash devices that carry hotset's label, even those not registered on this machine."""
+def scan(request: Scan, context: Context) -> Labelled:  # noqa: ARG001
+    """Find flash devices that carry hotset's label, even those not registered on this machine.
+
+    Exit code 4 if a device could not be looked at: the others are listed all the same.
+    """
     from hotset.disk import adopt
-    from hotset.monitoring.tier_status import FlashLabel, LabelledFlash
+    from hotset.monitoring.tier_status import FlashLabel, LabelledFlash, UnreadFlash
 
     with places.machine(request.machine) as there:
-        found, problems = adopt.scan(there)
-    for problem in problems:
-        context.message(problem)
-    return Labelled(LabelledFlash(tuple(map(FlashLabel.of, found))))
+        found, unread = adopt.scan(there)
+    labels, others = map(FlashLabel.of, found), map(UnreadFlash.of, unread)
+    return Labelled(LabelledFlash(tuple(labels), tuple(others)))
