@@ -111,6 +111,7 @@ def test_every_form_of_its_report_says_what_was_measured_and_what_is_not_known(s
         assert "Not known whether the database lay on a tier" in " ".join(text.split())
         assert "baseline was not measured" not in text
         assert "No factor" not in text
+        assert "does not show how far two of them lie apart" in " ".join(text.split())
     assert tps in shop("runs", "list").out
 
 

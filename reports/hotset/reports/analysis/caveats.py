@@ -124,6 +124,11 @@ class Code(Enum):
         "Set tpcc.check = 'every-arm' to check after each window, too; each check reads the whole"
         " database.",
     )
+    ONE_MEASUREMENT = (
+        "One measurement: it does not show how far two of them lie apart.",
+        "Measure three times with one label before a change and three times with another after it,"
+        " and compare the labels.",
+    )
     FEW_REPEATS = (
         "Few repeats: {which}. The interval understates the spread between repeats.",
         "Use three repeats or more.",
@@ -314,7 +319,9 @@ def calibration_errors(measured: Calibration, expected: Calibration) -> dict[str
 def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     arms = [arm for arm in document.arms if arm.repeats]
     few = [arm for arm in arms if len(arm.repeats) < REPEATS_WANTED]
-    if few:
+    if few and document.measurement is not None:
+        yield Code.ONE_MEASUREMENT.fill()
+    elif few:
         which = [f"{words.plural(len(arm.repeats), 'repeat')} of {arm.name}" for arm in few]
         yield Code.FEW_REPEATS.fill(which=words.enumerate_words(which))
     shortest = min((repeat.duration_s for arm in arms for repeat in arm.repeats), default=None)

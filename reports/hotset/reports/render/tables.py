@@ -103,7 +103,7 @@ class ListingRow:
             value, unit = measured.value(document)
             row = replace(
                 row,
-                tier=document.measurement.where,
+                tier=document.measurement.where.partition(":")[0],
                 measurement=document.measurement.of,
                 label=document.measurement.label,
                 value=value,
