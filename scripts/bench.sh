@@ -45,7 +45,7 @@ kernel() {
     printf '\nwarm-up, restart, flush and a look at the counters:\n'
     .venv/bin/python scripts/bench_life.py
     printf '\na warehouse scan against a hot set:\n'
-    .venv/bin/python scripts/bench_scan.py
+    .venv/bin/python scripts/bench_scan.py --kernel vm
 }
 
 drivers() { .venv/bin/python scripts/bench_drivers.py --repeats "$repeats"; }

@@ -138,6 +138,7 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         """With the conditions that its database has to keep, where they are wanted."""
         if not self._numbers:
             return outcome
+        self._report.say("measured; the check that follows reads the tables, and the cache sees it")
         return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
 
     def warn(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
