@@ -121,6 +121,22 @@ def test_no_name_is_no_run(archive: Archive) -> None:
         archive.load("")
 
 
+def test_a_run_that_cannot_be_deleted_keeps_its_files(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that nobody may change lets its runs' own files be deleted."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("Operation not permitted")
+
+    run = saved(archive).run
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuse)
+        with pytest.raises(PrerequisiteMissingError, match="cannot be deleted"):
+            archive.remove(run)
+    assert archive.load(run).run == run
+
+
 def test_remove(archive: Archive) -> None:
     kept, gone = saved(archive), saved(archive, NOON + timedelta(days=1))
     assert archive.remove("20261122") == gone.run

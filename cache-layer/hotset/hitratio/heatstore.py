@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,16 @@ class CounterDelta:
         return total(self.tallies.values())
 
 
-def store_path(machine: str, disk: str) -> Path:
-    """The file of a disk's heat.
+def store_path(machine: str, disk: str, identity: str) -> Path:
+    """The file of a disk's heat. Another disk with the name of one that is gone has its own.
 
     :param machine: as ``--machine`` names it.
+    :param identity: what names the disk for good; empty where nothing does.
     """
     folder = data_dir() / "heat"
     folder.mkdir(exist_ok=True)
-    return folder / f"{plain_name(machine)}-{plain_name(disk)}.sqlite"
+    words = (machine, disk, identity) if identity else (machine, disk)
+    return folder / f"{'-'.join(map(plain_name, words))}.sqlite"
 
 
 def plain_name(text: str) -> str:
@@ -91,12 +94,12 @@ def plain_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "unnamed"
 
 
-def hottest(machine: str, disk: str, block: Bytes) -> list[tuple[Run, float]]:
+def hottest(machine: str, disk: str, identity: str, block: Bytes) -> list[tuple[Run, float]]:
     """Runs of the disk's cache blocks with their heat per block, hottest first.
 
     For a plan that takes what fits. Empty where no heat was ever read.
     """
-    path = store_path(machine, disk)
+    path = store_path(machine, disk, identity)
     if not path.exists():
         return []
     with open_store(path) as store:
@@ -198,6 +201,16 @@ class Store:
         )
         tallies = {region: Tally(*figures) for region, *figures in found}
         return CounterDelta(self.grid, rows[0], rows[1], tallies, dropped)
+
+    def restarts(self, start: float) -> list[tuple[float, float]]:
+        """Where another counting began after a time: when the one before was read last, and when
+        this one began."""
+        rows = self._execute(
+            "SELECT epoch, begun, at FROM reading WHERE at >="
+            " coalesce((SELECT max(at) FROM reading WHERE at <= ?), 0) ORDER BY id",
+            (start,),
+        ).fetchall()
+        return [(before[2], after[1]) for before, after in pairwise(rows) if before[0] != after[0]]
 
     def heats(self, at: float) -> dict[int, float]:
         """Heat per region at a time; regions that never had any are left out."""

@@ -20,7 +20,7 @@ from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters, IoUse, Readings, Source
 from hotset.core.machines.base import Machine
 from hotset.core.waiting import wait_until
-from hotset.tier.base import Counters, Hits, Tier, hits_between
+from hotset.tier.base import Counters, Hits, Tier, began_anew, hits_between
 
 # Arguments: commands that print one line each: a tier's counters, then devices'.
 _PROGRAM = """
@@ -68,6 +68,8 @@ class Window:
     ``user`` and ``system`` are parts of ``cpu``; ``system`` includes interrupts.
     ``steal`` is what a hypervisor gave to others while this machine had work; ``cpu`` counts it as
     busy, since it was not to be had.
+    ``hits``: None where no tier is counted, and where its counters began anew in between
+    (``counted_anew``): what was counted before that is not known.
     """
 
     seconds: float
@@ -80,6 +82,7 @@ class Window:
     first: Sample
     last: Sample
     devices: tuple[IoUse, ...] = ()
+    counted_anew: bool = False
 
 
 def parse_cpu(line: str) -> Cpu:
@@ -108,9 +111,10 @@ def busy(machine: Machine, seconds: float = 1.0) -> float:
 def between(first: Sample, last: Sample, counter_bits: int) -> Window:
     """Differences of two samples."""
     total = max(1, last.cpu.total - first.cpu.total)
-    hits = None
+    hits, anew = None, False
     if first.counters is not None and last.counters is not None:
-        hits = hits_between(first.counters, last.counters, counter_bits)
+        anew = began_anew(first.counters, last.counters, counter_bits)
+        hits = None if anew else hits_between(first.counters, last.counters, counter_bits)
 
     def share(ticks: Callable[[Cpu], int]) -> float:
         # iowait may run backwards by a tick or two (proc(5)); so may steal.
@@ -124,6 +128,7 @@ def between(first: Sample, last: Sample, counter_bits: int) -> Window:
         iowait=share(lambda cpu: cpu.iowait),
         steal=share(lambda cpu: cpu.steal),
         hits=hits,
+        counted_anew=anew,
         first=first,
         last=last,
         devices=io_counters.between(first.devices, last.devices, last.at - first.at),

@@ -58,7 +58,8 @@ class Counters:
     that the tier sent to the origin without looking. What a kind does not count is None, never 0:
     dm-cache has no bypass; bcache counts reads alone (``bch_mark_cache_accounting`` is called for
     reads, drivers/md/bcache/request.c) and neither promotions nor demotions, and where it is to
-    bypass nothing, what it does bypass counts as missed.
+    bypass nothing, what it does bypass counts as missed. ``begun``: when all were 0, seconds since
+    1970, where the kind tells; another time, another count.
     """
 
     read_hits: int
@@ -71,6 +72,7 @@ class Counters:
     used: Blocks
     total: Blocks
     bypassed: int | None = None
+    begun: float | None = None
 
     @property
     def reads(self) -> int:
@@ -214,7 +216,8 @@ def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
     """What the counters gained from the first reading to the last.
 
     A counter that fell has wrapped around if it was in the upper half of its range; else it began
-    anew (the cache was made again, the machine was started) and counts from zero. Read hits may
+    anew (the cache was made again, the machine was started) and counts from zero. Where the kind
+    tells when its counters began, that decides. Read hits may
     fall a little while the reads as a whole rise: a kind that takes them for reads less misses has
     counted a miss already whose read has not ended.
 
@@ -222,7 +225,7 @@ def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
     """
     sums: list[int | None] = []
     for name in _EVENTS:
-        gains = [_gain(name, *pair, counter_bits) for pair in pairwise(readings)]
+        gains = [_gain(name, before, after, counter_bits) for before, after in pairwise(readings)]
         sums.append(None if None in gains else sum(filter(None, gains)))
     return Hits(*sums)  # type: ignore[arg-type]
 
@@ -237,7 +240,7 @@ def _gain(name: str, before: Counters, after: Counters, counter_bits: int) -> in
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None:
         return None
-    if _is_anew(name, before, after, counter_bits):
+    if began_anew(before, after, counter_bits):
         return int(now)
     if now < was and name == "read_hits" and after.reads >= before.reads:
         return 0
@@ -246,7 +249,11 @@ def _gain(name: str, before: Counters, after: Counters, counter_bits: int) -> in
 
 def _is_anew(name: str, before: Counters, after: Counters, counter_bits: int) -> bool:
     was, now = getattr(before, name), getattr(after, name)
-    if was is None or now is None or now >= was:
+    if was is None or now is None:
+        return False
+    if before.begun is not None and after.begun is not None:
+        return before.begun != after.begun
+    if now >= was:
         return False
     if name == "read_hits" and after.reads >= before.reads:
         return False

@@ -167,7 +167,9 @@ class _Maker:
         return wishes
 
     def _heat(self, target: Target, pinned: bool) -> PlanTarget:
-        ranked = heatstore.hottest(self.machine, self.disk.name, self.inspect.block)
+        ranked = heatstore.hottest(
+            self.machine, self.disk.name, self.disk.identity, self.inspect.block
+        )
         if not ranked:
             raise TargetError(
                 "nothing was counted on this disk yet, so its heat is not known",

@@ -241,14 +241,25 @@ def test_old_readings_go_and_heat_stays(tmp_path: Path) -> None:
 
 
 def test_plans_ask_by_machine_and_disk(own_folders: Path) -> None:
-    assert hottest("local", "erp", Bytes(64 * KIB)) == []
-    path = store_path("ssh://dba@db1:2222", "erp")
+    server, block = "ssh://dba@db1:2222", Bytes(64 * KIB)
+    assert hottest("local", "erp", "", block) == []
+    path = store_path(server, "erp", "")
     assert path.is_relative_to(own_folders)
     assert path.name == "ssh-dba-db1-2222-erp.sqlite"
     with open_store(path) as store:
         store.fold(reading({3: dm(160)}), time.time())
-    ((run, heat),) = hottest("ssh://dba@db1:2222", "erp", Bytes(64 * KIB))
+    ((run, heat),) = hottest(server, "erp", "", block)
     assert (run, heat > 0) == (Run(Blocks(48), Blocks(16)), True)
+
+
+def test_a_disk_that_is_made_again_has_nothing_of_the_one_before(own_folders: Path) -> None:
+    first, second = "0d5c-1", "77aa-2"
+    path = store_path("local", "erp", first)
+    assert path.is_relative_to(own_folders)
+    with open_store(path) as store:
+        store.fold(reading({3: dm(160)}), time.time())
+    assert hottest("local", "erp", first, Bytes(64 * KIB))
+    assert hottest("local", "erp", second, Bytes(64 * KIB)) == []
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:

@@ -323,3 +323,32 @@ def test_how_busy_a_machine_is() -> None:
     assert hits.busy(machine, 0.5) == pytest.approx(38 / 100)
     assert "sleep 0.5" in machine.calls[0].line
     assert 0 <= hits.busy(Local(), 0.05) <= 1
+
+
+def test_a_count_that_began_at_another_time_is_another_count() -> None:
+    """Whatever its figures: a new one may have risen above the one before."""
+    first = replace(ZERO, read_hits=100, read_misses=7, begun=1.0)
+    later = replace(ZERO, read_hits=900, read_misses=9, begun=2.0)
+    assert began_anew(first, later, 64)
+    found = hits_between(first, later, 64)
+    assert (found.read_hits, found.read_misses) == (900, 9)
+    same = replace(later, begun=1.0)
+    assert not began_anew(first, same, 64)
+    assert hits_between(first, same, 64).read_hits == 800
+
+
+def test_where_one_counter_began_anew_all_did() -> None:
+    first = replace(ZERO, read_hits=100, read_misses=7)
+    found = hits_between(first, replace(ZERO, read_hits=5, read_misses=9), 64)
+    assert (found.read_hits, found.read_misses) == (5, 9)
+
+
+def test_a_window_in_which_the_counters_began_anew_has_no_hit_ratio() -> None:
+    first, last = sample(10, 100, 50, 7), sample(20, 600, 150, 9)
+    assert first.counters is not None
+    assert last.counters is not None
+    first = replace(first, counters=replace(first.counters, begun=1.0))
+    last = replace(last, counters=replace(last.counters, begun=2.0))
+    window = between(first, last, 32)
+    assert window.hits is None
+    assert window.counted_anew

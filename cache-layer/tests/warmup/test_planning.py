@@ -60,7 +60,8 @@ def test_what_is_hot_comes_first_and_fills_what_room_there_is(
     ranked = sorted(regions, key=lambda one: -one[1])
     asked: list[tuple[str, str, Bytes]] = []
 
-    def hottest(machine: str, disk: str, block: Bytes) -> list[tuple[Run, float]]:
+    def hottest(machine: str, disk: str, identity: str, block: Bytes) -> list[tuple[Run, float]]:
+        assert identity == ""
         asked.append((machine, disk, block))
         return ranked
 

@@ -145,7 +145,8 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         """Also of counters that will be full."""
         narrow = narrow_counters(database)
         if narrow:
-            outcome = replace(outcome, warned=(window.Warned("NARROW_COUNTERS", narrow),))
+            narrowed = window.Warned("NARROW_COUNTERS", narrow)
+            outcome = replace(outcome, warned=(*outcome.warned, narrowed))
         return super().warn(outcome, database)
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:

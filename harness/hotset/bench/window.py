@@ -61,6 +61,13 @@ class Warned:
     text: str
 
 
+_COUNTED_ANEW = Warned(
+    "COUNTED_ANEW",
+    "the cache's counters began anew during the window, as when its policy, mode or size is"
+    " changed: its hit ratio over the window is not known",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Result]):
     """A run as it is printed and written: the window (what there is of it), why it failed, what the
@@ -130,7 +137,10 @@ def add_server_use(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
     """The outcome with what the server did over its window, where it is watched."""
     if outcome.result is None:
         return outcome
-    return replace(outcome, server=watch(outcome.result))
+    server = watch(outcome.result)
+    if server is not None and server.window.counted_anew:
+        outcome = replace(outcome, warned=(*outcome.warned, _COUNTED_ANEW))
+    return replace(outcome, server=server)
 
 
 def limit_of(database: SqlDatabase, result: WindowResult) -> list[Warned]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -24,13 +25,17 @@ from hotset.hitratio.attribution import SystemName
 from hotset.hitratio.heat import Tally, total
 from hotset.hitratio.heatstore import Store, open_store, store_path
 from hotset.reports.render.hits import HitRatios, HitRow, moment
-from hotset.tier.base import Counters, Hits, hits_over
+from hotset.tier.base import Counters, Hits, began_anew, hits_over
 from hotset.tier.disk_tier import DiskTier
 
 By = Literal["total", "volume", "file", "database", "table"]
 Since = Literal["boot", "last"] | float
 Label = Callable[[str], str]
 _SERVED = "all of it is flash: no cache, no ratio"
+
+
+_LATE_S = 1.0
+"""A time that counting begins later than was asked for is told from here on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Target:
 
     def store(self) -> AbstractContextManager[Store]:
         """Where its readings are kept."""
-        return open_store(store_path(self.machine_name, self.disk.name))
+        return open_store(store_path(self.machine_name, self.disk.name, self.disk.identity))
 
 
 def parse_since(text: str, now: float) -> Since:
@@ -101,13 +106,16 @@ def of_disk(
     tier = target.tier
     counters = tier.counters()
     with target.store() as store:
-        begun, readings = _readings(store, since)
+        samples = _samples(store, since)
         store.keep_sample(counters, now)
         if mark:
             store.mark(now)
-    counted = hits_over([*readings, counters], tier.counter_bits) if readings else counters.hits
+    readings = [*(reading for _, reading in samples), counters]
+    counted = hits_over(readings, tier.counter_bits) if samples else counters.hits
     row = _whole(target.disk, counters, counted)
-    notes = () if since == "boot" or begun is not None else (_no_reading(since),)
+    begun = samples[0][0] if samples else None
+    notes = [_no_reading(since)] if since != "boot" and begun is None else []
+    notes += _lost([*samples, (now, counters)], tier.counter_bits)
     return HitRatios(
         target.disk.name,
         tier.kind,
@@ -117,7 +125,7 @@ def of_disk(
         Tally.from_hits(counted).denominator,
         (row,),
         row,
-        notes,
+        tuple(notes),
     )
 
 
@@ -171,6 +179,7 @@ def of_parts(
         store.fold(reading, now)
         start = (store.marked or reading.begun) if since == "last" else since
         kept = None if start == "boot" else store.since(float(start))
+        anew = [] if start == "boot" else store.restarts(float(start))
         if mark:
             store.mark(now)
     begun, ended = (kept.begun, kept.at) if kept else (reading.begun, now)
@@ -182,6 +191,11 @@ def of_parts(
     )
     whole = total(tallies.values())
     notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
+    notes += [_anew(before, begun_anew) for before, begun_anew in anew]
+    if start != "boot" and begun - float(start) > _LATE_S:
+        notes.append(
+            f"no region was read by {_clock(float(start))}: counted from {_clock(begun)} on"
+        )
     if dropped:
         notes.append(f"{dropped:,} requests found no room in the kernel's table and are in no line")
     return HitRatios(
@@ -197,13 +211,32 @@ def of_parts(
     )
 
 
-def _readings(store: Store, since: Since) -> tuple[float | None, list[Counters]]:
-    """Where the time begins, and the readings kept from then on; none: the counters' own."""
+def _samples(store: Store, since: Since) -> list[tuple[float, Counters]]:
+    """The readings kept from the begin of the time on; none: the counters' own."""
     if since == "boot":
-        return None, []
+        return []
     start = store.marked if since == "last" else since
-    samples = store.samples(start) if start is not None else []
-    return (samples[0][0], [counters for _, counters in samples]) if samples else (None, [])
+    return store.samples(start) if start is not None else []
+
+
+def _lost(samples: Sequence[tuple[float, Counters]], counter_bits: int) -> list[str]:
+    """What was counted before the counters began anew, and was read by nobody."""
+    return [
+        _anew(before, after.begun or at)
+        for (before, earlier), (at, after) in pairwise(samples)
+        if began_anew(earlier, after, counter_bits)
+    ]
+
+
+def _anew(before: float, begun: float) -> str:
+    return (
+        f"the counters began anew by {_clock(begun)}: what was counted after the reading of"
+        f" {_clock(before)} and before that is not known, and in no figure"
+    )
+
+
+def _clock(at: float) -> str:
+    return f"{moment(at):%Y-%m-%d %H:%M:%S}"
 
 
 def _no_reading(since: Since) -> str:

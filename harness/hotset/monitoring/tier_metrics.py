@@ -53,7 +53,8 @@ def keep(machine: str, measured: Sequence[Measured], at: float) -> None:
     """
     for one in measured:
         if one.counters is not None:
-            with open_store(store_path(machine, one.disk.name)) as store:
+            path = store_path(machine, one.disk.name, one.disk.identity)
+            with open_store(path) as store:
                 store.keep_sample(one.counters, at)
 
 

@@ -237,6 +237,8 @@ def test_two_measurements_are_compared_without_claiming_what_two_runs_cannot_sho
     assert done.code == 0, done.err
     (line,) = json.loads(done.out)["lines"]
     assert (line["arm"], line["verdict"], line["ci_low"]) == ("measured", "not known", None)
+    told = json.loads(done.out)["differences"]
+    assert any("tier found: not known" in one for one in told), "unknown is not the same"
     other = json.loads(shop.measure("--users", "3", "--format", "json").out)["run"]
     refused = shop("runs", "compare", first, other)
     assert refused.code == 2
@@ -261,6 +263,8 @@ def test_three_before_and_three_after_are_compared_as_repeats_of_two(shop: Shop)
     none = shop("runs", "compare", "never", "after")
     assert (none.code, "labelled 'never'" in none.err) == (2, True)
     assert shop.measure("--label", "last").code == 2
+    refused = shop.measure("--label", "a b")
+    assert (refused.code, "a label begins with a letter" in refused.err) == (2, True)
 
 
 def test_the_trend_of_a_measurement_is_of_the_same_one(shop: Shop) -> None:

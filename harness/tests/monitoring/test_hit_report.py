@@ -408,3 +408,17 @@ def test_metrics_in_openmetrics_names() -> None:
     names = [one.split()[2] for one in lines if one.startswith("# TYPE")]
     assert len(set(names)) == len(names), "a family's lines stand together"
     assert "# UNIT hotset_cache_dirty_bytes bytes" in lines
+
+
+def test_what_was_lost_when_the_counters_began_anew_is_told(target: Target) -> None:
+    """A policy was changed: nobody read the counters before, and those after are higher."""
+    before = replace(counters(100), begun=NOW - 600)
+    after = replace(counters(300), begun=NOW - 60)
+    with tier(before, after):
+        of_disk(target, "boot", NOW - 300)
+        found = of_disk(target, NOW - 400, NOW)
+    assert found.total.reads == 300
+    (note,) = found.notes
+    assert f"{moment(NOW - 300):%H:%M:%S}" in note
+    assert f"{moment(NOW - 60):%H:%M:%S}" in note
+    assert "is not known" in note

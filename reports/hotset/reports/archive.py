@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DOCUMENT = "result.json"
 REPORT = "report.html"
+_DOOMED = ".deleting-"
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started TEXT, listing TEXT)"
 
 
@@ -146,9 +147,21 @@ class Archive:
         return ListingRow.from_document(document)
 
     def remove(self, run: str) -> str:
-        """Delete a run's folder and index line; returns its full id."""
+        """Delete a run's folder and index line; returns its full id.
+
+        :raises PrerequisiteMissingError: the folder cannot be changed; nothing is deleted.
+        """
         name = self.resolve(run)
-        shutil.rmtree(self.path(name))
+        # What may not be moved aside may not be removed, either, but its files might be.
+        doomed = self.path(f"{_DOOMED}{name}")
+        try:
+            self.path(name).rename(doomed)
+        except OSError as error:
+            raise PrerequisiteMissingError(
+                f"run {name} cannot be deleted: {error}; nothing was. See who may write to"
+                f" {self.folder}"
+            ) from error
+        shutil.rmtree(doomed)
         self.forget(name)
         return name
 
@@ -161,7 +174,14 @@ class Archive:
     def _names(self) -> list[str]:
         """The newest first."""
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder) as entries:
-            return sorted((entry.name for entry in entries if entry.is_dir()), reverse=True)
+            return sorted(
+                (
+                    entry.name
+                    for entry in entries
+                    if entry.is_dir() and not entry.name.startswith(_DOOMED)
+                ),
+                reverse=True,
+            )
         return []
 
     def resolve(self, run: str) -> str:

@@ -112,7 +112,10 @@ def parse_serving(line: str) -> Serving:
         reply.get("write_misses"),
         reply.get("promotions"),
         reply.get("demotions"),
-        *(Blocks(reply[name]) for name in ("dirty", "used", "total")),
+        dirty=Blocks(reply["dirty"]),
+        used=Blocks(reply["used"]),
+        total=Blocks(reply["total"]),
+        begun=reply.get("begun"),
     )
     names = (reply["policy"], reply["mode"], reply["state"])
     refill = _refill(reply["refill"]) if "refill" in reply else None

@@ -228,7 +228,9 @@ def begin(keep: bool, subject: Subject) -> Kept:
                 spec=subject.settings,
                 scripts=subject.scripts,
             ),
-            measurement=Measurement(of=subject.of, label=subject.label),
+            measurement=Measurement(
+                of=subject.of, label=subject.label, tier_unknown="nobody has looked"
+            ),
             database=subject.database,
         )
         archive.save(kept.document)

@@ -156,6 +156,15 @@ Junit = Annotated[
 ]
 
 
+def _label(text: object) -> object:
+    if isinstance(text, str) and not re.fullmatch(LABEL_PATTERN, text):
+        raise ValueError(
+            "a label begins with a letter from A to Z; letters, digits, dots, hyphens and"
+            " underscores may follow"
+        )
+    return text
+
+
 def _no_run(label: str) -> str:
     if label == "last":
         raise ValueError("last is the newest run: take another label")
@@ -164,7 +173,10 @@ def _no_run(label: str) -> str:
 
 RunLabel = Annotated[
     Annotated[
-        Text, StringConstraints(pattern=LABEL_PATTERN, max_length=64), AfterValidator(_no_run)
+        Text,
+        BeforeValidator(_label),
+        StringConstraints(pattern=LABEL_PATTERN, max_length=64),
+        AfterValidator(_no_run),
     ]
     | None,
     Field(

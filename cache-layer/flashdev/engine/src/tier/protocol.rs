@@ -228,6 +228,8 @@ pub(super) struct Status {
     pub(super) policy: String,
     pub(super) mode: Mode,
     pub(super) state: State,
+    /// When the counters began at zero, seconds since 1970.
+    pub(super) begun: f64,
     /// What is fetched again of a cache that had to begin empty; left out where nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refill: Option<RefillStatus>,

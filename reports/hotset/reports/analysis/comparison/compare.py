@@ -16,6 +16,7 @@ from hotset.core.errors import ConflictError
 from ...model import words
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument, Workload
+from ...model.measurement import NOT_KNOWN
 from ...model.schema import Versioned
 from .. import answer, power, stats, units
 from . import curve, highest
@@ -117,13 +118,14 @@ class RunComparison(Versioned):
 
 
 def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
-    """Everything of the set-up that is not the same: settings, machine, tier, storage, server."""
+    """Everything of the set-up that is not the same, or not known to be: settings, machine, tier,
+    storage, server."""
     left, right = dict(_setup(first)), dict(_setup(other))
     keys = [*left, *(key for key in right if key not in left)]
     return [
         Difference(key, *_told(key, left.get(key, words.ABSENT), right.get(key, words.ABSENT)))
         for key in keys
-        if left.get(key) != right.get(key)
+        if left.get(key) != right.get(key) or (key == _TIER_FOUND and _is_unknown(left[key]))
     ]
 
 
@@ -149,7 +151,15 @@ def refusing(first: RunDocument, other: RunDocument) -> list[Difference]:
 
 def differing_in_a_label(first: RunDocument, other: RunDocument) -> list[Difference]:
     """What keeps two measurements from being repeats of one."""
-    return [one for one in differences(first, other) if not _not_looked_at(one)]
+    return [
+        one
+        for one in differences(first, other)
+        if not (_not_looked_at(one) or (one.first == one.other and _is_unknown(one.first)))
+    ]
+
+
+def _is_unknown(tier: str) -> bool:
+    return tier.startswith(NOT_KNOWN)
 
 
 def _not_looked_at(one: Difference) -> bool:
