@@ -18,7 +18,7 @@ from hotset.disk import cache_device
 from hotset.disk.cache_device import Card, Disk
 from hotset.disk.lifecycle import TierRefusedError
 from hotset.operations import connect
-from hotset.tier.base import Counters, TierFailedError, TierSpec
+from hotset.tier.base import Counters, Report, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
@@ -90,6 +90,12 @@ class FakeTier:
         self.left -= 1
         self.hits += 10
         return Counters(self.hits, 0, 0, 0, 0, 0, Blocks(0), Blocks(1), Blocks(2))
+
+    def report(self) -> Report:
+        return Report("active", None)
+
+    def divisible(self) -> None:
+        return None
 
 
 @pytest.fixture
@@ -186,7 +192,7 @@ def test_watch_repeats_its_header_and_speaks_json_and_csv(monkeypatch: pytest.Mo
 def test_metrics_are_kept_as_a_time_series(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "hotset.prom"
     done = called(monkeypatch, 1, "report", "metrics", "--output", str(file))
-    assert (done.exit_code, done.stdout) == (0, "")
+    assert (done.exit_code, done.stdout) == (0, ""), done.exception
     assert file.read_text().endswith("# EOF\n")
     tier = FakeTier(9)
     tier.hits = 100
