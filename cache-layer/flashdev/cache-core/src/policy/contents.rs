@@ -20,9 +20,6 @@ pub(super) trait Replacement: Send {
     /// An empty cache.
     fn new(geometry: Geometry) -> Self;
 
-    /// A request wants a block, whether it is there or not.
-    fn request(&mut self, _block: Block) {}
-
     /// A block is touched.
     fn touch(&mut self, slot: Slot);
 
@@ -44,14 +41,6 @@ pub(super) trait Replacement: Send {
 
     /// How much a block is worth, 0 to [`HOTTEST`]; from half of it on it is `hot` when loaded.
     fn heat(&self, slot: Slot) -> u8;
-
-    /// The same, where it depends on more than the slot.
-    fn heat_of(&self, _block: Block, slot: Slot) -> u8 {
-        self.heat(slot)
-    }
-
-    /// A block that is to be inserted is worth that much.
-    fn learn(&mut self, _block: Block, _heat: u8) {}
 
     /// Something of what [`Replacement::touch`] is going to change, so that it is in the processor's
     /// cache by then.
@@ -368,10 +357,7 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
 
     fn insert(&mut self, block: Block, heat: u8) -> Option<Work> {
         match self.contents.slots.place(block) {
-            Place::Absent => {
-                self.contents.replacement.learn(block, heat);
-                self.contents.start(block, is_hot(heat))
-            }
+            Place::Absent => self.contents.start(block, is_hot(heat)),
             Place::Resident(_) | Place::Incoming { .. } => None,
         }
     }
@@ -409,7 +395,6 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
 
     fn load(&mut self, mapping: Mapping) {
         self.contents.slots.load(mapping.block, mapping.slot);
-        self.contents.replacement.learn(mapping.block, mapping.heat);
         self.contents.list(mapping.slot, is_hot(mapping.heat));
     }
 
@@ -418,13 +403,7 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
     fn set_dirty(&mut self, _slot: Slot, _dirty: bool) {}
 
     fn heat(&self, slot: Slot) -> u8 {
-        let Contents {
-            slots, replacement, ..
-        } = &self.contents;
-        match slots.occupant(slot) {
-            Some(block) => replacement.heat_of(block, slot),
-            None => replacement.heat(slot),
-        }
+        self.contents.replacement.heat(slot)
     }
 
     fn begin_shares(&mut self, shares: &Shares) {

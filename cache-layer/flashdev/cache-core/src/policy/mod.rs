@@ -217,7 +217,7 @@ pub struct Geometry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyKind {
-    /// hotset's own: S3-FIFO, entered by those requested more often, and blocks that come with the request that misses them.
+    /// hotset's own: S3-FIFO, and blocks that come with the request that misses them.
     Hotset,
     /// Least recently used.
     Lru,

@@ -44,35 +44,6 @@ impl S3Fifo {
         queue.push_back(&mut self.links, slot);
     }
 
-    /// The block that has been in the main queue for longest, once that is as long as it may be.
-    pub(super) fn oldest_of_full_main(&self) -> Option<Slot> {
-        let is_full = self.filled && self.main.len() >= self.main_target;
-        self.main.front().filter(|_| is_full)
-    }
-
-    /// Whether a block has been touched since it came to its queue, or since its last turn there.
-    pub(super) fn is_touched(&self, slot: Slot) -> bool {
-        self.entries[slot as usize].touches > 0
-    }
-
-    pub(super) fn is_in_main(&self, slot: Slot) -> bool {
-        self.entries[slot as usize].in_main
-    }
-
-    /// A block of the main queue stays for another turn, at the cost of a touch.
-    pub(super) fn spare(&mut self, slot: Slot) {
-        self.main.remove(&mut self.links, slot);
-        let touches = self.entries[slot as usize].touches;
-        self.push(slot, true, touches.saturating_sub(1));
-    }
-
-    /// A block of the main queue is to go next.
-    pub(super) fn demote(&mut self, slot: Slot) {
-        self.main.remove(&mut self.links, slot);
-        self.entries[slot as usize] = Entry::default();
-        self.small.push_front(&mut self.links, slot);
-    }
-
     /// The oldest block of the small queue that is not proven; those before it move to main.
     fn evict_small(&mut self) -> Option<Slot> {
         while let Some(slot) = self.small.pop_front(&mut self.links) {

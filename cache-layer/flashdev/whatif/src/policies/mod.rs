@@ -21,7 +21,7 @@ pub use two_queues::TwoQueues;
 /// The policies there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// hotset's own: S3-FIFO, entered by those requested more often, and blocks that come with the request that misses them.
+    /// hotset's own: S3-FIFO, and blocks that come with the request that misses them.
     Hotset,
     /// Least recently used.
     Lru,

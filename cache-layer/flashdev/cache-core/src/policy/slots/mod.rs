@@ -122,13 +122,6 @@ impl Slots {
         self.blocks[slot as usize]
     }
 
-    /// The block that lies in a slot, if one does.
-    pub fn occupant(&self, slot: Slot) -> Option<Block> {
-        let block = self.block(slot);
-        let is_there = self.places.get(block as usize) == Some(&slot);
-        is_there.then_some(block)
-    }
-
     /// Takes a free slot: the lowest that was never used, or else the one that was released first
     /// (the order of the kernel's `alloc_entry` and `free_entry`, whose list is first in, first
     /// out). Blocks that are fetched in the order of the origin so lie side by side on the flash.

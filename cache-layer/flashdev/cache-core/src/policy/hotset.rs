@@ -4,17 +4,13 @@
 //! asked for; a write that misses is put into a slot, and nothing is read. So slots must be free
 //! before they are needed: [`Hotset`] keeps some, at the cost of the blocks that are worth least.
 //!
-//! Which those are, says S3-FIFO, with two additions against scans. Neighbouring requests touch a
+//! Which those are, says [`S3Fifo`], with one addition against scans. Neighbouring requests touch a
 //! block several times within a moment, though it is wanted once (correlated references: O'Neil,
-//! O'Neil, Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993). So of
-//! the touches of a moment one counts. And a block that
-//! comes back has to have been wanted more often than the one that goes: [`Weighed`].
+//! O'Neil, Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993). So a touch counts only
+//! when a share of the cache has been brought in since the last one that did.
 
-mod requests;
-mod weighed;
-
-use self::weighed::Weighed;
 use super::contents::{Contents, Filled, Filling, Replacement};
+use super::s3fifo::S3Fifo;
 use super::shares::Beneficiary;
 use super::{Block, Geometry, Slot};
 
@@ -23,35 +19,22 @@ const FREE_SHARE: u32 = 64;
 /// … and no more than these.
 const FREE_MOST: u32 = 256;
 
-/// Requests within such a part of the cache's size, and …
-const MOMENT_SHARE: u32 = 256;
-/// … so many more, are of one moment.
-const MOMENT_LEAST: u32 = 16;
+/// Share of the cache that is brought in before another touch of a block counts: one in so many.
+const CORRELATED_SHARE: u32 = 256;
 
-/// The policy: 27 bytes per slot, its half of the map among them, and 5 per block of the origin.
-pub type Hotset = Filled<Weighed, Ahead>;
+/// The policy: 29 bytes per slot, its half of the map among them, and 4 per block of the origin.
+pub type Hotset = Filled<S3Fifo, Ahead>;
 
 /// Slots are made free before they are needed.
 pub struct Ahead {
-    /// By slot: the moment in which a touch last counted, its lowest bits.
-    seen: Vec<u8>,
-    moment: u8,
-    moment_length: u32,
-    /// Requests of this moment so far.
-    requests: u32,
+    /// By slot: how many blocks had been brought in when a touch last counted.
+    counted_at: Vec<u32>,
+    brought_in: u32,
     kept_free: u32,
+    correlated: u32,
 }
 
 impl Ahead {
-    /// Time passes with the requests.
-    fn pass(&mut self) {
-        self.requests += 1;
-        if self.requests == self.moment_length {
-            self.requests = 0;
-            self.moment = self.moment.wrapping_add(1);
-        }
-    }
-
     /// Once half of the slots that are kept free are in use, others are made free.
     fn make_room<R: Replacement>(&self, contents: &mut Contents<R>) {
         let slots = &contents.slots;
@@ -86,29 +69,23 @@ fn give_up<R: Replacement>(contents: &mut Contents<R>, whom: Beneficiary) -> boo
 impl<R: Replacement> Filling<R> for Ahead {
     fn new(geometry: Geometry) -> Ahead {
         Ahead {
-            seen: vec![0; geometry.slots as usize],
-            moment: 0,
-            moment_length: geometry.slots / MOMENT_SHARE + MOMENT_LEAST,
-            requests: 0,
+            counted_at: vec![0; geometry.slots as usize],
+            brought_in: 0,
             kept_free: geometry.slots.div_ceil(FREE_SHARE).min(FREE_MOST),
+            correlated: geometry.slots / CORRELATED_SHARE,
         }
     }
 
     fn touch(&mut self, contents: &mut Contents<R>, slot: Slot) {
-        self.pass();
-        let seen = &mut self.seen[slot as usize];
-        if *seen == self.moment {
+        let counted_at = &mut self.counted_at[slot as usize];
+        if self.brought_in.wrapping_sub(*counted_at) < self.correlated {
             return;
         }
-        *seen = self.moment;
-        let block = contents.slots.block(slot);
-        contents.replacement.request(block);
+        *counted_at = self.brought_in;
         contents.touch(slot);
     }
 
     fn miss(&mut self, contents: &mut Contents<R>, block: Block) {
-        self.pass();
-        contents.replacement.request(block);
         let work = contents.start(block, false);
         contents.backlog.offer(work);
         self.make_room(contents);
@@ -116,7 +93,8 @@ impl<R: Replacement> Filling<R> for Ahead {
     }
 
     fn promoted(&mut self, slot: Slot) {
-        self.seen[slot as usize] = self.moment;
+        self.brought_in = self.brought_in.wrapping_add(1);
+        self.counted_at[slot as usize] = self.brought_in;
     }
 
     fn demoted(&mut self, contents: &mut Contents<R>, slot: Slot, success: bool) {
@@ -125,6 +103,3 @@ impl<R: Replacement> Filling<R> for Ahead {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
