@@ -215,17 +215,21 @@ def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
 def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
     """What the counters gained from the first reading to the last.
 
-    A counter that fell has wrapped around if it was in the upper half of its range; else it began
-    anew (the cache was made again, the machine was started) and counts from zero. Where the kind
-    tells when its counters began, that decides. Read hits may
-    fall a little while the reads as a whole rise: a kind that takes them for reads less misses has
-    counted a miss already whose read has not ended.
+    Where the kind tells when its counters began, another time is another count. Else a counter that
+    fell has wrapped around if it was in the upper half of its range, and otherwise all of them
+    began anew (the cache was made again, the machine was started) and count from zero. Read hits
+    may fall a little while the reads as a whole rise: a kind that takes them for reads less misses
+    has counted a miss already whose read has not ended.
 
     :param counter_bits: width of the kind's counters (dm-cache: 32).
     """
+    pairs = [
+        (before, after, began_anew(before, after, counter_bits))
+        for before, after in pairwise(readings)
+    ]
     sums: list[int | None] = []
     for name in _EVENTS:
-        gains = [_gain(name, before, after, counter_bits) for before, after in pairwise(readings)]
+        gains = [_gain(name, *pair, counter_bits) for pair in pairs]
         sums.append(None if None in gains else sum(filter(None, gains)))
     return Hits(*sums)  # type: ignore[arg-type]
 
@@ -233,27 +237,28 @@ def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
 def began_anew(earlier: Counters, later: Counters, counter_bits: int) -> bool:
     """Whether counters began anew between two readings, as :func:`hits_over` tells it from one that
     wrapped around."""
-    return any(_is_anew(name, earlier, later, counter_bits) for name in _EVENTS)
+    if earlier.begun is not None and later.begun is not None:
+        return earlier.begun != later.begun
+    return any(_fell(name, earlier, later, counter_bits) for name in _EVENTS)
 
 
-def _gain(name: str, before: Counters, after: Counters, counter_bits: int) -> int | None:
+def _gain(
+    name: str, before: Counters, after: Counters, anew: bool, counter_bits: int
+) -> int | None:
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None:
         return None
-    if began_anew(before, after, counter_bits):
+    if anew:
         return int(now)
     if now < was and name == "read_hits" and after.reads >= before.reads:
         return 0
     return int(now - was + (1 << counter_bits if now < was else 0))
 
 
-def _is_anew(name: str, before: Counters, after: Counters, counter_bits: int) -> bool:
+def _fell(name: str, before: Counters, after: Counters, counter_bits: int) -> bool:
+    """Whether a counter fell, and did not wrap around."""
     was, now = getattr(before, name), getattr(after, name)
-    if was is None or now is None:
-        return False
-    if before.begun is not None and after.begun is not None:
-        return before.begun != after.begun
-    if now >= was:
+    if was is None or now is None or now >= was:
         return False
     if name == "read_hits" and after.reads >= before.reads:
         return False

@@ -178,8 +178,9 @@ def of_parts(
     with target.store() as store:
         store.fold(reading, now)
         start = (store.marked or reading.begun) if since == "last" else since
-        kept = None if start == "boot" else store.since(float(start))
-        anew = [] if start == "boot" else store.restarts(float(start))
+        kept, anew = None, list[tuple[float, float]]()
+        if start != "boot":
+            kept, anew = store.since(float(start)), store.restarts(float(start))
         if mark:
             store.mark(now)
     begun, ended = (kept.begun, kept.at) if kept else (reading.begun, now)
