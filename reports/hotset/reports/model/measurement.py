@@ -10,8 +10,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from .base import Record, Share
 from .words import LABEL_PATTERN
 
-NOT_KNOWN = "not known"
-"""With which it is said that nobody knows on what tier a database lay."""
 Measured = Literal["tpcc run", "tpch run", "sql run", "disk bench"]
 Label = Annotated[str, Field(pattern=LABEL_PATTERN, max_length=64)]
 
@@ -68,4 +66,4 @@ class Measurement(Record):
         if self.tier is not None:
             tier = self.tier
             return f"{tier.kind} {tier.mode}, {tier.policy}"
-        return f"{NOT_KNOWN}: {self.tier_unknown}" if self.tier_unknown else "none"
+        return f"not known: {self.tier_unknown}" if self.tier_unknown else "none"

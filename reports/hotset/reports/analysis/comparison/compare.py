@@ -16,7 +16,6 @@ from hotset.core.errors import ConflictError
 from ...model import words
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument, Workload
-from ...model.measurement import NOT_KNOWN
 from ...model.schema import Versioned
 from .. import answer, power, stats, units
 from . import curve, highest
@@ -121,11 +120,12 @@ def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
     """Everything of the set-up that is not the same, or not known to be: settings, machine, tier,
     storage, server."""
     left, right = dict(_setup(first)), dict(_setup(other))
+    unknown = _TIER_FOUND if first.measurement and first.measurement.tier_unknown else None
     keys = [*left, *(key for key in right if key not in left)]
     return [
         Difference(key, *_told(key, left.get(key, words.ABSENT), right.get(key, words.ABSENT)))
         for key in keys
-        if left.get(key) != right.get(key) or (key == _TIER_FOUND and _is_unknown(left[key]))
+        if key == unknown or left.get(key) != right.get(key)
     ]
 
 
@@ -150,16 +150,12 @@ def refusing(first: RunDocument, other: RunDocument) -> list[Difference]:
 
 
 def differing_in_a_label(first: RunDocument, other: RunDocument) -> list[Difference]:
-    """What keeps two measurements from being repeats of one."""
+    """What keeps two measurements from being repeats of one: what is known to differ."""
     return [
         one
         for one in differences(first, other)
-        if not (_not_looked_at(one) or (one.first == one.other and _is_unknown(one.first)))
+        if one.first != one.other and not _not_looked_at(one)
     ]
-
-
-def _is_unknown(tier: str) -> bool:
-    return tier.startswith(NOT_KNOWN)
 
 
 def _not_looked_at(one: Difference) -> bool:
