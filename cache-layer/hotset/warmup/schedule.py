@@ -390,6 +390,13 @@ def _outcomes(machine: Machine, services: Sequence[str]) -> dict[str, tuple[Last
     return found
 
 
+def runs_of_disk(machine: Machine, disk: str) -> list[tuple[Schedule, Run | None]]:
+    """A disk's schedules, each with its last run; None: systemd tells none."""
+    mine = of_disk(list_units(machine), disk)
+    runs = last_runs(machine, mine) if mine else {}
+    return [(one, runs.get(one.name)) for one in rows(machine, mine)]
+
+
 def last_runs(machine: Machine, found: Sequence[Unit]) -> dict[str, Run]:
     """How long the last run of each schedule took, and whether there will be another, by the
     schedule's name. Nothing where systemd does not answer."""

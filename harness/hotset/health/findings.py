@@ -26,6 +26,12 @@ Subject = Literal[
 ]
 TO_DO: tuple[State, ...] = ("critical", "warning")
 """What has to be done; advice can be left."""
+PARTS: tuple[tuple[str, tuple[State, ...]], ...] = (
+    ("to be done", TO_DO),
+    ("could be better", ("advice",)),
+    ("not known", ("unknown",)),
+)
+"""How findings are shown, the gravest first; the rest is in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,7 @@ def to_text(found: Health) -> str:
     not known; a single line where there is nothing of all that."""
     if not found.disks and not found.findings:
         return "no disk is accelerated here"
-    parts = [
-        _part(found.findings, TO_DO, "to be done"),
-        _part(found.findings, ("advice",), "could be better"),
-        _part(found.findings, ("unknown",), "not known"),
-    ]
+    parts = [_part(found.findings, states, head) for head, states in PARTS]
     said = "\n\n".join(part for part in parts if part)
     fine = [one for one in found.findings if one.state == "ok"]
     known = f"{len(fine)} of {len(found.findings)} looked at are in order"

@@ -74,13 +74,9 @@ def metadata(ask: Ask, seen: DiskState) -> list[Finding]:
 
 def pools(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """How full the thin pools below origin and flash are."""
-    places = dict.fromkeys((attached.disk.origin, attached.card.flash))
-    found = {
-        pool.name: pool for place in places for pool in thin_pools.measure(attached.machine, place)
-    }
-    if not found:
-        return [ask.say("ok", "it lies on none")]
-    return [_pool(ask, pool) for pool in found.values()]
+    places = (attached.disk.origin, attached.card.flash)
+    found = thin_pools.measure(attached.machine, places)
+    return [_pool(ask, pool) for pool in found] or [ask.say("ok", "it lies on none")]
 
 
 def _pool(ask: Ask, pool: thin_pools.ThinPool) -> Finding:

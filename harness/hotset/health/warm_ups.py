@@ -21,10 +21,7 @@ def warm_ups(ask: Ask, attached: AttachedDisk) -> list[Finding]:
 
 
 def _schedules(ask: Ask, machine: Machine) -> Iterator[Finding]:
-    mine = schedule.of_disk(schedule.list_units(machine), ask.disk)
-    runs = schedule.last_runs(machine, mine) if mine else {}
-    for one in schedule.rows(machine, mine):
-        run = runs.get(one.name)
+    for one, run in schedule.runs_of_disk(machine, ask.disk):
         unit = f"{schedule.PREFIX}{one.name}"
         if one.last == "failed":
             yield ask.say(

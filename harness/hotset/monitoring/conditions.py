@@ -76,9 +76,8 @@ def _pins(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _pools(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
-    places = dict.fromkeys((attached.disk.origin, attached.card.flash))
-    found = (pool for place in places for pool in thin_pools.measure(attached.machine, place))
-    for pool in {pool.name: pool for pool in found}.values():
+    places = (attached.disk.origin, attached.card.flash)
+    for pool in thin_pools.measure(attached.machine, places):
         labels = {**disk, "pool": pool.name}
         yield "hotset_thin_pool_data_used_ratio", Sample(labels, pool.data)
         yield "hotset_thin_pool_metadata_used_ratio", Sample(labels, pool.metadata)
@@ -92,12 +91,9 @@ def _wear(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _schedules(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
-    machine = attached.machine
-    mine = schedule.of_disk(schedule.list_units(machine), attached.disk.name)
-    runs = schedule.last_runs(machine, mine) if mine else {}
-    for one in schedule.rows(machine, mine):
+    for one, run in schedule.runs_of_disk(attached.machine, attached.disk.name):
         labels = {**disk, "schedule": one.name}
         if one.last in ("done", "failed"):
             yield "hotset_warmup_failed", Sample(labels, float(one.last == "failed"))
-        if one.name in runs and runs[one.name].seconds:
-            yield "hotset_warmup_duration_seconds", Sample(labels, runs[one.name].seconds)
+        if run is not None and run.seconds:
+            yield "hotset_warmup_duration_seconds", Sample(labels, run.seconds)

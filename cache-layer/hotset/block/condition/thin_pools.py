@@ -4,6 +4,7 @@ thin-provisioning.rst of the kernel ("thin-pool": "Status")."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -32,15 +33,19 @@ class ThinPool:
     trouble: str = ""
 
 
-def measure(machine: Machine, device: PurePosixPath) -> list[ThinPool]:
-    """The thin pools that a device lies on; none for most.
+def measure(machine: Machine, places: Iterable[PurePosixPath]) -> list[ThinPool]:
+    """The thin pools that devices lie on, each once; none for most.
 
-    :raises NotToldError: what it lies on is not known, or a pool does not tell.
+    :raises NotToldError: what one lies on is not known, or a pool does not tell.
     """
-    mapped = [one for one in below(machine, device) if one.path.parent == MAPPER]
-    if not mapped:
+    names = {
+        one.name
+        for place in dict.fromkeys(places)
+        for one in below(machine, place)
+        if one.path.parent == MAPPER
+    }
+    if not names:
         return []
-    names = {one.name for one in mapped}
     try:
         done = machine.run(["dmsetup", "status", "--target", "thin-pool"], check=False)
     except PrerequisiteMissingError:

@@ -171,7 +171,7 @@ OTHER = POOL.replace("vg-pool", "other").format(meta=99, data=999, mode="rw")
 
 def pools(line: str) -> list[ThinPool]:
     return thin_pools.measure(
-        machine(THIN, **{"dmsetup status": f"{OTHER}\n{line} queue_if_no_space - 1024\n"}), FLASH
+        machine(THIN, **{"dmsetup status": f"{OTHER}\n{line} queue_if_no_space - 1024\n"}), (FLASH,)
     )
 
 
@@ -180,7 +180,7 @@ def test_only_the_pools_below_a_device_are_told() -> None:
     assert (found.name, found.data, found.metadata) == ("vg-pool-tpool", 0.87, 0.2)
     assert not found.trouble
     # A kernel without a device mapper has no pools below what is none of its devices.
-    assert thin_pools.measure(machine(NVME, **{"dmsetup status": 1}), FLASH) == []
+    assert thin_pools.measure(machine(NVME, **{"dmsetup status": 1}), (FLASH,)) == []
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_is_no_status_of_a_pool_is_not_known() -> None:
     with pytest.raises(NotToldError, match="not the status of a thin pool"):
         thin_pools.parse("vg-pool-tpool: 0 204800 linear 8:0 0")
     with pytest.raises(NotToldError, match="are not known"):
-        thin_pools.measure(machine(THIN, **{"dmsetup status": 1}), FLASH)
+        thin_pools.measure(machine(THIN, **{"dmsetup status": 1}), (FLASH,))
 
 
 def test_what_a_device_lies_on_is_told_to_its_end() -> None:

@@ -12,18 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core import wording
+from hotset.health.findings import PARTS
 
 from ... import lab_database
 from ...forms import answer, values_of
 from ...web import action, console_of, page, render
 
 _OPERATION = "tier health"
-_PARTS = (
-    ("To be done", ("critical", "warning")),
-    ("Could be better", ("advice",)),
-    ("Not known", ("unknown",)),
-    ("In order", ("ok",)),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +49,12 @@ async def _show(request: Request, form: FormData) -> Response:
 
 def _parts(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     """The parts of the page that have something to say, the gravest first."""
-    for title, states in _PARTS:
+    for title, states in (*PARTS, ("in order", ("ok",))):
         mine = [
             _shown(one) for state in states for one in found["findings"] if one["state"] == state
         ]
         if mine:
-            yield title, mine
+            yield title.capitalize(), mine
 
 
 def _shown(finding: Mapping[str, Any]) -> Shown:
