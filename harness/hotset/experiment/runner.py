@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
+from hotset.bench.kept.found import memory_bytes
 from hotset.bench.thresholds import Threshold
 from hotset.block import flashdev
 from hotset.block.devices import Confirm
-from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.lab import lab as labs
 from hotset.lab.backend import ModelledBackend
@@ -206,7 +206,7 @@ def _machine(lab: Lab, slowdown: float) -> setup.Machine:
         kind=lab.kind,
         accel=lab.accel,
         cores=int(machine.run(["nproc"]).stdout),
-        memory_bytes=_memory_bytes(machine),
+        memory_bytes=memory_bytes(machine),
         kernel=machine.run(["uname", "-r"]).stdout.strip()
         + (f" ({lab.package})" if lab.package else ""),
         cpu_slowdown=slowdown,
@@ -219,15 +219,9 @@ def this_computer() -> setup.Host:
     return setup.Host(
         cpu=_cpu_name(),
         cores=os.cpu_count() or 1,
-        memory_bytes=_memory_bytes(Local()),
+        memory_bytes=memory_bytes(Local()),
         kernel=platform.release(),
     )
-
-
-def _memory_bytes(machine: Machine) -> int:
-    """MemTotal of /proc/meminfo, which is in KiB (proc(5))."""
-    text = machine.run(["cat", "/proc/meminfo"]).stdout
-    return int(text.split("MemTotal:")[1].split()[0]) * 1024
 
 
 def _cpu_name() -> str:

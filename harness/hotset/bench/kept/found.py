@@ -75,6 +75,12 @@ def _where(database: SqlDatabase) -> str:
     return f"{database.host}:{database.port}" if database.port else database.host
 
 
+def memory_bytes(machine: Machine) -> int:
+    """MemTotal of /proc/meminfo, which is in KiB (proc(5))."""
+    text = machine.run(["cat", "/proc/meminfo"]).stdout
+    return int(text.split("MemTotal:")[1].split()[0]) * 1024
+
+
 def machine_record(machine: Machine | None) -> setup.Machine | None:
     """The server's machine; None: it was not named, or does not tell."""
     if machine is None:
@@ -86,14 +92,13 @@ def machine_record(machine: Machine | None) -> setup.Machine | None:
 
 
 def _machine_record(machine: Machine) -> setup.Machine:
-    memory = machine.run(["cat", "/proc/meminfo"]).stdout.split("MemTotal:")[1].split()[0]
     processor = machine.run(["cat", "/proc/cpuinfo"]).stdout
     names = (line for line in processor.splitlines() if line.startswith("model name"))
     host = setup.Host(
         cpu=next(names, "").partition(":")[2].strip()
         or machine.run(["uname", "-m"]).stdout.strip(),
         cores=int(machine.run(["nproc"]).stdout),
-        memory_bytes=int(memory) * 1024,
+        memory_bytes=memory_bytes(machine),
         kernel=machine.run(["uname", "-r"]).stdout.strip(),
     )
     return setup.Machine(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hotset.bench.thresholds import Verdict
     from hotset.databases.connect import SqlDatabase
     from hotset.reports.model.document import State
+    from hotset.reports.model.measurement import Measured
     from hotset.tpcc.record import RunOptions
     from hotset.tpch.record import PowerResult
 
@@ -160,10 +161,29 @@ def keep_queries(
     finish(kept, state, str(failure) if failure else None, context)
 
 
-def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpch.Run
-    """TPC-H; its scale is known once it ran."""
+def _subject(
+    of: Measured,
+    request: Any,  # noqa: ANN401 - of the operation
+    title: str,
+    settings: dict[str, JsonValue],
+    **more: Any,  # noqa: ANN401 - fields of the subject
+) -> Subject:
+    """What an operation measures; its runs have the name of its first word."""
     from hotset.bench.kept.measurement import Subject
 
+    return Subject(
+        of=of,
+        name=of.partition(" ")[0],
+        title=title,
+        settings=settings,
+        command=command(of, request),
+        label=request.label,
+        **more,
+    )
+
+
+def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpch.Run
+    """TPC-H; its scale is known once it ran."""
     settings: dict[str, JsonValue] = {
         "driver": request.driver,
         "queries": list(numbers),
@@ -171,21 +191,17 @@ def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subje
         "refresh": request.refresh,
         "timeout_s": request.timeout,
     }
-    return Subject(
-        of="tpch run",
-        name="tpch",
-        title=f"TPC-H on {_place(found)}",
-        settings={"database": _database(found), "tpch": settings},
-        command=command("tpch run", request),
-        label=request.label,
+    return _subject(
+        "tpch run",
+        request,
+        f"TPC-H on {_place(found)}",
+        {"database": _database(found), "tpch": settings},
         database=found.record(driver=request.driver),
     )
 
 
 def of_disk(request: Any) -> Subject:  # noqa: ANN401 - disk.Bench
     """A file, a device or a model."""
-    from hotset.bench.kept.measurement import Subject
-
     target = request.target or request.model
     settings: dict[str, JsonValue] = {
         "target": request.target,
@@ -194,20 +210,11 @@ def of_disk(request: Any) -> Subject:  # noqa: ANN401 - disk.Bench
         "seconds": request.seconds,
         "read_only": request.read_only,
     }
-    return Subject(
-        of="disk bench",
-        name="disk",
-        title=f"Disk benchmark of {target}",
-        settings={"disk": settings},
-        command=command("disk bench", request),
-        label=request.label,
-    )
+    return _subject("disk bench", request, f"Disk benchmark of {target}", {"disk": settings})
 
 
 def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpcc.Run
     """TPC-C."""
-    from hotset.bench.kept.measurement import Subject
-
     settings: dict[str, JsonValue] = {
         "driver": request.driver,
         "warehouses": options.warehouses,
@@ -216,13 +223,11 @@ def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:
         "think_time": request.think_time,
         **_windows(request, options.rampup_s),
     }
-    return Subject(
-        of="tpcc run",
-        name="tpcc",
-        title=f"TPC-C on {_place(found)}",
-        settings={"database": _database(found), "tpcc": settings},
-        command=command("tpcc run", request),
-        label=request.label,
+    return _subject(
+        "tpcc run",
+        request,
+        f"TPC-C on {_place(found)}",
+        {"database": _database(found), "tpcc": settings},
         timed="tpcc",
         database=found.record(
             warehouses=options.warehouses, users=_most_users(request), driver=request.driver
@@ -232,7 +237,6 @@ def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:
 
 def of_sql(request: Any, workload: SqlWorkload, found: FoundDatabase) -> Subject:  # noqa: ANN401 - sql.Run
     """SQL of one's own: another text of a script makes it another measurement."""
-    from hotset.bench.kept.measurement import Subject
     from hotset.reports.model import setup
 
     settings: dict[str, JsonValue] = {
@@ -244,14 +248,12 @@ def of_sql(request: Any, workload: SqlWorkload, found: FoundDatabase) -> Subject
     scripts = tuple(
         setup.Script(name=one.name, weight=one.weight, text=one.text) for one in workload.sources
     )
-    return Subject(
-        of="sql run",
-        name="sql",
-        title=f"{', '.join(workload.kinds)} on {_place(found)}",
-        settings={"database": _database(found), "sql": settings},
-        command=command("sql run", request),
+    return _subject(
+        "sql run",
+        request,
+        f"{', '.join(workload.kinds)} on {_place(found)}",
+        {"database": _database(found), "sql": settings},
         scripts=scripts,
-        label=request.label,
         timed="sql",
         database=found.record(users=_most_users(request)),
     )
