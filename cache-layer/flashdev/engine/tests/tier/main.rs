@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::signal::{Signal, kill};
@@ -23,6 +23,14 @@ const MORE: &[&str] = &[];
 mod common;
 mod full_disk;
 mod served;
+
+/// Seconds since 1970.
+fn clock() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs_f64()
+}
 
 #[test]
 fn it_serves_data_and_volume() {
@@ -190,6 +198,7 @@ fn the_socket_answers_what_it_is_asked_and_complains_about_the_rest() {
     if !has_fuse() {
         return;
     }
+    let before = clock();
     let served = Served::start(dir.path(), &[]);
     served.warm(4);
     let mut client = served.connect();
@@ -217,7 +226,10 @@ fn the_socket_answers_what_it_is_asked_and_complains_about_the_rest() {
         heat,
         json!({"extent_blocks": 3, "extents": [[0, 3, 0], [3, 1, 0]]})
     );
-    let counters = client.ask(r#"{"counters": {}}"#);
+    let mut counters = client.ask(r#"{"counters": {}}"#);
+    let begun = counters.as_object_mut().unwrap().remove("begun").unwrap();
+    let begun = begun.as_f64().unwrap();
+    assert!((before..=clock()).contains(&begun), "{before} {begun}");
     let wanted = json!({
         "read_hits": 0, "read_misses": 0, "write_hits": 0, "write_misses": 0, "promotions": 4,
         "demotions": 0, "write_backs": 0, "dirty": 0, "used": 4, "total": SLOTS,
