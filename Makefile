@@ -28,7 +28,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 # Set: what is made waits for the part that it needs, and for no other.
 READY_PARTS ?=
 
-.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs screenshots build image ready install clean
+.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs manual screenshots build image ready install clean
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
 demo:
@@ -91,6 +91,10 @@ bench: setup-test build
 # docs/reference, from the command line's parser and the models of the experiment file.
 docs: .venv/.synced
 	uv run --no-sync python scripts/reference.py
+
+# Man pages, and completion for bash, zsh and fish, as a package has them below /usr/share.
+manual: .venv/.synced
+	uv run --no-sync python scripts/manual.py dist/share
 
 # docs/images/console-*.png, of a lab on this computer; root. The page of runs shows your archive.
 screenshots: build

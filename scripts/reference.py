@@ -90,6 +90,10 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "HOTSET_SQLSERVER_MEMORY": "Memory cap (75 % of what the server sees).",
         "HOTSET_WAIT_S": "Seconds to wait for the server to start (180).",
     },
+    "make manual": {
+        "SOURCE_DATE_EPOCH": "The date of the man pages, in seconds since 1970; without it, that of"
+        " the last commit.",
+    },
     "Between hotset's own processes, and for its tests": {
         "HOTSET_PROGRESS": "`json`: messages and progress are JSON, one object a line.",
         "HOTSET_JOB": "The folder of the job that a process belongs to.",
@@ -131,15 +135,16 @@ def files() -> dict[Path, str]:
 def cli() -> str:
     root = typer.main.get_command(create())
     found = list(commands(root, ("hotset",)))
-    leaves = [(words, command) for words, command in found if not _inner(command)]
+    leaves = [(words, command) for words, command in found if not commands_below(command)]
     lines = [
         _GENERATED,
         "# Command line",
         "",
         f"`hotset` has {len(leaves)} commands. Results go to standard output, messages and progress"
         " to standard error. On a terminal progress is a bar; otherwise it is a line now and then."
-        " `hotset COMMAND --help` prints the same text, `--install-completion` sets up the"
-        " shell's completion.",
+        " `hotset COMMAND --help` prints the same text, and so does `man hotset-COMMAND` where a"
+        " package brought the manual. `--install-completion` sets up the shell's completion, which"
+        " a package has for bash, zsh and fish.",
         "",
         "## Exit codes",
         "",
@@ -161,7 +166,7 @@ def cli() -> str:
 def commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401 - typer's parser
     """A command and all below it that are not hidden, in the parser's order."""
     yield words, command
-    for name, inner in _inner(command).items():
+    for name, inner in commands_below(command).items():
         yield from commands(inner, (*words, name))
 
 
@@ -170,55 +175,59 @@ def parameters(command: Any) -> list[Any]:  # noqa: ANN401 - typer's parser
     return [param for param in command.params if not getattr(param, "hidden", False)]
 
 
-def _inner(command: Any) -> Mapping[str, Any]:  # noqa: ANN401 - typer's parser
+def commands_below(command: Any) -> Mapping[str, Any]:  # noqa: ANN401 - typer's parser
+    """The commands of a group that are not hidden, by their last word; of a command: none."""
     below = getattr(command, "commands", None) or {}
     return {name: one for name, one in below.items() if not one.hidden}
 
 
 def _command(words: tuple[str, ...], command: Any) -> list[str]:  # noqa: ANN401 - typer's parser
-    inner = _inner(command)
-    lines = [f"## {' '.join(words)}", "", _paragraphs(command.help)]
+    inner = commands_below(command)
+    lines = [f"## {' '.join(words)}", "", paragraphs(command.help)]
     if inner:
         own = [f"[`{name}`](#{'-'.join((*words, name))})" for name in inner]
         lines += ["", "Commands: " + ", ".join(own) + "."]
     shown = parameters(command)
     if not inner or command.invoke_without_command:
-        lines += ["", "```", " ".join([*words, *_usage(shown)]), "```"]
+        lines += ["", "```", " ".join([*words, *usage(shown)]), "```"]
     rows = [_row(one) for one in shown]
     if rows:
         lines += ["", *_table(("Argument or option", "Default", "Meaning"), rows)]
     return lines
 
 
-def _usage(shown: list[Any]) -> Iterator[str]:
-    if any(_is_option(one) for one in shown):
+def usage(shown: list[Any]) -> Iterator[str]:
+    """What comes after the words of a command, as its synopsis says it."""
+    if any(is_option(one) for one in shown):
         yield "[OPTIONS]"
     for one in shown:
-        if not _is_option(one):
-            yield _metavar(one)
+        if not is_option(one):
+            yield metavar(one)
 
 
 def _row(one: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's parser
     names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-    value = _metavar(one)
-    name = (f"{names} `{value}`" if value else names) if _is_option(one) else f"`{value}`"
-    default = "required" if one.required else _default(one)
-    meaning = _line(one.help)
+    value = metavar(one)
+    name = (f"{names} `{value}`" if value else names) if is_option(one) else f"`{value}`"
+    default = "required" if one.required else default_of(one)
+    meaning = one_line(one.help)
     if one.envvar:
         meaning += f" Environment: `{one.envvar}`."
     return name, default, meaning
 
 
-def _is_option(one: Any) -> bool:  # noqa: ANN401 - typer's parser
+def is_option(one: Any) -> bool:  # noqa: ANN401 - typer's parser
+    """Whether a parameter has a name on the command line; else it is an argument."""
     return bool(one.opts[0].startswith("-"))
 
 
-def _metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
+def metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
+    """What stands for its value: `PATH`, `a|b`; of an option that takes none: nothing."""
     if one.metavar:
-        bare = str(one.metavar) + "..." * (not _is_option(one) and one.type_descriptor.is_list)
-        return bare if _is_option(one) or one.required else f"[{bare}]"
+        bare = str(one.metavar) + "..." * (not is_option(one) and one.type_descriptor.is_list)
+        return bare if is_option(one) or one.required else f"[{bare}]"
     kind = one.type_descriptor.annotation
-    if not _is_option(one):
+    if not is_option(one):
         name = str(one.name).upper() + "…" * one.type_descriptor.is_list
         return name if one.required else f"[{name}]"
     if kind is bool:
@@ -230,7 +239,8 @@ def _metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
     return _VALUES.get(kind, "TEXT")
 
 
-def _default(one: Any) -> str:  # noqa: ANN401 - typer's parser
+def default_of(one: Any) -> str:  # noqa: ANN401 - typer's parser
+    """Its default between backticks; nothing where there is none worth saying."""
     value = one.default
     if value is None or value in ([], "") or (value is False and not one.secondary_opts):
         return ""
@@ -357,7 +367,7 @@ def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
         if not (key == "title" and isinstance(value, str))
     }
     if isinstance(made.get("description"), str):
-        made["description"] = _line(made["description"])
+        made["description"] = one_line(made["description"])
     if "anyOf" in made:
         kinds = [one for one in made.pop("anyOf") if one != {"type": "null"}]
         made |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
@@ -436,11 +446,13 @@ def _name(one: Mapping[str, Any]) -> str:
 # Markdown
 
 
-def _paragraphs(text: str | None) -> str:
-    return "\n\n".join(_line(one) for one in (text or "").strip().split("\n\n"))
+def paragraphs(text: str | None) -> str:
+    """The help of a command as Markdown."""
+    return "\n\n".join(one_line(one) for one in (text or "").strip().split("\n\n"))
 
 
-def _line(text: str | None) -> str:
+def one_line(text: str | None) -> str:
+    """Help as Markdown: without line breaks, and without what marks text for the terminal."""
     # A bracket is marked in texts for the command line: else it would begin a style.
     return " ".join((text or "").split()).replace("``", "`").replace(r"\[", "[")
 
