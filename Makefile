@@ -73,7 +73,7 @@ lint: lint-python lint-rust
 lint-python: build
 	uv run --no-sync ruff check $(PYTHON_FOLDERS)
 	uv run --no-sync ruff format --check $(PYTHON_FOLDERS)
-	uv run --no-sync lint-imports
+	uv run --no-sync python -c 'import hotset; from importlinter.cli import lint_imports_command as lint; lint()'
 	uv run --no-sync mypy cache-layer/hotset tpcc/hotset tpch/hotset reports/hotset harness/hotset scripts
 
 lint-rust: build

@@ -17,7 +17,7 @@ from hotset.core.machines.base import Machine, Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab.lab import Lab, LabSpec
-from hotset.tpcc import native
+from hotset.tpcc.program import PROGRAM, program
 from tests.own_lab import own_lab
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
     shutil.copy(flashdev.program(Local()), content / "flashdev")
     shutil.copy(engine_program.built(), content / engine_program.NAME)
     shutil.copy(boot_program.built(), content / boot_program.NAME)
-    shutil.copy(native.program(), content / native.PROGRAM)
+    shutil.copy(program(), content / PROGRAM)
     for name, text in files.items():
         (content / name).write_text(text)
     Local().run(["mke2fs", "-q", "-t", "ext4", "-d", str(content), str(disk), size], timeout_s=300)
@@ -93,7 +93,7 @@ def hotset(machine: Machine, *words: str, timeout_s: float = 900, **variables: s
     environment = {
         "PYTHONPATH": f"{THERE}/site",
         "HOTSET_FLASHDEV": f"{THERE}/flashdev",
-        "HOTSET_TPCC_DRIVER": f"{THERE}/{native.PROGRAM}",
+        "HOTSET_TPCC_DRIVER": f"{THERE}/{PROGRAM}",
         "HOME": str(THERE),
         **variables,
     }

@@ -20,7 +20,7 @@ from hotset.load.worker import RETRIES
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
-from hotset.tpcc.native import PROGRAM
+from hotset.tpcc.program import PROGRAM
 from hotset.tpcc.record import RunOptions, RunResult
 from hotset.tpcc.schema import SetupError, batches, create
 from hotset.tpcc.transactions import Kind

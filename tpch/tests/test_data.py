@@ -116,7 +116,7 @@ def test_a_generator_that_makes_too_few_rows_is_found_out(
 
 def test_no_generator_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data.shutil, "which", lambda *_, **__: None)
-    with pytest.raises(Lacks, match="tpchgen-cli is not installed: uv sync"):
+    with pytest.raises(Lacks, match=r"tpchgen-cli is not installed: pip install 'hotset\[bench\]'"):
         data._program()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
+from hotset.core.paths import shipped
 from hotset.core.units import Bytes
 
 NAME = "hotset-engine"
@@ -34,7 +35,7 @@ class RefusedError(RequestError):
 
 def find(local: Local, name: str) -> Path:
     """One of the programs of ``make build``: beside HOTSET_FLASHDEV, of this checkout's
-    release build, or on the PATH.
+    release build, installed with hotset, or on the PATH.
 
     :raises PrerequisiteMissingError: it is not built.
     """
@@ -43,11 +44,15 @@ def find(local: Local, name: str) -> Path:
     for candidate in (
         _beside(Path(named), name) if named else None,
         crates / "target/release" / name,
+        shipped(name),
         local.which(name),
     ):
         if candidate is not None and candidate.exists():
             return candidate
-    raise PrerequisiteMissingError(f"{name} is not built: run `make build` in hotset's folder")
+    raise PrerequisiteMissingError(
+        f"{name} is not here: run `make build` in hotset's folder, or install a wheel for this kind"
+        " of computer"
+    )
 
 
 def _beside(lab: Path, name: str) -> Path:

@@ -81,6 +81,12 @@ def lock_file(file: Path) -> Iterator[None]:
         yield
 
 
+def shipped(program: str) -> Path:
+    """Where a wheel for this kind of computer has a program; it is not there in other
+    installations, nor in a checkout."""
+    return Path(__file__).resolve().parents[1] / "programs" / program
+
+
 def repository_file(name: str) -> Path:
     """A file that ships with hotset (``experiments/demo.toml``), in a checkout or installed."""
     checkout = Path(__file__).resolve().parents[3] / name

@@ -7,7 +7,6 @@ database) and POST (values as JSON); jobs take POST and answer 202 with the job.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from hotset import __version__
 from hotset.core.errors import HotsetError
 from hotset.operations.base import registry, run
 from hotset.operations.base.registry import Kind, Operation
@@ -50,7 +50,7 @@ def create() -> FastAPI:
     """The application. Its description needs no token; everything else does."""
     app = Api(
         title="hotset",
-        version=version("hotset"),
+        version=__version__,
         description="The operations of hotset, its jobs and its archive of runs. Operations that"
         " take their time, or change something, are jobs.",
         docs_url=None,

@@ -15,7 +15,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from hotset.core import wording
+from hotset import __version__
+from hotset.core import extras, wording
 from hotset.core.environment import hide_password
 from hotset.core.errors import FAILED, INTERRUPTED, USAGE, HotsetError
 from hotset.terminal import structured
@@ -47,9 +48,7 @@ def create(word: str | None = None) -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"hotset {version('hotset')}")
+        typer.echo(f"hotset {__version__}")
         raise typer.Exit
 
 
@@ -82,7 +81,7 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_interrupted())
     except Exception as error:
-        sys.exit(_explain(error))
+        sys.exit(_explain(extras.worded(error)))
     # What a command leaves with (typer.Exit) comes back as the value of the call; so does an
     # interrupt, of which typer says nothing.
     if code == INTERRUPTED:

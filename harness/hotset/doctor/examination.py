@@ -19,7 +19,7 @@ from hotset.lab.lab import MachineKind, choose, kernel_has_dm_cache
 from hotset.lab.machines import chroot, uml
 from hotset.reports.model.schema import Versioned
 from hotset.tier import kinds
-from hotset.tpcc import native
+from hotset.tpcc import program as users
 from hotset.tpcc.record import DriverMissing
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
@@ -191,9 +191,9 @@ def _built() -> list[Finding]:
 
 def _users() -> Finding:
     try:
-        return Finding(native.PROGRAM, "ok", str(native.program()))
+        return Finding(users.PROGRAM, "ok", str(users.program()))
     except DriverMissing as error:
-        return Finding(native.PROGRAM, "missing", str(error))
+        return Finding(users.PROGRAM, "missing", str(error))
 
 
 def _fuse() -> Finding:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from hotset.core.errors import PrerequisiteError, Remedy, RequestError
+from hotset.core import extras
+from hotset.core.errors import Remedy, RequestError
 from hotset.reports.analysis.comparison import compare, pool
 from hotset.reports.analysis.comparison import trend as trends
 from hotset.reports.analysis.comparison.compare import Labelled
@@ -27,7 +28,7 @@ def trend(
     :param metric: None: the throughput, or without one the time of the queries.
     :param limit: how many of the newest runs count.
     :raises RequestError: that run did not measure the value, or it was 0.
-    :raises PrerequisiteError: what finds the changes is not installed.
+    :raises ExtraMissingError: what finds the changes is not installed.
     """
     metric = metric or verdicts.main(of)
     if _value(of, metric) is None:
@@ -39,12 +40,8 @@ def trend(
     runs = list(islice(_same(archive, of), limit))[::-1]
     measured = [(run, value) for run in runs if (value := _value(run, metric)) is not None]
     samples = [Sample(run.run, run.started_at, value) for run, value in measured]
-    try:
+    with extras.explained():
         found = trends.find_trend(metric, samples, verdicts.lower_is_better(metric))
-    except ModuleNotFoundError:
-        raise PrerequisiteError(
-            "changes are found with ruptures, which is missing: pip install 'hotset[trend]'"
-        ) from None
     with_it = tuple(
         tuple(map(str, compare.differences(measured[change.at - 1][0], measured[change.at][0])))
         for change in found.changes

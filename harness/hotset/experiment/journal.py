@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, Literal, Self
 
+from hotset import __version__
 from hotset.bench.thresholds import Threshold
 from hotset.core.errors import Remedy, ThresholdError, interrupted_by
 from hotset.core.machines.base import PrerequisiteMissingError
@@ -68,7 +68,7 @@ class Journal:
         """
         now = datetime.now(UTC)
         document = RunDocument(
-            hotset_version=version("hotset"),
+            hotset_version=__version__,
             run=archive.new(spec.name, now),
             state="interrupted",
             started_at=now,

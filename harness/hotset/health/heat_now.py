@@ -13,7 +13,7 @@ from hotset.block.extents import Extent
 from hotset.core.errors import Remedy
 from hotset.core.units import Bytes
 from hotset.databases import file_labels
-from hotset.hitratio import attribution, region_counters
+from hotset.hitratio import attribution, heat_ratios, region_counters
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, cacheable_requests
 from hotset.hitratio.heatstore import CounterDelta
@@ -21,7 +21,6 @@ from hotset.monitoring.hit_report import Label, Target
 from hotset.reports.model.words import duration, percent
 from hotset.tier import kinds
 from hotset.tier.base import Counters
-from hotset.whatif import flash
 
 from . import thresholds as limits
 from .findings import Ask, Finding
@@ -178,7 +177,7 @@ def _larger(ask: Ask, seen: Heat, target: Target, ratio: float, cache: Bytes) ->
     twice = Bytes(2 * cache)
     gains = [
         model(seen.heats, seen.grid, twice) - model(seen.heats, seen.grid, cache)
-        for model in (flash.lru_ratio, flash.best_ratio)
+        for model in (heat_ratios.lru_ratio, heat_ratios.best_ratio)
     ]
     # No more can be gained than misses.
     low, high = (min(1 - ratio, gain) for gain in sorted(gains))
@@ -196,8 +195,8 @@ def _larger(ask: Ask, seen: Heat, target: Target, ratio: float, cache: Bytes) ->
 
 
 def _policy(ask: Ask, seen: Heat, target: Target, ratio: float, cache: Bytes) -> Iterator[Finding]:
-    plain = flash.lru_ratio(seen.heats, seen.grid, cache)
-    best = flash.best_ratio(seen.heats, seen.grid, cache)
+    plain = heat_ratios.lru_ratio(seen.heats, seen.grid, cache)
+    best = heat_ratios.best_ratio(seen.heats, seen.grid, cache)
     if plain - ratio < limits.GAIN_MIN:
         return
     trace, size = f"{ask.disk}.trace", str(cache)

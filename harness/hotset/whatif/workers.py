@@ -10,6 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Self
 
 from hotset.block import flashdev
+from hotset.core import extras
 from hotset.core.errors import HotsetError, PrerequisiteError, RequestError
 from hotset.core.machines.local import Local
 
@@ -96,13 +97,8 @@ class Cluster:
 
 
 def _connected(address: str) -> Client:
-    try:
+    with extras.explained():
         from distributed import Client
-    except ModuleNotFoundError:
-        raise PrerequisiteError(
-            "a cluster is reached with dask.distributed, which is missing:"
-            " pip install 'hotset[cluster]'"
-        ) from None
     try:
         return Client(address, timeout=_CONNECT_S, set_as_default=False)
     except ValueError as error:

@@ -175,7 +175,7 @@ def test_driver_is_installed_one_then_bundled_one_then_freetds(
 def test_a_missing_driver_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyodbc, "drivers", list)
     monkeypatch.setattr(odbc, "_bundled", lambda: None)
-    with pytest.raises(PrerequisiteMissingError, match="uv sync --extra sqlserver"):
+    with pytest.raises(PrerequisiteMissingError, match=r"pip install 'hotset\[sqlserver\]'"):
         odbc.driver(None)
     with pytest.raises(PrerequisiteMissingError, match="driver=Nonsense: neither"):
         odbc.driver("Nonsense")

@@ -14,12 +14,11 @@ from hotset.disk.cache_device import AttachedDisk
 from hotset.health import heat_now
 from hotset.health.findings import Ask
 from hotset.health.heat_now import Heat
-from hotset.hitratio import attribution
+from hotset.hitratio import attribution, heat_ratios
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally
 from hotset.hitratio.heatstore import CounterDelta
 from hotset.monitoring.hit_report import Target
-from hotset.whatif import flash
 from tests.monitoring.test_hit_report import CARD, DISK, NOW, counters
 
 MIB = 1024**2
@@ -58,17 +57,17 @@ EVEN = dict.fromkeys(range(128), 1000)
 def test_two_models_of_a_cache_agree_where_all_is_asked_alike() -> None:
     """Whatever of 128 equal regions a cache holds, it hits that share: C / 128."""
     for size in (16, 64, 127):
-        for model in (flash.lru_ratio, flash.best_ratio):
+        for model in (heat_ratios.lru_ratio, heat_ratios.best_ratio):
             found = model(dict.fromkeys(range(128), 1.0), GRID, Bytes(size * MIB))
             assert found == pytest.approx(size / 128)
-    assert flash.lru_ratio({1: 1.0}, GRID, Bytes(2 * MIB)) == 1.0
+    assert heat_ratios.lru_ratio({1: 1.0}, GRID, Bytes(2 * MIB)) == 1.0
 
 
 def test_lrus_formula_is_what_an_lru_comes_to() -> None:
     """Beside one that is simulated: 200 blocks of Zipf's popularity, a cache of 40."""
     weights = 1 / np.arange(1, 201)
     grid = Grid(Bytes(200 * 4096), Bytes(4096), Bytes(0))
-    expected = flash.lru_ratio(dict(enumerate(weights)), grid, Bytes(40 * 4096))
+    expected = heat_ratios.lru_ratio(dict(enumerate(weights)), grid, Bytes(40 * 4096))
     drawn = np.random.default_rng(5).choice(200, size=60_000, p=weights / weights.sum())
     cache: dict[int, None] = {}
     hits = 0
@@ -79,7 +78,7 @@ def test_lrus_formula_is_what_an_lru_comes_to() -> None:
         if len(cache) > 40:
             del cache[next(iter(cache))]
     assert hits / 50_000 == pytest.approx(expected, abs=0.015)
-    best = flash.best_ratio(dict(enumerate(weights)), grid, Bytes(40 * 4096))
+    best = heat_ratios.best_ratio(dict(enumerate(weights)), grid, Bytes(40 * 4096))
     assert best == pytest.approx(weights[:40].sum() / weights.sum())
     assert best > expected
 

@@ -8,13 +8,11 @@ processes' messages, so a run cannot tell the two apart.
 import json
 import os
 import select
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from hotset.load.processes import WorkerDied, deaf_to_interrupts
@@ -35,29 +33,16 @@ from hotset.load.worker import (
 
 from .data.nurand import Constants
 from .database import Libpq
+from .program import PROGRAM, program
 from .record import DriverMissing, RunOptions
 from .schema import PROCEDURES
 from .transactions import DECKS, KEYING_S, THINK_S, Kind, home_of
 
-PROGRAM = "hotset-tpcc"
 _USERS_PER_THREAD = 32
 """One thread does about 50,000 transactions a second; more users want more of them."""
 _HEADER = struct.Struct("<cI")
 _END_S = 1.0
 _READ_BYTES = 1 << 20
-
-
-def program() -> Path:
-    """HOTSET_TPCC_DRIVER, this checkout's release build, or PATH.
-
-    Raises DriverMissing.
-    """
-    named = os.environ.get("HOTSET_TPCC_DRIVER") or None
-    built = Path(__file__).resolve().parents[2] / "driver/target/release" / PROGRAM
-    for candidate in (named, built, shutil.which(PROGRAM)):
-        if candidate is not None and Path(candidate).exists():
-            return Path(candidate)
-    raise DriverMissing(f"{PROGRAM} is not built: run `make build` in hotset's folder")
 
 
 def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[str, Any]:

@@ -3,20 +3,26 @@
 DuckDB runs the PostgreSQL files as they are: tables, queries and all.
 """
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
 
-import duckdb
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from hotset.core.sql import Row
 
 from . import queries, schema
 from .data import DataSet
 
+if TYPE_CHECKING:
+    import duckdb
+
 _DIALECT = "postgres"
 
 
 def answers(made: DataSet, numbers: Iterable[int] = queries.ALL) -> Iterator[tuple[int, list[Row]]]:
     """Each query's number and rows, with the validation parameters."""
+    import duckdb
+
     with duckdb.connect(":memory:") as engine:
         for batch in schema.batches(_DIALECT, "schema"):
             engine.execute(batch)

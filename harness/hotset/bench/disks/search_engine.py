@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core import extras
+from hotset.core.extras import Extra
 
 from .posts import Forum, Post
 
@@ -40,13 +41,8 @@ class Searched:
 
 
 def require() -> None:
-    """:raises PrerequisiteMissingError: the engine is not installed."""
-    try:
-        import tantivy  # noqa: F401
-    except ImportError:
-        raise PrerequisiteMissingError(
-            "posts are indexed with tantivy, which is missing: pip install 'hotset[search]'"
-        ) from None
+    """:raises ExtraMissingError: the engine is not installed."""
+    extras.require(Extra.SEARCH)
 
 
 def build(folder: Path, posts: int, seed: int) -> None:

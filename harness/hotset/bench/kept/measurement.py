@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
 
+from hotset import __version__
 from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.units import Bytes
 from hotset.reports.analysis import caveats
@@ -216,7 +216,7 @@ def begin(keep: bool, subject: Subject) -> Kept:
     try:
         kept.archive = archive = Archive.default()
         kept.document = RunDocument(
-            hotset_version=version("hotset"),
+            hotset_version=__version__,
             run=archive.new(subject.name, now),
             state="interrupted",
             started_at=now,

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
+from hotset.core.extras import Extra, added
 from hotset.core.machines.base import PrerequisiteMissingError
 
 from .address import Address
@@ -30,7 +31,7 @@ CONNECT_TIMEOUT_S = 10
 _ROWS_PER_SEND = 10_000
 _INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
 _REMEDY = (
-    "uv sync --extra sqlserver brings pyodbc and Microsoft's driver; they use the system's"
+    f"{added(Extra.SQLSERVER)} brings pyodbc and Microsoft's driver; they use the system's"
     " libraries: apt-get install libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2"
 )
 

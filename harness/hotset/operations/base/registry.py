@@ -11,14 +11,16 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from hotset.core.errors import NotFoundError, Remedy, RequestError
+from hotset.core.extras import Extra, explained, require
 from hotset.jobs.lock import Lock
 
 from .context import Context
@@ -87,6 +89,7 @@ class Operation:
     :ivar stored: the request with what a record that it names says in its place, so that this is
         looked at as if the request said it.
     :ivar lock: what it needs for itself while it runs.
+    :ivar extras: what has to be installed before it begins; the rest is told where it is used.
     :ivar powershell: its cmdlet's approved verb and noun.
     :ivar aliases: names that it had before: found, but not shown. Their first word is the name's.
     :ivar module: which declares it.
@@ -106,6 +109,7 @@ class Operation:
     progress: bool
     stored: Callable[[Any], Request]
     lock: Callable[[Any], Lock | None]
+    extras: tuple[Extra, ...]
     powershell: tuple[str, str]
     aliases: tuple[str, ...]
     module: str
@@ -208,6 +212,7 @@ def operation(
     progress: bool = False,
     stored: Callable[[Any], Request] = lambda request: request,
     lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
+    extras: tuple[Extra, ...] = (),
     aliases: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Declare an operation; see :class:`Operation`."""
@@ -222,7 +227,7 @@ def operation(
             right,
             next(iter(hints.values())),
             hints["return"],
-            function,
+            _explained(function, extras),
             destroys,
             needs_yes or question is not None,
             asked,
@@ -230,6 +235,7 @@ def operation(
             progress,
             stored,
             lock,
+            extras,
             powershell,
             aliases,
             function.__module__,
@@ -238,6 +244,18 @@ def operation(
         return function
 
     return declare
+
+
+def _explained(function: F, extras: tuple[Extra, ...]) -> F:
+    """It, with what it lacks told by the extra that brings it."""
+
+    @wraps(function)
+    def run(request: Any, context: Context) -> Result:  # noqa: ANN401 - its own request
+        require(*extras)
+        with explained():
+            return function(request, context)
+
+    return cast("F", run)
 
 
 def find(name: str) -> Operation:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core.extras import Extra
 from hotset.core.record import extended
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
@@ -106,6 +107,7 @@ class ArraysResult(Recorded["DiskArrays"]):
     ("Measure", "HotsetArrayTest"),
     progress=True,
     lock=lambda request: Lock("disk", "arrays"),  # noqa: ARG005
+    extras=(Extra.BENCH,),
 )
 def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     """Measure models of a published test's arrays: eight hard disks, and six SSDs in their place.

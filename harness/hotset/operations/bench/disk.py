@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hotset.bench import thresholds
+from hotset.core import extras
+from hotset.core.extras import Extra
 from hotset.core.record import extended
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
@@ -52,17 +54,19 @@ PageFile = Annotated[
 
 
 def check_page(page: Path | None) -> None:
-    """Before the work, not after it. Raises RequestError."""
+    """Before the work, not after it. Raises RequestError, ExtraMissingError."""
     check_output(page, "page")
+    if page is not None:
+        extras.require(Extra.REPORT)
 
 
 def write_page(page: Path | None, operation: str, result: Result, context: Context) -> None:
     """A scenario's result as a page, where one was asked for."""
+    if page is None:
+        return
     from hotset.reports.render import disk_pages, html
 
-    if page is not None:
-        text = html.render_disks(disk_pages.PAGES[operation](result.document()))
-        context.write(page, text)
+    context.write(page, html.render_disks(disk_pages.PAGES[operation](result.document())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,7 @@ def _lock_device(request: Bench) -> Lock:
     destroys=True,
     progress=True,
     lock=_lock_device,
+    extras=(Extra.BENCH,),
 )
 def bench(request: Bench, context: Context) -> BenchResult:
     """Run the CrystalDiskMark profile with fio: sequential and random, read, write and 70/30.
@@ -533,6 +538,7 @@ class Calibrated(Recorded["DiskCalibration"]):
     ("Measure", "HotsetDisk"),
     progress=True,
     lock=lambda request: Lock("lab"),  # noqa: ARG005
+    extras=(Extra.BENCH,),
 )
 def calibrate_disk(request: CalibrateDisk, context: Context) -> Calibrated:
     """Measure the lab's slow disk with fio, and compare it with its model.

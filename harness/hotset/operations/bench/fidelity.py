@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core.extras import Extra
 from hotset.core.paths import data_dir
 from hotset.core.units import Bytes
 from hotset.jobs.lock import Lock
@@ -117,6 +118,7 @@ class Fidelity(Recorded["DiskFidelity"]):
     ("Measure", "HotsetDiskModel"),
     progress=True,
     lock=lambda request: Lock("disk", "calibrate-all"),  # noqa: ARG005
+    extras=(Extra.BENCH,),
 )
 def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
     """Measure every device model with fio, and compare it with what the model itself promises.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.core.extras import Extra
 from hotset.jobs.lock import Lock
 from hotset.reports.model.words import percent
 
@@ -151,6 +152,7 @@ class RunOutcome(Windows):
     destroys=True,
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
 )
 def run(request: Run, context: Context) -> RunOutcome:
     """Run SQL scripts with many users and measure a window. CSV has a line per second.
@@ -243,6 +245,7 @@ _COLUMNS = ("script", "weight", "calls", "mean ms", "of the time", "guessed valu
     Right.ADMIN,
     ("New", "HotsetSqlScript"),
     lock=lambda request: Lock("folder", request.folder),
+    extras=(Extra.BENCH,),
 )
 def suggest(request: Suggest, context: Context) -> Suggestions:  # noqa: ARG001
     """Write scripts and weights for the statements that take the most time on a server.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hotset.core.errors import Remedy, RequestError
+from hotset.core.extras import Extra
 from hotset.jobs.lock import Lock
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult, Violated
@@ -65,6 +66,7 @@ def _question(request: Build | Drop) -> str | None:
     question=_question,
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
 )
 def build(request: Build, context: Context) -> Lines:
     """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
@@ -216,6 +218,7 @@ class RunOutcome(Windows):
     ("Invoke", "HotsetTpcc"),
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
 )
 def run(request: Run, context: Context) -> RunOutcome:
     """Run the five transactions and measure a window. CSV has a line per second.
@@ -287,6 +290,7 @@ class Conditions(Recorded["TpccConditions"]):
     ("Test", "HotsetTpccDatabase"),
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
 )
 def check_conditions(request: Check, context: Context) -> Conditions:
     """Check the twelve consistency conditions on all warehouses.

@@ -12,6 +12,7 @@ from pydantic import Field
 from hotset.bench import thresholds
 from hotset.bench.thresholds import Case, junit
 from hotset.core.errors import Interrupted, RequestError, ThresholdError
+from hotset.core.extras import Extra
 from hotset.core.paths import cache_dir
 from hotset.core.record import extended
 from hotset.jobs.lock import Lock
@@ -258,6 +259,7 @@ class RunOutcome(Result):
     ("Invoke", "HotsetTpch"),
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
 )
 def run(request: Run, context: Context) -> RunOutcome:
     """Run the 22 queries one after another; with --streams, also several streams at once.
@@ -409,6 +411,7 @@ class Checked(Recorded["TpchCheck"]):
     ("Test", "HotsetTpchDatabase"),
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
 )
 def check(request: Check, context: Context) -> Checked:
     """Check row counts and foreign keys, and compare the answers with DuckDB's.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core.errors import RequestError, ThresholdError
+from hotset.core.extras import Extra
 from hotset.core.paths import repository_file
 from hotset.jobs.lock import Lock
 from hotset.reports.archive import REPORT, Archive
@@ -61,7 +62,9 @@ class Plan(Request):
     set: Set = []
 
 
-@operation("experiment plan", Kind.JOB, Right.READ, ("Show", "HotsetExperiment"))
+@operation(
+    "experiment plan", Kind.JOB, Right.READ, ("Show", "HotsetExperiment"), extras=(Extra.BENCH,)
+)
 def plan(request: Plan, context: Context) -> Lines:
     """Print every command that the experiment would run, without running any."""
     from hotset.experiment import disk_plan, plan
@@ -105,6 +108,7 @@ class Measured(RunResult):
     destroys=True,
     progress=True,
     lock=lambda request: Lock("lab"),  # noqa: ARG005
+    extras=(Extra.BENCH, Extra.REPORT),
 )
 def run(request: Run, context: Context) -> Measured:
     """Run an experiment: baseline, warm-up, accelerated, all-flash, report.
@@ -130,6 +134,7 @@ class Demo(Request):
     ("Invoke", "HotsetDemo"),
     progress=True,
     lock=lambda request: Lock("lab"),  # noqa: ARG005
+    extras=(Extra.BENCH, Extra.REPORT),
 )
 def demo(request: Demo, context: Context) -> Measured:
     """Run the demonstration that comes with hotset (experiments/demo.toml)."""

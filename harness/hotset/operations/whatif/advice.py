@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core.errors import RequestError
+from hotset.core.extras import Extra
 from hotset.core.units import Bytes
 from hotset.reports.model.words import percent
 from hotset.reports.render.plain import text_table
@@ -110,7 +111,14 @@ class Advice(Recorded["CacheAdvice"]):
         ]
 
 
-@operation("whatif advise", Kind.JOB, Right.OPERATE, ("Get", "HotsetCacheAdvice"), progress=True)
+@operation(
+    "whatif advise",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Get", "HotsetCacheAdvice"),
+    progress=True,
+    extras=(Extra.BENCH,),
+)
 def advise(request: Advise, context: Context) -> Advice:
     """Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear."""
     from hotset.core.machines.local import Local

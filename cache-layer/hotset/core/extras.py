@@ -1,0 +1,95 @@
+"""What an installation may leave out, and how to add it: the one place that knows.
+
+The base is what a server with flash needs. All else is in an *extra* of the package. A module of
+one is imported where it is used, and whoever lacks it is told which extra to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from .errors import PrerequisiteError
+
+
+class Extra(StrEnum):
+    """Extras of the package, as ``pyproject.toml`` names them."""
+
+    BENCH = "bench"
+    REPORT = "report"
+    CONSOLE = "console"
+    SQLSERVER = "sqlserver"
+    CLUSTER = "cluster"
+    TREND = "trend"
+    SEARCH = "search"
+
+
+MODULES: Mapping[Extra, tuple[str, ...]] = MappingProxyType(
+    {
+        Extra.BENCH: ("numpy", "duckdb", "hdrh"),
+        Extra.REPORT: ("altair", "vl_convert", "jinja2", "numpy", "hdrh"),
+        Extra.CONSOLE: (
+            *("starlette", "fastapi", "sse_starlette", "uvicorn", "argon2", "jinja2"),
+            *("python_multipart", "numpy", "hdrh"),
+        ),
+        Extra.SQLSERVER: ("pyodbc",),
+        Extra.CLUSTER: ("distributed",),
+        Extra.TREND: ("ruptures",),
+        Extra.SEARCH: ("tantivy",),
+    }
+)
+"""The top-level modules that each brings. Of one that several bring, the first is named."""
+
+
+class ExtraMissingError(PrerequisiteError):
+    """Something here needs an extra that is not installed; the message names it."""
+
+
+def require(*extras: Extra) -> None:
+    """For what would find out too late, after an hour of measuring.
+
+    :raises ExtraMissingError: one of these is not installed; names all that are not.
+    """
+    lacking = [each for each in extras if not _has(each)]
+    if lacking:
+        raise ExtraMissingError(f"this needs what is not installed: {added(*lacking)}")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Whatever is imported in it.
+
+    :raises ExtraMissingError: a module is missing that an extra brings.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise worded(error) from error
+
+
+def worded(error: Exception) -> Exception:
+    """An error that says which extra to add, in place of one about a module that an extra brings;
+    any other as it is."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return error
+    module = error.name.partition(".")[0]
+    for extra, modules in MODULES.items():
+        if module in modules:
+            return ExtraMissingError(f"this needs {module}, which is missing: {added(extra)}")
+    return error
+
+
+def added(*extras: Extra) -> str:
+    """The command that adds them.
+
+    >>> added(Extra.BENCH, Extra.REPORT)
+    "pip install 'hotset[bench,report]'"
+    """
+    return f"pip install 'hotset[{','.join(extras)}]'"
+
+
+def _has(extra: Extra) -> bool:
+    return all(find_spec(module) is not None for module in MODULES[extra])
