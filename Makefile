@@ -29,6 +29,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 READY_PARTS ?=
 
 .PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs manual screenshots build image ready install clean
+.PHONY: release
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
 demo:
@@ -146,6 +147,13 @@ lint-python lint-rust: | setup-tests
 endif
 $(TEST_PARTS:%=setup-%): setup-%:
 	@scripts/setup.sh install $*
+
+# dist: what others install. TWICE=1 makes it in two places and compares; TARGET=… for another kind of computer.
+TWICE ?=
+TARGET ?=
+release: .venv/.synced
+	env -u MAKEFLAGS -u MFLAGS uv run --no-sync python scripts/release.py \
+	    $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
 
 # `hotset` on the PATH of whoever calls it.
 BIN := $(if $(filter 0,$(shell id -u)),/usr/local/bin,$(HOME)/.local/bin)

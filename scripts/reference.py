@@ -94,6 +94,11 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "SOURCE_DATE_EPOCH": "The date of the man pages, in seconds since 1970; without it, that of"
         " the last commit.",
     },
+    "When a wheel is built": {
+        "HOTSET_PROGRAMS": "The folder of the Rust programs that go into the wheel; `make release`"
+        " sets it. Without it the wheel has none, and fits every kind of computer.",
+        "CARGO_HOME": "Cargo's folder, whose place must not get into the programs.",
+    },
     "Between hotset's own processes, and for its tests": {
         "HOTSET_PROGRESS": "`json`: messages and progress are JSON, one object a line.",
         "HOTSET_JOB": "The folder of the job that a process belongs to.",

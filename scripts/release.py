@@ -1,0 +1,163 @@
+"""Makes a release into `dist/`: wheel, source, checksums, bill of materials, licences, changelog.
+
+    make release                      for this kind of computer
+    make release TWICE=1              in two clones at two places, and compares every byte
+    make release TARGET=aarch64-unknown-linux-gnu      for another kind, if Rust has its library
+
+The time in it is that of the last commit, so whoever has that commit, Rust and uv of the same
+versions makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from hotset import __version__
+from shipping import bill, changelog, crates, programs
+from shipping.programs import CannotBuildError
+
+ROOT = Path(__file__).resolve().parents[1]
+WHEEL_MAX_BYTES = 15_000_000
+"""So that it is soon on a server."""
+SUMS = "SHA256SUMS"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where to put it")
+    parser.add_argument("--target", help="Rust's name of the kind of computer")
+    parser.add_argument("--twice", action="store_true", help="compare two builds")
+    given = parser.parse_args()
+    try:
+        target = given.target or _own_target()
+        _require_committed()
+        if given.twice:
+            return _compare(target)
+        release(given.dist.resolve(), target)
+    except CannotBuildError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+def release(dist: Path, target: str) -> None:
+    """Make all of it.
+
+    :raises CannotBuildError: something is missing, or the wheel has grown too large.
+    """
+    work = dist / ".build"
+    into = work / "programs" / target
+    dist.mkdir(parents=True, exist_ok=True)
+    for old in (one for one in dist.iterdir() if one.is_file()):
+        old.unlink()
+    shutil.rmtree(into, ignore_errors=True)
+    programs.build(ROOT, target, work, into)
+    files = sorted(into.iterdir())
+    linked = crates.linked(ROOT, target)
+    (into / "LICENCES.txt").write_text(crates.notices(linked), encoding="utf-8")
+    epoch = _epoch()
+    package(dist, into, epoch)
+    whole = bill.complete(bill.python_bill(ROOT), __version__, linked, files, epoch)
+    text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    (dist / f"hotset-{__version__}.cdx.json").write_text(text, encoding="utf-8")
+    (dist / "LICENCES.md").write_text(bill.table(whole), encoding="utf-8")
+    (dist / "CHANGELOG.md").write_text(changelog.changelog(ROOT, __version__), encoding="utf-8")
+    (dist / SUMS).write_text(sums(dist), encoding="utf-8")
+    for one in sorted(one for one in dist.iterdir() if one.is_file()):
+        print(f"{one.stat().st_size:>12,}  {one.name}")
+
+
+def package(dist: Path, with_programs: Path, epoch: int) -> Path:
+    """The source and, built of that, the wheel; returns the wheel.
+
+    :param with_programs: the folder that goes into it.
+    :raises CannotBuildError: it is larger than :data:`WHEEL_MAX_BYTES`.
+    """
+    environment = {"SOURCE_DATE_EPOCH": str(epoch), "HOTSET_PROGRAMS": str(with_programs)}
+    _build(["--sdist", str(ROOT)], dist, environment)
+    _build(["--wheel", str(dist / f"hotset-{__version__}.tar.gz")], dist, environment)
+    (wheel,) = dist.glob(f"hotset-{__version__}-*.whl")
+    require_small(wheel)
+    return wheel
+
+
+def require_small(wheel: Path) -> None:
+    """:raises CannotBuildError: it is larger than :data:`WHEEL_MAX_BYTES`."""
+    size = wheel.stat().st_size
+    if size > WHEEL_MAX_BYTES:
+        raise CannotBuildError(f"{wheel.name} has {size:,} bytes, more than {WHEEL_MAX_BYTES:,}")
+
+
+def sums(dist: Path) -> str:
+    """As `sha256sum --check` reads them."""
+    files = sorted(one for one in dist.iterdir() if one.is_file() and one.name != SUMS)
+    return "".join(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in files)
+
+
+def _build(what: list[str], dist: Path, environment: Mapping[str, str]) -> None:
+    # With what the lock file has: another hatchling would write another wheel.
+    argv = ["uv", "build", "--quiet", "--no-build-isolation", f"--python={sys.executable}"]
+    argv += [f"--out-dir={dist}", *what]
+    if subprocess.run(argv, check=False, env={**os.environ, **environment}).returncode:
+        raise CannotBuildError(f"{' '.join(argv)} failed")
+    (dist / ".gitignore").unlink(missing_ok=True)
+
+
+def _compare(target: str) -> int:
+    """Two clones, at places of unlike names."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="hotset-release-") as folder:
+        for name in ("one", "another-place"):
+            clone = Path(folder) / name
+            _run(["git", "clone", "--quiet", str(ROOT), str(clone)])
+            _run(["uv", "sync", "--quiet", "--locked", "--all-extras", f"--project={clone}"])
+            python = clone / ".venv/bin/python"
+            _run([str(python), str(clone / "scripts/release.py"), f"--target={target}"])
+            found.append((clone / "dist" / SUMS).read_text())
+    one, other = (set(text.splitlines()) for text in found)
+    for line in sorted(one ^ other):
+        print(f"differs: {line}", file=sys.stderr)
+    print("both builds are equal" if one == other else "the builds differ", file=sys.stderr)
+    return int(one != other)
+
+
+def _run(argv: list[str]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    if subprocess.run(argv, check=False, env=environment).returncode:
+        raise CannotBuildError(f"{' '.join(argv)} failed")
+
+
+def _said(*argv: str) -> str:
+    done = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise CannotBuildError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _epoch() -> int:
+    return int(_said("git", "log", "-1", "--format=%ct"))
+
+
+def _own_target() -> str:
+    return _said("rustc", "--print=host-tuple").strip()
+
+
+def _require_committed() -> None:
+    if changed := _said("git", "status", "--short"):
+        raise CannotBuildError(
+            f"not committed: {', '.join(line[3:] for line in changed.splitlines())}. A release is"
+            " made of a commit: commit this, or put it aside with git stash --include-untracked"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Other people's crates that are in the programs, and their licences."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .programs import PROGRAMS
+
+_TEXTS = ("LICEN", "COPYING", "NOTICE", "COPYRIGHT")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Crate:
+    """One. ``licence``: an SPDX expression; ``folder``: its source, with the licence's text."""
+
+    name: str
+    version: str
+    licence: str
+    folder: Path
+
+    @property
+    def purl(self) -> str:
+        return f"pkg:cargo/{self.name}@{self.version}"
+
+
+def linked(root: Path, target: str) -> list[Crate]:
+    """All that the programs are made of but what is hotset's own, by name."""
+    found = set[Crate]()
+    for folder in sorted({one.crate for one in PROGRAMS}):
+        argv = [
+            "cargo",
+            "metadata",
+            "--locked",
+            "--format-version=1",
+            f"--filter-platform={target}",
+        ]
+        done = subprocess.run(argv, check=True, cwd=root / folder, stdout=subprocess.PIPE)
+        names = {one.name for one in PROGRAMS if one.crate == folder}
+        found.update(_reached(json.loads(done.stdout), names))
+    return sorted(found)
+
+
+def _reached(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
+    """From the programs' packages on, without what only builds or tests them."""
+    packages = {one["id"]: one for one in metadata["packages"]}
+    nodes = {one["id"]: one for one in metadata["resolve"]["nodes"]}
+    left = {id_ for id_, one in packages.items() if one["name"] in names and not one["source"]}
+    seen = set[str]()
+    while left:
+        id_ = left.pop()
+        seen.add(id_)
+        for each in nodes[id_]["deps"]:
+            if any(kind["kind"] is None for kind in each["dep_kinds"]) and each["pkg"] not in seen:
+                left.add(each["pkg"])
+    for one in (packages[id_] for id_ in seen):
+        if one["source"]:
+            # As it was written before SPDX had expressions.
+            licence = (one["license"] or "").replace("/", " OR ")
+            yield Crate(one["name"], one["version"], licence, Path(one["manifest_path"]).parent)
+
+
+def texts(crate: Crate) -> list[str]:
+    """Of its licence, as it comes with the source."""
+    files = sorted(one for one in crate.folder.iterdir() if one.name.upper().startswith(_TEXTS))
+    return [one.read_text(encoding="utf-8", errors="replace") for one in files if one.is_file()]
+
+
+def notices(crates: Iterable[Crate]) -> str:
+    """What goes with the programs: whose work is in them, and on which terms; a text once."""
+    owners: dict[str, list[str]] = {}
+    lines = [
+        "The programs in this folder contain work of others.",
+        "",
+        "Rust's standard library: MIT OR Apache-2.0.",
+        "glibc, linked statically into all but hotset-tpcc: LGPL-2.1-or-later. hotset's own source",
+        "is free, and `make release` in it links them anew, with a glibc of yours.",
+        "",
+    ]
+    for crate in crates:
+        lines.append(f"{crate.name} {crate.version}: {crate.licence or 'not stated'}")
+        for text in texts(crate):
+            owners.setdefault(text.strip(), []).append(f"{crate.name} {crate.version}")
+    for text, named in owners.items():
+        lines += ["", "-" * 80, ", ".join(named), "", text]
+    return "\n".join(lines) + "\n"
