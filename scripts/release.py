@@ -63,6 +63,7 @@ def release(dist: Path, target: str) -> None:
     programs.build(ROOT, target, work, into)
     files = sorted(into.iterdir())
     linked = crates.linked(ROOT, target)
+    crates.require_free(linked)
     (into / "LICENCES.txt").write_text(crates.notices(linked), encoding="utf-8")
     epoch = _epoch()
     package(dist, into, epoch)

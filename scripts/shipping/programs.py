@@ -55,9 +55,9 @@ def _flags(root: Path, program: Program) -> str:
     """No path of this computer is left in it."""
     home = os.environ.get("CARGO_HOME") or Path.home() / ".cargo"
     flags = [f"--remap-path-prefix={root}=hotset", f"--remap-path-prefix={home}=cargo"]
-    flags.append("-Cstrip=symbols")
+    flags.append("-C strip=symbols")
     if program.static:
-        flags.append("-Ctarget-feature=+crt-static")
+        flags.append("-C target-feature=+crt-static")
     return " ".join(flags)
 
 
