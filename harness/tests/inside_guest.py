@@ -22,6 +22,7 @@ from tests.own_lab import own_lab
 
 ROOT = Path(__file__).parents[2]
 GUEST_PYTHON = "3.13"
+EXTRAS = ("bench", "report", "console")
 THERE = PurePosixPath("/mnt")
 
 
@@ -44,6 +45,7 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
             "--target",
             str(content / "site"),
             *project["dependencies"],
+            *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]),
         ],
         check=True,
         cwd=ROOT,
@@ -55,12 +57,6 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
             dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-    # What an installed hotset has: its own version for the record.
-    metadata = content / f"site/hotset-{project['version']}.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: hotset\nVersion: {project['version']}\n"
-    )
     shutil.copy(flashdev.program(Local()), content / "flashdev")
     shutil.copy(engine_program.built(), content / engine_program.NAME)
     shutil.copy(boot_program.built(), content / boot_program.NAME)
