@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -421,6 +422,18 @@ def test_the_description_needs_no_token_and_names_every_route(ask: Ask) -> None:
         one["operationId"] for methods in described["paths"].values() for one in methods.values()
     ]
     assert len(ids) == len(set(ids))
+
+
+def test_the_description_tells_which_labels_are_taken() -> None:
+    described = app.create().openapi()["paths"]
+    body = described["/tpcc/run"]["post"]["requestBody"]
+    label = body["content"]["application/json"]["schema"]["properties"]["label"]
+    text = next(form for form in label["anyOf"] if form["type"] == "string")
+    assert [bool(re.match(text["pattern"], word)) for word in ("before", "", "1st")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_an_operation_keeps_its_old_paths(ask: Ask) -> None:

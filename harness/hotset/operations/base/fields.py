@@ -157,7 +157,8 @@ Junit = Annotated[
 
 
 def _label(text: object) -> object:
-    if isinstance(text, str) and not re.fullmatch(LABEL_PATTERN, text):
+    # A newline at its end is left to the pattern, which names it.
+    if isinstance(text, str) and not re.match(LABEL_PATTERN, text):
         raise ValueError(
             "a label begins with a letter from A to Z; letters, digits, dots, hyphens and"
             " underscores may follow"
@@ -173,9 +174,9 @@ def _no_run(label: str) -> str:
 
 RunLabel = Annotated[
     Annotated[
-        Text,
-        BeforeValidator(_label),
+        str,
         StringConstraints(pattern=LABEL_PATTERN, max_length=64),
+        BeforeValidator(_label),
         AfterValidator(_no_run),
     ]
     | None,
