@@ -20,6 +20,9 @@ pub(super) trait Replacement: Send {
     /// An empty cache.
     fn new(geometry: Geometry) -> Self;
 
+    /// A request hits a block or misses it.
+    fn request(&mut self, _access: Access, _is_hit: bool) {}
+
     /// A block is touched.
     fn touch(&mut self, slot: Slot);
 
@@ -316,11 +319,15 @@ impl<R: Replacement, F: Filling<R>> Policy for Filled<R, F> {
     fn access(&mut self, access: Access) -> Option<Slot> {
         match self.contents.slots.place(access.block) {
             Place::Resident(slot) => {
+                self.contents.replacement.request(access, true);
                 self.filling.touch(&mut self.contents, slot);
                 return Some(slot);
             }
             Place::Incoming { .. } => {}
-            Place::Absent => self.filling.miss(&mut self.contents, access.block),
+            Place::Absent => {
+                self.contents.replacement.request(access, false);
+                self.filling.miss(&mut self.contents, access.block);
+            }
         }
         None
     }

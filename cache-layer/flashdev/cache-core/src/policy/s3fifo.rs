@@ -10,13 +10,14 @@ use super::slots::Slots;
 use super::{Block, Geometry, HOTTEST, Slot};
 
 /// Touches after which a block leaves the small queue for the main one.
-const PROVEN: u8 = 2;
+const PROVEN: i8 = 2;
 /// Touches are counted up to here.
-const MOST_TOUCHES: u8 = 3;
+const MOST_TOUCHES: i8 = 3;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    touches: u8,
+    /// Below zero: turns of the main queue for which it was spared without a touch.
+    touches: i8,
     in_main: bool,
 }
 
@@ -34,7 +35,7 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    fn push(&mut self, slot: Slot, in_main: bool, touches: u8) {
+    fn push(&mut self, slot: Slot, in_main: bool, touches: i8) {
         self.entries[slot as usize] = Entry { touches, in_main };
         let queue = if in_main {
             &mut self.main
@@ -44,8 +45,38 @@ impl S3Fifo {
         queue.push_back(&mut self.links, slot);
     }
 
+    /// Number of blocks in the small queue.
+    pub(super) fn small(&self) -> u32 {
+        self.small.len()
+    }
+
+    /// The block that has been in the main queue for longest, once that is as long as it may be.
+    pub(super) fn oldest_of_full_main(&self) -> Option<Slot> {
+        let is_full = self.filled && self.main.len() >= self.main_target;
+        self.main.front().filter(|_| is_full)
+    }
+
+    /// For how many turns of the main queue a block was spared without a touch.
+    pub(super) fn untouched_turns(&self, slot: Slot) -> i8 {
+        -self.entries[slot as usize].touches.min(0)
+    }
+
+    /// A block of the main queue stays for another turn.
+    pub(super) fn spare(&mut self, slot: Slot) {
+        self.main.remove(&mut self.links, slot);
+        let touches = self.entries[slot as usize].touches;
+        self.push(slot, true, touches.saturating_sub(1));
+    }
+
+    /// A block of the main queue is to go next.
+    pub(super) fn demote(&mut self, slot: Slot) {
+        self.main.remove(&mut self.links, slot);
+        self.entries[slot as usize] = Entry::default();
+        self.small.push_front(&mut self.links, slot);
+    }
+
     /// The oldest block of the small queue that is not proven; those before it move to main.
-    fn evict_small(&mut self) -> Option<Slot> {
+    pub(super) fn evict_small(&mut self) -> Option<Slot> {
         while let Some(slot) = self.small.pop_front(&mut self.links) {
             if self.entries[slot as usize].touches < PROVEN {
                 return Some(slot);
@@ -59,7 +90,7 @@ impl S3Fifo {
     fn evict_main(&mut self) -> Option<Slot> {
         while let Some(slot) = self.main.pop_front(&mut self.links) {
             match self.entries[slot as usize].touches {
-                0 => return Some(slot),
+                ..=0 => return Some(slot),
                 touches => self.push(slot, true, touches - 1),
             }
         }
@@ -134,7 +165,7 @@ impl Replacement for S3Fifo {
 
     fn touch(&mut self, slot: Slot) {
         let touches = &mut self.entries[slot as usize].touches;
-        *touches = (*touches + 1).min(MOST_TOUCHES);
+        *touches = ((*touches).max(0) + 1).min(MOST_TOUCHES);
     }
 
     fn recall(&mut self, block: Block, slots: &mut Slots) -> bool {
@@ -181,6 +212,6 @@ impl Replacement for S3Fifo {
     fn heat(&self, slot: Slot) -> u8 {
         let entry = self.entries[slot as usize];
         let base = if entry.in_main { HOTTEST / 2 + 1 } else { 0 };
-        base + entry.touches * 8
+        base + entry.touches.max(0) as u8 * 8
     }
 }

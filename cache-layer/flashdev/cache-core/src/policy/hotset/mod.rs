@@ -4,13 +4,17 @@
 //! asked for; a write that misses is put into a slot, and nothing is read. So slots must be free
 //! before they are needed: [`Hotset`] keeps some, at the cost of the blocks that are worth least.
 //!
-//! Which those are, says [`S3Fifo`], with one addition against scans. Neighbouring requests touch a
+//! Which those are, says S3-FIFO, with two additions against scans. Neighbouring requests touch a
 //! block several times within a moment, though it is wanted once (correlated references: O'Neil,
 //! O'Neil, Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993). So a touch counts only
-//! when a share of the cache has been brought in since the last one that did.
+//! when a share of the cache has been brought in since the last one that did. And what comes back
+//! with a scan takes the place only of what nobody has wanted for long: [`Guarded`].
 
+mod guarded;
+mod streams;
+
+use self::guarded::Guarded;
 use super::contents::{Contents, Filled, Filling, Replacement};
-use super::s3fifo::S3Fifo;
 use super::shares::Beneficiary;
 use super::{Block, Geometry, Slot};
 
@@ -23,7 +27,7 @@ const FREE_MOST: u32 = 256;
 const CORRELATED_SHARE: u32 = 256;
 
 /// The policy: 29 bytes per slot, its half of the map among them, and 4 per block of the origin.
-pub type Hotset = Filled<S3Fifo, Ahead>;
+pub type Hotset = Filled<Guarded, Ahead>;
 
 /// Slots are made free before they are needed.
 pub struct Ahead {
@@ -103,3 +107,6 @@ impl<R: Replacement> Filling<R> for Ahead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
