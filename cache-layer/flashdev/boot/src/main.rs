@@ -17,6 +17,7 @@ mod run;
 mod structures;
 mod writes;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -112,6 +113,11 @@ fn main() -> ExitCode {
             ExitCode::from(4)
         }
     }
+}
+
+/// Prints a line, for whoever still reads.
+fn say(line: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(io::stdout(), "{line}")
 }
 
 /// A disk as the label has it.
@@ -269,11 +275,13 @@ fn start(which: &Which) -> Result<()> {
     }
     if verdict.action == Action::Empty {
         let disk = &which.disk;
-        println!(
+        // No disk stays down because nobody reads this.
+        let _ = say(format_args!(
             "hotset {disk}: the cache begins empty: {origin}: {}",
             verdict.why
-        );
-        println!("hotset {disk}: {}", tier.empty()?);
+        ));
+        let emptied = tier.empty()?;
+        let _ = say(format_args!("hotset {disk}: {emptied}"));
     }
     tier.make(|| found.mark(Word::Active))
 }
@@ -338,8 +346,7 @@ fn stands(disk: &str) -> bool {
 }
 
 fn show(which: &Which) -> Result<()> {
-    println!("{}", serde_json::to_string(&Found::read(which)?.decide()?)?);
-    Ok(())
+    Ok(say(serde_json::to_string(&Found::read(which)?.decide()?)?)?)
 }
 
 fn mark(which: &Which, word: Left) -> Result<()> {
@@ -354,16 +361,14 @@ fn mark(which: &Which, word: Left) -> Result<()> {
 
 fn content(origin: &Path) -> Result<()> {
     let found = structures::find(&Medium::open(origin, false)?)?;
-    println!("{}", found.content);
-    Ok(())
+    Ok(say(found.content)?)
 }
 
 fn writes_to(device: &Path) -> Result<()> {
-    match origin::written(device)? {
-        Some(count) => println!("{count}"),
-        None => println!("uncounted"),
-    }
-    Ok(())
+    Ok(match origin::written(device)? {
+        Some(count) => say(count),
+        None => say("uncounted"),
+    }?)
 }
 
 fn plan(which: &Which, origin_size: u64) -> Result<()> {
@@ -377,6 +382,5 @@ fn plan(which: &Which, origin_size: u64) -> Result<()> {
     let settings: Vec<(&str, String)> = tier.bcache_settings().into();
     let engine = tier.engine_words()?;
     let text = serde_json::json!({"devices": devices, "settings": settings, "engine": engine});
-    println!("{text}");
-    Ok(())
+    Ok(say(text)?)
 }

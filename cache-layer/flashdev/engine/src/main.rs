@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use cache_core::metadata::OriginId;
+use hotset_engine::cli::output::{Output, READER_GONE, is_reader_gone, say};
 use hotset_engine::cli::salvage::{SalvageArgs, run_salvage};
 use hotset_engine::cli::tier::{TierArgs, parse_id};
 use hotset_engine::cli::{parse_duration, parse_size};
@@ -149,7 +150,7 @@ fn main() -> ExitCode {
         Command::Format(args) => run_format(args),
         Command::Copy(args) => run_copy(args),
         Command::Compare(args) => run_compare(&args),
-        Command::Ask(args) => ask(&args.socket, &args.question, &mut std::io::stdout().lock()),
+        Command::Ask(args) => ask(&args.socket, &args.question, &mut Output::new()),
         Command::Record(args) => run_record(&args),
     };
     match result {
@@ -160,6 +161,9 @@ fn main() -> ExitCode {
 
 /// Says why, and gives the code: this one, unless it was refused.
 fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
+    if is_reader_gone(error) {
+        return ExitCode::from(READER_GONE);
+    }
     eprintln!("hotset-engine: {error:#}");
     ExitCode::from(if is_refusal(error) { 2 } else { code })
 }
@@ -169,7 +173,7 @@ fn run_format(args: FormatArgs) -> anyhow::Result<()> {
     let refill = refill.map(|(path, origin_id)| RefillFile { path, origin_id });
     let noted = format_flash(&args.flash, &args.flash_part, refill.as_ref())?;
     if let Some(noted) = noted {
-        println!("{noted}");
+        say(noted)?;
     }
     Ok(())
 }
@@ -193,20 +197,21 @@ fn run_copy(args: CopyArgs) -> anyhow::Result<()> {
         piece_bytes: args.piece,
         exclusive: args.exclusive,
     };
-    let copied = copy(&options, |bytes| println!("copied {bytes}"))?;
-    println!("{}", serde_json::to_string(&copied)?);
+    // A copy goes on to its end, whoever follows it.
+    let copied = copy(&options, |bytes| drop(say(format_args!("copied {bytes}"))))?;
+    say(serde_json::to_string(&copied)?)?;
     Ok(())
 }
 
 fn run_compare(args: &CompareArgs) -> anyhow::Result<()> {
     let compared = compare(&args.one, &args.other, &read_runs(&args.runs)?)?;
-    println!("{}", serde_json::to_string(&compared)?);
+    say(serde_json::to_string(&compared)?)?;
     Ok(())
 }
 
 fn run_record(args: &RecordArgs) -> anyhow::Result<()> {
     let recorded = record(&args.device, &args.to, args.seconds, args.buffer_kib)?;
-    println!("{}", serde_json::to_string(&recorded)?);
+    say(serde_json::to_string(&recorded)?)?;
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use flashdev::tools::cpu;
 use flashdev::tools::relay::{Route, relay};
 use flashdev::tools::replay::replay;
 use hotset_engine::backing::Durability;
+use hotset_engine::cli::output::{READER_GONE, is_reader_gone, say};
 use hotset_engine::cli::parse_size;
 use hotset_engine::{Refusal, is_refusal};
 use storage_model::spec::{LIBRARY, ModelError, ModelSpec, library};
@@ -161,6 +162,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_reader_gone(&error) => ExitCode::from(READER_GONE),
         Err(error) => {
             eprintln!("flashdev: {error:#}");
             ExitCode::from(if is_for_the_user(&error) { 2 } else { 1 })
@@ -201,9 +203,9 @@ fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
     };
     let result = cpu::run(threads, args.seconds);
     if args.json {
-        println!("{}", serde_json::to_string(&result)?);
+        say(serde_json::to_string(&result)?)?;
     } else {
-        println!("ops_per_second {:.0}", result.ops_per_second);
+        say(format_args!("ops_per_second {:.0}", result.ops_per_second))?;
     }
     Ok(())
 }
@@ -211,22 +213,18 @@ fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
 fn run_replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let requests = whole(&args.trace, "a replay")?;
     let replayed = replay(&args.overwrite, &requests, args.time_scale)?;
-    println!("{}", serde_json::to_string(&replayed)?);
-    Ok(())
+    Ok(say(serde_json::to_string(&replayed)?)?)
 }
 
 fn run_models(name: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = name else {
         for (name, _) in LIBRARY {
-            println!("{name}");
+            say(name)?;
         }
         return Ok(());
     };
     match library::json(name) {
-        Some(json) => {
-            print!("{json}");
-            Ok(())
-        }
+        Some(json) => Ok(say(json.trim_end_matches('\n'))?),
         None => Err(Refusal(format!(
             "no model `{name}` in the library: `flashdev models` lists them"
         ))

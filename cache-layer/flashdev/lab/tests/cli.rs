@@ -1,6 +1,9 @@
 //! The command-line contract: what is refused, how, and with which exit code.
 
-use std::process::{Command, Output};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Output, Stdio};
 
 fn flashdev(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flashdev"))
@@ -20,6 +23,67 @@ fn stdout(args: &[&str]) -> String {
     let output = flashdev(args);
     assert!(output.status.success(), "{args:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// How a program ends whose reader read one byte of what it says, as `head -c 1` does, and its words.
+fn left_by_its_reader(args: &[&str]) -> (Option<i32>, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flashdev"))
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    drop(stdout);
+    let ended = child.wait_with_output().unwrap();
+    (
+        ended.status.code(),
+        String::from_utf8(ended.stderr).unwrap(),
+    )
+}
+
+/// `flashdev trace print … | head` ended in a panic, or in an error of its own.
+#[test]
+fn a_reader_that_leaves_ends_it_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, binary) = (folder.path().join("t.txt"), folder.path().join("t.bin"));
+    // More than a pipe holds, so that some of it finds nobody.
+    let lines: String = (0..50_000)
+        .map(|at| format!("{at} R {at} 4096\n"))
+        .collect();
+    std::fs::write(&text, lines).unwrap();
+    let (text, binary) = (text.to_str().unwrap(), binary.to_str().unwrap());
+    let ended = left_by_its_reader(&["trace", "print", text]);
+    assert_eq!(ended, (Some(141), String::new()));
+    assert!(stdout(&["trace", "convert", text, "--to", binary]).starts_with('{'));
+}
+
+/// Each of them made a line of its own for a pipe that was closed before it was written to.
+#[test]
+fn whoever_reads_nothing_gets_no_panic() {
+    for args in [
+        ["models"].as_slice(),
+        &["models", "nas-2014"],
+        &["expect", "--model", "dc500m", "--size", "1G"],
+        &["expect", "--model", "dc500m", "--size", "1G", "--json"],
+        &["cpu", "--seconds", "0.01"],
+        &["trace", "info", LOAD],
+    ] {
+        let (reader, writer) = UnixStream::pair().unwrap();
+        drop(reader);
+        let ended = Command::new(env!("CARGO_BIN_EXE_flashdev"))
+            .args(args)
+            .stdout(OwnedFd::from(writer))
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(
+            (ended.status.code(), said.as_str()),
+            (Some(141), ""),
+            "{args:?}"
+        );
+    }
 }
 
 #[test]

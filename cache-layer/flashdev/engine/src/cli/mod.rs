@@ -1,5 +1,6 @@
 //! Arguments that the engine's program and the lab's have in common.
 
+pub mod output;
 pub mod salvage;
 pub mod tier;
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 
+use super::output::say;
 use super::tier::CacheArgs;
 use crate::tier::{SalvageOptions, Salvaged, Stretch, salvage_cache};
 
@@ -51,8 +52,8 @@ pub fn run_salvage(args: SalvageArgs) -> anyhow::Result<ExitCode> {
         eprintln!("progress: {seconds:.1} s, {done} of {all} bytes written");
     })?;
     match args.json {
-        true => println!("{}", serde_json::to_string(&salvaged)?),
-        false => print!("{}", text_of(&salvaged)),
+        true => say(serde_json::to_string(&salvaged)?)?,
+        false => say(text_of(&salvaged).trim_end_matches('\n'))?,
     }
     Ok(match salvaged.is_complete() {
         true => ExitCode::SUCCESS,

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use hotset_engine::Refusal;
+use hotset_engine::cli::output::say;
 use hotset_engine::cli::parse_size;
 use storage_model::expect::{Outcome, TimedLoad, expect, run_timed};
 use storage_model::spec::ModelSpec;
@@ -95,9 +96,9 @@ pub(crate) fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
     }
     let expectation = expect(&spec, size_bytes, span_bytes, args.model.time_scale)?;
     if args.json {
-        println!("{}", serde_json::to_string(&expectation)?);
+        say(serde_json::to_string(&expectation)?)?;
     } else {
-        println!("{expectation}");
+        say(expectation)?;
     }
     Ok(())
 }
@@ -127,12 +128,12 @@ fn one_load(
     };
     let promise = Promise::of(&run_timed(&mut spec.build(size_bytes)?, &load), scale);
     if args.json {
-        println!("{}", serde_json::to_string(&promise)?);
+        say(serde_json::to_string(&promise)?)?;
     } else {
-        println!(
+        say(format_args!(
             "{:.1} IOPS, {:.1} MB/s, {:.1} us",
             promise.iops, promise.mb_per_s, promise.latency_us_mean
-        );
+        ))?;
     }
     Ok(())
 }

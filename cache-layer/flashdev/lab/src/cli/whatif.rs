@@ -1,7 +1,7 @@
 //! Traces, and what caches would make of them.
 
 use std::fs::File;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use whatif::trace::foreign::{self, Format};
 use whatif::trace::{self, Request, STDIN, Summary, Trace, TraceError};
 
 use super::source::{self, TpccLoad, TpchLoad};
+use hotset_engine::cli::output::{Output, say};
 use hotset_engine::cli::parse_size;
 
 /// Requests between two looks at the clock.
@@ -192,8 +193,7 @@ pub(crate) fn run_trace(command: &TraceCommand) -> anyhow::Result<()> {
         TraceCommand::Tpcc(args) => write(args.load.trace(), &args.to, args.progress)?,
         TraceCommand::Tpch(args) => write(args.load.trace(), &args.to, args.progress)?,
     };
-    println!("{}", serde_json::to_string(&summary)?);
-    Ok(())
+    Ok(say(serde_json::to_string(&summary)?)?)
 }
 
 fn convert(args: &ConvertArgs) -> anyhow::Result<Summary> {
@@ -209,7 +209,7 @@ fn convert(args: &ConvertArgs) -> anyhow::Result<Summary> {
 }
 
 fn print_text(trace: Trace) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(stdout().lock());
+    let mut out = BufWriter::new(Output::new());
     for request in trace {
         writeln!(out, "{}", request?)?;
     }
@@ -262,11 +262,8 @@ pub(crate) fn run_mrc(args: &MrcArgs) -> anyhow::Result<()> {
     reader.read(&batch);
     let mut sizes: Vec<u64> = args.cache.iter().map(|bytes| bytes / args.block).collect();
     sizes.sort_unstable();
-    println!(
-        "{}",
-        serde_json::to_string(&reader.curve(args.block, &sizes))?
-    );
-    Ok(())
+    let curve = reader.curve(args.block, &sizes);
+    Ok(say(serde_json::to_string(&curve)?)?)
 }
 
 /// `flashdev simulate`.
@@ -378,8 +375,8 @@ fn run_timed(
 
 fn print(outcome: &(impl serde::Serialize + std::fmt::Display), json: bool) -> anyhow::Result<()> {
     match json {
-        true => println!("{}", serde_json::to_string(outcome)?),
-        false => println!("{outcome}"),
+        true => say(serde_json::to_string(outcome)?)?,
+        false => say(outcome)?,
     }
     Ok(())
 }
@@ -438,6 +435,22 @@ impl Told {
     }
 }
 
+impl Told {
+    /// Says how far it is, where that is known with the share of all.
+    fn tell(&self, next: Option<&Result<Request, TraceError>>) -> io::Result<()> {
+        let about = &self.trace.about;
+        let share = match (next, about.requests, about.lasts) {
+            (_, Some(all), _) => Some(self.read as f64 / all as f64),
+            (Some(Ok(request)), None, Some(end)) => Some(request.at as f64 / end as f64),
+            _ => None,
+        };
+        match share {
+            Some(share) => say(format_args!("read {} {share:.6}", self.read)),
+            None => say(format_args!("read {}", self.read)),
+        }
+    }
+}
+
 impl Iterator for Told {
     type Item = Result<Request, TraceError>;
 
@@ -446,14 +459,12 @@ impl Iterator for Told {
         self.read += 1;
         if self.progress && self.read % TELL_EVERY == 0 && self.told.elapsed() > TELL_AFTER {
             self.told = Instant::now();
-            match (&next, self.trace.about.requests, self.trace.about.lasts) {
-                (_, Some(all), _) => {
-                    println!("read {} {:.6}", self.read, self.read as f64 / all as f64)
-                }
-                (Some(Ok(request)), None, Some(end)) => {
-                    println!("read {} {:.6}", self.read, request.at as f64 / end as f64);
-                }
-                _ => println!("read {}", self.read),
+            if let Err(source) = self.tell(next.as_ref()) {
+                return Some(Err(TraceError::Io {
+                    what: "tell the progress of",
+                    path: PathBuf::from(STDIN),
+                    source,
+                }));
             }
         }
         next
