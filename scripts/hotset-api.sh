@@ -515,7 +515,7 @@ case $command in
         finish POST '/lab/calibrate' -- "$@"
         ;;
     stop-lab)
-        finish POST '/lab/down' -- "$@"
+        finish POST '/lab/down' yes? -- "$@"
         ;;
     new-lab-image)
         finish POST '/lab/image' -- "$@"

@@ -1717,8 +1717,12 @@ function Stop-HotsetLab {
     .SYNOPSIS
     Stop the lab, and clean up what a killed run left behind.
     .DESCRIPTION
+    Asks first where a benchmark or a warm-up runs in it, as that would fail.
+
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
+
+    It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'operate'. On the server's own command line this is "hotset lab down".
     .PARAMETER AsJob
@@ -1735,7 +1739,7 @@ function Stop-HotsetLab {
     .LINK
     about_Hotset
     #>
-    [CmdletBinding(SupportsShouldProcess)]
+    [CmdletBinding(SupportsShouldProcess, ConfirmImpact = 'High')]
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [switch] $AsJob,
@@ -1749,7 +1753,9 @@ function Stop-HotsetLab {
         $what = Get-HotsetSubject $Connection ''
         $go = $PSCmdlet.ShouldProcess($what, 'Stop the lab, and clean up what a killed run left behind')
         if (-not $go) { return }
-        Invoke-HotsetJob $PSCmdlet $Connection 'lab down' -AsJob $AsJob.IsPresent
+        Invoke-HotsetJob $PSCmdlet $Connection 'lab down' -AsJob $AsJob.IsPresent -Values @{
+            yes = $go
+        }
     }
 }
 
@@ -2007,6 +2013,8 @@ function Remove-HotsetRun {
     .SYNOPSIS
     Delete a run and all its files in the archive.
     .DESCRIPTION
+    A deletion that was interrupted is finished in the same way: Get-HotsetRun shows it.
+
     It asks for confirmation first; in a script use -Confirm:$false.
 
     The token needs the right 'admin'. On the server's own command line this is "hotset runs rm".

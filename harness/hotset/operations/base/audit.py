@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.core.errors import HotsetError, PrerequisiteError
+from hotset.core.machines.cleanup import start_time
 from hotset.core.paths import data_dir, lock_file
 from hotset.core.record import Record
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 Outcome = Literal["started", "done", "failed", "refused"]
 SCHEMA_VERSION = 1
 _SIZE_MAX = 16 * 1024**2
+_LOOKED_AT = 500
+"""Entries in which what still runs is sought: so much is not begun beside it."""
 _FILES_MAX, _KEPT_S = 64, 400 * 24 * 3600
 """Files that are put aside, which makes 1 GiB; how long each stays at least."""
 _TEXT_MAX, _VALUES_MAX = 500, 2000
@@ -83,6 +86,8 @@ class Entry:
     :ivar outcome: ``started``: it runs, or nothing was heard of it any more.
     :ivar why: of what failed or was refused.
     :ivar ended: when it ended, as ``at``; empty while it runs, and where nobody knows.
+    :ivar process: of a command: the number of its process, and when that began in clock ticks since
+        boot; empty for jobs, and in what an older hotset wrote.
     """
 
     id: str
@@ -94,6 +99,7 @@ class Entry:
     outcome: Outcome
     why: str = ""
     ended: str = ""
+    process: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,10 +140,12 @@ def begin(
     outcome: Outcome = "started",
     why: str = "",
     id_: str = "",
+    process: str = "",
 ) -> str:
     """Keep that something begins, or was refused at once; returns its id.
 
     :param id_: a job's, which tells its end by it.
+    :param process: that does it: its number and when it began; empty: not told.
     :raises AuditFullError: the log has no room for callers from elsewhere.
     :raises TooManyChangesError: this one has had its share of the minute.
     """
@@ -153,6 +161,7 @@ def begin(
         values=_shortened(values),
         outcome=outcome,
         why=_short(why),
+        **({"process": process} if process else {}),
     )
     return id_
 
@@ -160,7 +169,8 @@ def begin(
 @contextmanager
 def keeping(caller: Caller, what: str, values: Mapping[str, Any]) -> Iterator[None]:
     """Keeps what changes something and is no operation, from its beginning to its end."""
-    id_ = begin(caller, what, values)
+    # Whoever asks later whether it still runs goes by the process: a killed one says no end.
+    id_ = begin(caller, what, values, process=_own_process())
     try:
         yield
     except BaseException as error:
@@ -196,6 +206,23 @@ def entries(limit: int) -> list[Entry]:
         if len(latest) >= limit:
             break
     return [replace(entry, **ends.get(entry.id, {})) for entry in latest[:limit]]
+
+
+def running() -> list[Entry]:
+    """What was begun by processes that are still at it, without what they were given to do as
+    jobs; the newest first."""
+    return [
+        entry for entry in entries(_LOOKED_AT) if entry.outcome == "started" and _is_alive(entry)
+    ]
+
+
+def _is_alive(entry: Entry) -> bool:
+    pid, _, started = entry.process.partition(" ")
+    return pid.isdecimal() and start_time(int(pid)) == started
+
+
+def _own_process() -> str:
+    return f"{os.getpid()} {start_time(os.getpid())}"
 
 
 def values_of(request: Request) -> dict[str, Any]:

@@ -85,6 +85,7 @@ class Operation:
         shows it without).
     :ivar asked: which requests that goes for, and the question.
     :ivar question: what to ask before it, of those who can be asked; None: nothing is at stake.
+    :ivar at_stake: what to say to those who cannot be asked; None: only that it changes something.
     :ivar progress: it tells how far it is.
     :ivar stored: the request with what a record that it names says in its place, so that this is
         looked at as if the request said it.
@@ -106,6 +107,7 @@ class Operation:
     needs_yes: bool
     asked: Callable[[Any], bool]
     question: Callable[[Any], str | None] | None
+    at_stake: Callable[[Any], str | None]
     progress: bool
     stored: Callable[[Any], Request]
     lock: Callable[[Any], Lock | None]
@@ -166,10 +168,11 @@ class Operation:
             return
         if any(getattr(request, one, False) for one in ("yes", "dry_run")):
             return
+        why = self.at_stake(request) or f"{self.name} changes or deletes something"
         remedies = [Remedy("do it", parameters={"yes": True})]
         if "dry_run" in self.request.model_fields:
             remedies.append(Remedy("see what would be done", parameters={"dry_run": True}))
-        raise RequestError(f"{self.name} changes or deletes something", *remedies, field="yes")
+        raise RequestError(why, *remedies, field="yes")
 
 
 _OPERATIONS = __package__.rpartition(".")[0]
@@ -209,6 +212,7 @@ def operation(
     needs_yes: bool = False,
     asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
     question: Callable[[Any], str | None] | None = None,
+    at_stake: Callable[[Any], str | None] = lambda request: None,  # noqa: ARG005
     progress: bool = False,
     stored: Callable[[Any], Request] = lambda request: request,
     lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
@@ -232,6 +236,7 @@ def operation(
             needs_yes or question is not None,
             asked,
             question,
+            at_stake,
             progress,
             stored,
             lock,

@@ -170,16 +170,44 @@ def status(request: Nothing, context: Context) -> StatusShown:  # noqa: ARG001
     return StatusShown(extended(live.LabStatus, found, live=live.find_live()))
 
 
+class Down(Request):
+    yes: fields.Yes = False
+
+
+def _in_use(request: Down) -> str | None:  # noqa: ARG001
+    from .lab_use import in_use
+
+    found = in_use()
+    if not found:
+        return None
+    is_one = len(found) == 1
+    return (
+        f"in this lab {'runs' if is_one else 'run'} {', '.join(found)}, and"
+        f" {'it fails' if is_one else 'they fail'} if the lab is taken down"
+    )
+
+
+def _question(request: Down) -> str | None:
+    found = _in_use(request)
+    return found and f"{found}. Take it down?"
+
+
 @operation(
     "lab down",
     Kind.JOB,
     Right.OPERATE,
     ("Stop", "HotsetLab"),
+    asked=lambda request: _in_use(request) is not None,
+    question=_question,
+    at_stake=_in_use,
     progress=True,
     lock=lambda request: _LAB,  # noqa: ARG005
 )
-def down(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
-    """Stop the lab, and clean up what a killed run left behind."""
+def down(request: Down, context: Context) -> Lines:  # noqa: ARG001
+    """Stop the lab, and clean up what a killed run left behind.
+
+    Asks first where a benchmark or a warm-up runs in it, as that would fail.
+    """
     from hotset.experiment.site import live
 
     if live.take_down(context.report.say) == 0:
