@@ -58,6 +58,19 @@ def test_nothing_to_say_is_one_line_with_the_hit_ratio() -> None:
     assert findings.to_text(Health("local", (), ())) == "no disk is accelerated here"
 
 
+def test_a_machine_without_disks_is_not_in_order() -> None:
+    """A monitor of a machine whose card was gone saw code 0: all is well."""
+    nothing = Examined(Health("local", (), ())).failure()
+    assert isinstance(nothing, HotsetError)
+    assert (nothing.exit_code, nothing.remedies[0].operation) == (LACKS, "tier scan")
+    assert "nothing could be looked at" in str(nothing)
+    far = Examined(Health("ssh://db1", (), ())).failure()
+    assert isinstance(far, HotsetError)
+    assert far.remedies[0].parameters == {"machine": "ssh://db1"}
+    broken = Finding("", "card", "critical", "the label is damaged")
+    assert code(Health("local", (), (broken,))) == MISSED
+
+
 def test_what_is_not_known_is_never_nothing_to_do() -> None:
     text = findings.to_text(health("unknown"))
     assert "nothing to do" not in text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hotset.core.errors import PrerequisiteError, ThresholdError
+from hotset.core.errors import PrerequisiteError, Remedy, ThresholdError
 
 from ..base import fields, places
 from ..base.context import Context
@@ -52,6 +52,12 @@ class Examined(Recorded["Health"]):
         from hotset.health.findings import TO_DO
 
         found = self.found
+        if not found.disks and not found.findings:
+            there = {} if found.machine == "local" else {"machine": found.machine}
+            return PrerequisiteError(
+                f"nothing could be looked at: no disk of {found.machine} is accelerated",
+                Remedy("see what lies on its devices", "tier scan", there),
+            )
         if found.to_do:
             mine = (one for one in found.findings if one.state in TO_DO)
             disks = dict.fromkeys(one.disk or one.subject for one in mine)
@@ -67,7 +73,8 @@ def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
 
     Looks at the hit ratio beside earlier days, what became hot, pins, dirty data, warm-ups,
     metadata, thin pools and wear. Exit code 0: nothing is to be done; 5: something is; 3: nothing
-    that is known, but something could not be looked at. Advice counts as nothing to be done.
+    that is known, but something could not be looked at, or there is no disk to look at. Advice
+    counts as nothing to be done.
     """
     from hotset.health import examination
 
