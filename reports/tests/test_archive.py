@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -144,6 +145,35 @@ def test_remove(archive: Archive) -> None:
     assert not archive.path(gone.run).exists()
     with pytest.raises(NoSuchRunError):
         archive.load(gone.run)
+
+
+def test_an_interrupted_deletion_is_listed_and_finished(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was left of the run was in a hidden folder that nobody ever saw again."""
+    kept, gone = saved(archive), saved(archive, NOON + timedelta(days=1))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            archive.remove(gone.run)
+    whole = archive.size(60)
+    newest, oldest = archive.listing()
+    assert (newest.run, newest.state, oldest.run) == (gone.run, "unreadable", kept.run)
+    assert newest.fault == "its deletion was begun and is not finished: delete it once more"
+    assert archive.resolve("last") == kept.run, "it is no run that one works with"
+    with pytest.raises(NoSuchRunError, match="its deletion was begun") as said:
+        archive.load(gone.run)
+    assert said.value.remedies[0].parameters == {"run": gone.run}
+    assert archive.remove(gone.run[:10]) == gone.run
+    assert [path.name for path in archive.folder.iterdir()] == [kept.run]
+    assert [row.run for row in archive.listing()] == [kept.run]
+    left = archive.size(60)
+    assert None not in (whole, left)
+    assert (left or 0) < (whole or 0), "what is left of it takes room, too"
 
 
 def test_a_lost_index_is_made_again_from_the_folders(archive: Archive) -> None:

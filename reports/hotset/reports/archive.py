@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DOCUMENT = "result.json"
 REPORT = "report.html"
 _DOOMED = ".deleting-"
+_UNFINISHED = "its deletion was begun and is not finished: delete it once more"
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started TEXT, listing TEXT)"
 
 
@@ -113,9 +114,16 @@ class Archive:
 
         :param limit: how many of the newest.
         """
+        from .render.tables import ListingRow
+
         names = self._names()[:limit]
         indexed = self._indexed(names[-1] if names else "")
-        return [self._row_of(run, indexed.get(run)) for run in names]
+        rows = [self._row_of(run, indexed.get(run)) for run in names]
+        half = [
+            ListingRow.unreadable(run, _time_of(run, self.path(_DOOMED + run)), _UNFINISHED)
+            for run in self._half_deleted()
+        ]
+        return sorted([*rows, *half], key=lambda row: row.run, reverse=True)[:limit]
 
     def count(self) -> int:
         """How many runs there are, those that cannot be read among them."""
@@ -124,7 +132,7 @@ class Archive:
     def size(self, limit_s: float) -> int | None:
         """Bytes of all files of all runs; None: they were not counted within that time."""
         found, until = 0, time.monotonic() + limit_s
-        for run in self._names():
+        for run in (*self._names(), *(_DOOMED + run for run in self._half_deleted())):
             if time.monotonic() > until:
                 return None
             with suppress(OSError), os.scandir(self.path(run)) as entries:
@@ -147,15 +155,17 @@ class Archive:
         return ListingRow.from_document(document)
 
     def remove(self, run: str) -> str:
-        """Delete a run's folder and index line; returns its full id.
+        """Delete a run's folder and index line, or finish what a deletion that was interrupted
+        left of them; returns its full id.
 
         :raises PrerequisiteMissingError: the folder cannot be changed; nothing is deleted.
         """
-        name = self.resolve(run)
+        name = self.resolve_removable(run)
         # What may not be moved aside may not be removed, either, but its files might be.
         doomed = self.path(f"{_DOOMED}{name}")
         try:
-            self.path(name).rename(doomed)
+            if self.path(name).is_dir():
+                self.path(name).rename(doomed)
         except OSError as error:
             raise PrerequisiteMissingError(
                 f"run {name} cannot be deleted: {error}; nothing was. See who may write to"
@@ -173,15 +183,16 @@ class Archive:
 
     def _names(self) -> list[str]:
         """The newest first."""
+        return [name for name in self._folders() if not name.startswith(_DOOMED)]
+
+    def _half_deleted(self) -> list[str]:
+        """Runs whose deletion was begun and is not finished, the newest first."""
+        names = (name for name in self._folders() if name.startswith(_DOOMED))
+        return [name.removeprefix(_DOOMED) for name in names]
+
+    def _folders(self) -> list[str]:
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder) as entries:
-            return sorted(
-                (
-                    entry.name
-                    for entry in entries
-                    if entry.is_dir() and not entry.name.startswith(_DOOMED)
-                ),
-                reverse=True,
-            )
+            return sorted((entry.name for entry in entries if entry.is_dir()), reverse=True)
         return []
 
     def resolve(self, run: str) -> str:
@@ -189,22 +200,37 @@ class Archive:
 
         :raises NoSuchRunError: none, or several begin so.
         """
-        names = self._names()
+        names, half = self._names(), self._half_deleted()
+        if run != "last" and not _matching(run, names) and len(_matching(run, half)) == 1:
+            (name,) = _matching(run, half)
+            raise NoSuchRunError(
+                f"run {name}: {_UNFINISHED}",
+                Remedy("delete the rest of it", "runs rm", {"run": name}),
+                field="run",
+            )
         if not names:
             raise NoSuchRunError(
                 "there are no runs yet", Remedy("make the first", "demo"), field="run"
             )
         if run == "last":
             return names[0]
-        found = [name for name in names if name == run] or [
-            name for name in names if run and name.startswith(run)
-        ]
+        found = _matching(run, names)
         if len(found) != 1:
             what = "no run" if not found else f"{len(found)} runs"
             raise NoSuchRunError(
                 f"{what} named {run!r}", Remedy("see all runs", "runs list"), field="run"
             )
         return found[0]
+
+    def resolve_removable(self, run: str) -> str:
+        """As :meth:`resolve`, of a run whose deletion was begun as well.
+
+        :raises NoSuchRunError: none, or several begin so.
+        """
+        half = _matching(run, self._half_deleted())
+        if len(half) == 1 and not _matching(run, self._names()):
+            return half[0]
+        return self.resolve(run)
 
     def _index(self, document: RunDocument) -> None:
         from .render.tables import ListingRow
@@ -235,6 +261,13 @@ class Archive:
         except sqlite3.DatabaseError:
             file.replace(file.with_suffix(".sqlite.damaged"))
             return _opened(file)
+
+
+def _matching(run: str, names: list[str]) -> list[str]:
+    """The names that a run's id, or the beginning of one, means."""
+    return [name for name in names if name == run] or [
+        name for name in names if run and name.startswith(run)
+    ]
 
 
 def _opened(file: Path) -> sqlite3.Connection:
