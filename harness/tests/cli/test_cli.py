@@ -226,6 +226,9 @@ def test_runs_side_by_side(hotset: CommandLine, run: RunDocument) -> None:
     assert found["differences"] == ["seed: – / 9"]
     assert {line["verdict"] for line in found["lines"]} == {"not significant"}
     rows = list(csv.DictReader(io.StringIO(hotset(*both, "--force", "-f", "csv").out)))
+    # In a pipe, verdicts were once folded as on a terminal of 80 columns.
+    piped = hotset(*both, "--force", env={"COLUMNS": ""}).out.splitlines()
+    assert [line.rstrip().endswith("not significant") for line in piped].count(True) == len(rows)
     assert [row["arm"] for row in rows] == [line["arm"] for line in found["lines"]]
     table = hotset(*both, "--force")
     assert (table.code, table.err) == (0, "")

@@ -52,14 +52,12 @@ class Listing(Recorded["Runs"]):
 
         return Runs
 
-    def show(self, console: Console) -> None:  # noqa: ARG002 - its own is as wide as the terminal
-        from rich.console import Console
-
+    def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
-        terminal.listing(self.found.runs[: self.shown], Console())
+        terminal.listing(self.found.runs[: self.shown], console)
         if self.total > self.shown:
-            Console().print(f"The newest {self.shown:,} of {self.total:,} runs.", highlight=False)
+            console.print(f"The newest {self.shown:,} of {self.total:,} runs.", highlight=False)
 
 
 class List(Request):
@@ -112,13 +110,11 @@ class RunResult(Result):
         self._refuse_queries()
         return self.run
 
-    def show(self, console: Console) -> None:  # noqa: ARG002
-        from rich.console import Console
-
+    def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
         self._refuse_queries()
-        terminal.summary(self.run, Console())
+        terminal.summary(self.run, console)
 
     def csv(self) -> str:
         from hotset.reports.render import tables
@@ -168,14 +164,12 @@ class Compared(Recorded["RunComparison"]):
 
         return RunComparison
 
-    def show(self, console: Console) -> None:  # noqa: ARG002
-        from rich.console import Console
-
+    def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
         for labelled in self.found.labels:
-            Console().print(str(labelled), highlight=False, markup=False)
-        terminal.comparison(self.found.lines, self.differences, Console())
+            console.print(str(labelled), highlight=False, markup=False)
+        terminal.comparison(self.found.lines, self.differences, console)
 
 
 @operation("runs compare", Kind.QUERY, Right.READ, ("Compare", "HotsetRun"))
@@ -258,12 +252,10 @@ class TrendResult(Result):
     def recorded(self) -> TrendReport:
         return self.record().of(self.trend, self.with_it)
 
-    def show(self, console: Console) -> None:  # noqa: ARG002 - its own is as wide as the terminal
-        from rich.console import Console
-
+    def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
-        terminal.trend(self.trend, self.with_it, Console())
+        terminal.trend(self.trend, self.with_it, console)
 
     def csv(self) -> str:
         from hotset.reports.analysis.comparison import trend
@@ -304,12 +296,14 @@ class Remove(Request):
     Right.ADMIN,
     ("Remove", "HotsetRun"),
     destroys=True,
-    question=lambda request: f"Delete run {Archive.default().resolve(request.run)}?",
+    question=lambda request: f"Delete run {Archive.default().resolve_removable(request.run)}?",
 )
 def remove(request: Remove, context: Context) -> Lines:
-    """Delete a run and all its files in the archive."""
+    """Delete a run and all its files in the archive.
+
+    A deletion that was interrupted is finished in the same way: `runs list` shows it.
+    """
     archive = Archive.default()
-    name = archive.resolve(request.run)
-    archive.remove(name)
+    name = archive.remove(request.run)
     context.message(f"deleted {name}")
     return Lines()
