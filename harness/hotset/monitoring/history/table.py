@@ -5,6 +5,7 @@ A row in which nothing was recorded has no values: nothing is taken from the row
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,7 +17,7 @@ from hotset.reports.render.plain import text_table
 
 from . import opening, series
 from .series import Choice, DiskSeries, Series
-from .store import DAY_S, RESOLUTIONS, Span
+from .store import DAY_S, RESOLUTIONS, KnownDisk, Span
 
 KEPT_S = RESOLUTIONS[-1][1]
 ROWS_MAX = 3000
@@ -136,8 +137,10 @@ def of_disk(machine: str, disk: str | None, choice: Choice, now: float) -> DiskH
 def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
     if not found.disks:
         what = f"disk {disk}" if disk else "a disk"
+        recorded = opening.look(opening.path_of(machine), lambda store: store.disks()) or {}
         raise NoHistoryError(
-            f"nothing was recorded of {what} of machine {machine} in the last {found.choice.words}",
+            f"nothing was recorded of {what} of machine {machine} in the last {found.choice.words};"
+            f" recorded ever: {_named(recorded.values())}",
             field="disk" if disk else "since",
         )
     if len(found.disks) > 1:
@@ -148,6 +151,14 @@ def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
             field="disk",
         )
     return found.disks[0]
+
+
+def _named(known: Collection[KnownDisk]) -> str:
+    """The disks of a history by name, those that are gone as such."""
+    present = {one.facts.name: False for one in known}
+    present |= {one.facts.name: True for one in known if one.present}
+    said = (name if there else f"{name} (gone)" for name, there in sorted(present.items()))
+    return ", ".join(said) or "no disk"
 
 
 def _recorded(machine: str, disk: DiskSeries, found: Series) -> DiskHistory:
