@@ -1,7 +1,7 @@
 //! Replays a trace on a device, each request at its own time (open loop, as it was recorded).
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde::Serialize;
 
+use hotset_engine::Refusal;
 use hotset_engine::direct_io::PageBuffer;
 use virtual_time::TimeScale;
 use whatif::trace::Request;
 
 /// Requests that can be under way at a time; more than any queue of the traced devices held.
 const WORKERS: usize = 64;
+
+const SECTOR_BYTES_MIN: u64 = 512;
 
 /// What came of a replay.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -35,7 +38,8 @@ pub struct Replayed {
 /// of the device is lost.
 ///
 /// # Errors
-/// The device cannot be opened, or a request fails; the text names it.
+/// The device cannot be opened, or a request fails; the text names it. Refused, before anything is
+/// written: the trace is of a disk of smaller sectors.
 pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Result<Replayed> {
     let shown = device.display();
     let file = OpenOptions::new()
@@ -44,6 +48,7 @@ pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Res
         .custom_flags(libc::O_DIRECT)
         .open(device)
         .with_context(|| format!("opening {shown}"))?;
+    require_whole_sectors(trace, sector_bytes(device)?, device)?;
     let (due, queue) = channel::<(Instant, Request)>();
     let queue = Mutex::new(queue);
     let begun = Instant::now();
@@ -72,6 +77,37 @@ pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Res
             .map(|late| late.max.as_secs_f64() * 1e3)
             .fold(0.0, f64::max),
     })
+}
+
+/// The logical sectors of a device, bytes; of a file the smallest that there are, as what it lies
+/// on decides.
+fn sector_bytes(device: &Path) -> anyhow::Result<u64> {
+    if !std::fs::metadata(device)?.file_type().is_block_device() {
+        return Ok(SECTOR_BYTES_MIN);
+    }
+    let own = std::fs::canonicalize(device)?;
+    let known = Path::new("/sys/class/block").join(own.file_name().unwrap_or_default());
+    // A partition has the queue of its disk.
+    let text = std::fs::read_to_string(known.join("queue/logical_block_size"))
+        .or_else(|_| std::fs::read_to_string(known.join("../queue/logical_block_size")))
+        .context("asking for its sectors")?;
+    Ok(text.trim().parse()?)
+}
+
+/// Refuses a trace with a request that the device cannot be given.
+fn require_whole_sectors(trace: &[Request], sector: u64, device: &Path) -> Result<(), Refusal> {
+    let torn = |one: &&Request| one.offset % sector != 0 || one.bytes % sector != 0;
+    let Some(request) = trace.iter().find(torn) else {
+        return Ok(());
+    };
+    Err(Refusal(format!(
+        "the trace has a request of {} bytes at byte {}, and {} has sectors of {sector} bytes: the \
+         trace is of a disk of other sectors; replay it on one with sectors of {SECTOR_BYTES_MIN} \
+         bytes, or record one here",
+        request.bytes,
+        request.offset,
+        device.display()
+    )))
 }
 
 #[derive(Default)]
@@ -139,6 +175,38 @@ mod tests {
         assert!(replayed.seconds >= 0.2, "{replayed:?}");
         let expected = [vec![7; 4096], vec![0; 8192], vec![7; 4096]].concat();
         assert!(std::fs::read(&device).unwrap() == expected);
+    }
+
+    fn of_bytes(offset: u64, bytes: u64) -> Request {
+        Request {
+            bytes,
+            ..request(0.0, true, offset)
+        }
+    }
+
+    /// It ended in "Invalid argument", after the requests before had overwritten the disk.
+    #[test]
+    fn a_trace_of_smaller_sectors_is_refused_before_anything_is_written() {
+        let disk = Path::new("/dev/sdx");
+        let whole = [of_bytes(4096, 8192)];
+        require_whole_sectors(&whole, 4096, disk).unwrap();
+        for torn in [of_bytes(512, 4096), of_bytes(8192, 512)] {
+            require_whole_sectors(&[torn], 512, disk).unwrap();
+            let refused = require_whole_sectors(&[whole[0], torn], 4096, disk).unwrap_err();
+            let said = refused.to_string();
+            assert!(
+                said.contains("/dev/sdx has sectors of 4096 bytes"),
+                "{said}"
+            );
+            assert!(said.contains(&format!("{} bytes at byte {}", torn.bytes, torn.offset)));
+        }
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let device = folder.path().join("device");
+        std::fs::write(&device, vec![7; 4 * 4096]).unwrap();
+        let trace = [request(0.0, true, 0), of_bytes(4096, 100)];
+        let error = replay(&device, &trace, TimeScale::ONE).unwrap_err();
+        assert!(error.is::<Refusal>(), "{error:#}");
+        assert_eq!(std::fs::read(&device).unwrap(), vec![7; 4 * 4096]);
     }
 
     #[test]
