@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotset.core import extras
+from hotset.core.errors import RequestError
 from hotset.core.extras import Extra
 
 from .posts import Forum, Post
@@ -23,6 +24,10 @@ _HEAP_BYTES = 16_000_000
 """Of the writer: what it has collected until then becomes a segment."""
 _FOUND = 10
 """Posts that a search shows."""
+
+
+class EmptyIndexError(RequestError):
+    """An index without posts: whatever is measured on it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +66,18 @@ def build(folder: Path, posts: int, seed: int) -> None:
 
 def run(folder: Path, seconds: float, users: int, posts_per_s: int, seed: int) -> Searched:
     """Search as so many users, each one question after the other, while new posts come in and are
-    committed once a second."""
+    committed once a second.
+
+    :raises EmptyIndexError: there is nothing to be found.
+    """
     import tantivy
 
     index = tantivy.Index.open(str(folder))
+    if index.searcher().num_docs == 0:
+        raise EmptyIndexError(
+            f"the index in {folder} has no posts, so no search finds any: give 1,000 posts or more",
+            field="posts",
+        )
     ends = time.monotonic() + seconds
     latencies: list[list[float]] = [[] for _ in range(users)]
     found = [0] * users
