@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, JustifyMethod
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +25,7 @@ from ..analysis import (
     published,
     units,
 )
+from ..analysis import disks as disk_analysis
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
@@ -34,10 +37,14 @@ from .tables import ListingRow
 if TYPE_CHECKING:  # it calculates, and a list of runs should not wait for numpy
     from ..analysis.comparison.compare import Difference, Line
     from ..analysis.comparison.trend import Trend
+    from . import charts
 
 WIDE_COLUMNS = 104  # from here on, the hit ratio is split into reads and writes
 WIDE_LIST_COLUMNS = 140
 _BAR, _NARROW_BAR = 12, 7
+_SENTENCE_COLUMNS = 40
+"""A sentence in a narrower column is hard to read."""
+_NUMBER = re.compile(rf"[-+−]?[0-9]|{words.ABSENT}$")
 STATE_STYLES = {
     "complete": "green",
     "failed": "bold red",
@@ -80,11 +87,37 @@ def _print_disks(document: RunDocument, console: Console) -> None:
     from . import disk_pages
 
     page = disk_pages.of_run(document)
+    measured_disks = document.disks.model_dump(mode="json") if document.disks else {}
     for found in (*(figure.table for figure in page.figures), *page.tables):
         console.print()
-        console.print(_plain_table(found.caption, found.columns, found.rows, found.columns[:1]))
+        _print_table(found, console)
+    for said in disk_analysis.paths(measured_disks):
+        console.print()
+        console.print(said, highlight=False)
     if caveats.list_caveats(document):
         _print_caveats(document, console)
+
+
+def _print_table(found: charts.Table, console: Console) -> None:
+    """A table; its sentences below it, where a column of them would be a narrow one."""
+    names = found.columns[:1]
+    whole = _plain_table(found.caption, found.columns, found.rows, names)
+    if found.said not in found.columns:
+        console.print(whole)
+        return
+    at = found.columns.index(found.said)
+    left = [row[:at] + row[at + 1 :] for row in found.rows]
+    columns = found.columns[:at] + found.columns[at + 1 :]
+    short = _plain_table(found.caption, columns, left, names)
+    room = console.width - Measurement.get(console, console.options, short).maximum
+    if room >= _SENTENCE_COLUMNS:
+        console.print(whole)
+        return
+    console.print(short)
+    for row in found.rows:
+        if row[at]:
+            named = (cell for cell in row[:at] if _NUMBER.match(cell) is None)
+            console.print(_item(Text(f"{', '.join(named)}: {row[at]}")))
 
 
 def _print_arms(document: RunDocument, console: Console) -> None:
