@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import copy
 import doctest
+import io
 from typing import Any
 
+import pytest
+from rich.console import Console
+
 from hotset.reports.model import words
-from hotset.reports.render import disk_pages, html
+from hotset.reports.model.disks import DiskResults
+from hotset.reports.render import disk_pages, html, terminal
+from tests import documents
 
 
 def draws(*seconds: float) -> list[dict[str, Any]]:
@@ -91,6 +97,41 @@ def test_published_values_failures_and_searches_are_there() -> None:
     assert "&lt;named&gt; reason" in text
     assert "<td>45 %</td>" in text or "45" in text
     assert [one.key for one in page.figures] == ["published", "failures", "searches", "heat"]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_reason_is_read_without_turning_ones_head(width: int) -> None:
+    """Its column was 8 characters wide on a terminal of 80: a word a line, for 20 lines."""
+    reason = (
+        "the model makes 2,877 IOPS; it was served faster, as its way took less than the 62 µs that"
+        " were measured"
+    )
+    lines = [line(990.0, 0.01), {**line(600.0, 0.67, reason), "unit": "IOPS"}, line(None, None)]
+    found = DiskResults.model_validate({"scenario": "arrays", "lines": lines})
+    used = Console(file=io.StringIO(), width=width, no_color=True)
+    terminal.summary(documents.complete().model_copy(update={"disks": found}), used)
+    assert isinstance(used.file, io.StringIO)
+    text = used.file.getvalue()
+    at = next(one for one in text.splitlines() if "the model makes 2,877" in one)
+    assert ("because" in text) == (width == 200)
+    if width == 80:
+        assert at.startswith("• raid5, SEQ1M Q1T1, read, IOPS: the model makes")
+        assert f"raid5, SEQ1M Q1T1, read, IOPS: {reason}" in " ".join(text.split())
+        assert "…" not in text
+    else:
+        assert reason in at
+
+
+def test_what_serving_took_is_said_of_each_scenario() -> None:
+    paths = [{"way": "file", "path_us": 62, "runs_us": [60.0, 62.0, 80.0]}]
+    said = "Serving a model as a file takes 62 µs of a small request's time on this computer"
+    for page in (
+        disk_pages.of_reread({**REREAD, "paths": paths}),
+        disk_pages.of_arrays({**ARRAYS, "paths": paths}),
+        disk_pages.of_bench({"bench": [], "paths": paths}),
+    ):
+        assert [note.startswith(said) for note in page.notes].count(True) == 1
+    assert not any("Serving" in note for note in disk_pages.of_arrays(ARRAYS).notes)
 
 
 def test_without_a_search_it_is_not_spoken_of() -> None:

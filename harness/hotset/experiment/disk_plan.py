@@ -7,13 +7,13 @@ import json
 import tempfile
 from pathlib import Path
 
-from hotset.bench.disks import arrays, mounted_model, raffle, reread
+from hotset.bench.disks import arrays, mounted_model, raffle, reread, serving_path
 from hotset.block.flashdev import Model
 from hotset.core.units import Bytes
 from hotset.lab import served_model
-from hotset.terminal.progress import to_stdout
+from hotset.terminal.progress import Reporter, to_stdout
 
-from .disk_scenario import phases
+from .disk_scenario import phases, ways
 from .file.disk_spec import ArraysTable, DiskSpec, RereadTable
 from .plan import PrintingCleanup, PrintingLocal
 
@@ -31,8 +31,10 @@ def plan(spec: DiskSpec) -> None:
     """Print the commands of an experiment in the order in which a run would give them."""
     with tempfile.TemporaryDirectory(prefix="hotset-plan-") as name:
         planned = _Planned(PrintingLocal(_ANSWERS), Path(name))
+        to_stdout("# what serving a model takes of a small request's time here")
+        planned.path(spec)
         if spec.reread is not None:
-            to_stdout(f"# write ten files of {spec.reread.size}, once for all disks")
+            to_stdout(f"\n# write ten files of {spec.reread.size}, once for all disks")
             for model, phase in zip(spec.reread.models, phases(spec), strict=True):
                 to_stdout(f"\n# {phase}")
                 planned.reread(spec.reread, model)
@@ -48,6 +50,10 @@ class _Planned:
         self._content = folder / "content"
         with self._content.open("wb") as file:
             file.truncate(_EXAMPLE)
+
+    def path(self, spec: DiskSpec) -> None:
+        quiet = Reporter(quiet=True)
+        serving_path.measure(self._local, ways(spec), quiet, PrintingCleanup)
 
     def reread(self, want: RereadTable, model: Model) -> None:
         with mounted_model.mount_model(

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from typing import Any
 
-from hotset.bench.disks import arrays, mounted_model, reread
+from hotset.bench.disks import arrays, mounted_model, reread, serving_path
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 from hotset.core.record import document_of
+from hotset.lab.served_model import ServingPath, Way
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
 from hotset.reports.model.disks import DiskResults
@@ -37,6 +39,8 @@ def run(
     """
     local = Local()
     _check(local, spec)
+    # At each start: a run may go on on another day, beside other things.
+    paths = serving_path.measure(local, ways(spec), report)
     if resume:
         journal = Journal.resume(archive, spec, resume)
     else:
@@ -46,7 +50,8 @@ def run(
         journal.change(machine=_machine())
         done = {phase.name for phase in journal.document.phases}
         pending = [name for name in phases(spec) if name not in done]
-        with closing(_measured(local, spec, pending, report)) as found:
+        _keep(journal, _recorded(spec, {"paths": [document_of(one) for one in paths]}))
+        with closing(_measured(local, spec, pending, paths, report)) as found:
             for name in pending:
                 with journal.phase(name):
                     _keep(journal, next(found))
@@ -54,6 +59,11 @@ def run(
     finally:
         journal.write_report()
     return journal.document
+
+
+def ways(spec: DiskSpec) -> tuple[Way, ...]:
+    """How the devices of a run are reached."""
+    return reread.WAYS if spec.arrays is None else arrays.ways(arrays.parts(spec.arrays.search))
 
 
 def phases(spec: DiskSpec) -> tuple[str, ...]:
@@ -90,29 +100,46 @@ def _machine() -> setup.Machine:
 
 
 def _measured(
-    local: Local, spec: DiskSpec, pending: Sequence[str], report: Reporter
+    local: Local,
+    spec: DiskSpec,
+    pending: Sequence[str],
+    paths: Sequence[ServingPath],
+    report: Reporter,
 ) -> Generator[DiskResults]:
     """What each of these phases comes to."""
     if spec.reread is not None:
-        return _rereads(local, spec.reread, pending, report)
+        return _rereads(local, spec.reread, pending, paths, report)
     assert spec.arrays is not None
-    return _arrays(local, spec.arrays, pending, report)
+    return _arrays(local, spec.arrays, pending, paths, report)
+
+
+def _recorded(spec: DiskSpec, found: dict[str, Any]) -> DiskResults:
+    return DiskResults.model_validate({"scenario": spec.scenario, **found})
 
 
 def _rereads(
-    local: Local, want: RereadTable, pending: Sequence[str], report: Reporter
+    local: Local,
+    want: RereadTable,
+    pending: Sequence[str],
+    paths: Sequence[ServingPath],
+    report: Reporter,
 ) -> Generator[DiskResults]:
     models = [model for model in want.models if _phase(reread.name_of(model)) in pending]
-    with closing(reread.hold(local, models, want.size, want.passes, want.seed, report)) as measured:
+    held = reread.hold(local, models, want.size, want.passes, want.seed, paths, report)
+    with closing(held) as measured:
         for one in measured:
             yield DiskResults.model_validate({"scenario": "reread", "disks": [document_of(one)]})
 
 
 def _arrays(
-    local: Local, want: ArraysTable, pending: Sequence[str], report: Reporter
+    local: Local,
+    want: ArraysTable,
+    pending: Sequence[str],
+    paths: Sequence[ServingPath],
+    report: Reporter,
 ) -> Generator[DiskResults]:
     parts = [part for part in arrays.parts(want.search) if part.name in pending]
-    with closing(arrays.measure(local, parts, want.load, report)) as measured:
+    with closing(arrays.measure(local, parts, want.load, paths, report)) as measured:
         for one in measured:
             yield DiskResults.model_validate({"scenario": "arrays", **document_of(one)})
 

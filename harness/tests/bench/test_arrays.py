@@ -10,23 +10,51 @@ from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 
 SIZE = Bytes(256 * 1024**2)
-SAMPLE = Sample(1000.0, 250_000.0, 400.0)
 needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
+WITHOUT = Sample(1500.0, 30_000.0, 33.0)
+"""What the computer serves of a load without any model."""
 
 
-def line(published: float | None, promised: float) -> arrays.ArrayLine:
-    promise = Sample(promised, 250_000.0, 400.0)
-    return arrays.line("dc500m-raid5", "SEQ1M Q1T1", "read", "MB/s", published, SAMPLE, promise)
+def reason(unit: arrays.Unit, published: float, ours: float, ideal: float, path_us: int) -> str:
+    line = arrays.ArrayLine("dc500m-raid5", "RND4K Q1T1", "read", unit, published, ours)
+    promised = Sample(ideal, ideal, ideal)
+    return arrays.explained(line, promised, path_us, lambda: WITHOUT).reason
 
 
 def test_a_difference_beyond_the_tolerance_has_a_reason() -> None:
-    near = line(1100.0, 1100.0)
-    assert near.off == pytest.approx(-1 / 11)
-    assert near.reason == ""
-    assert "no reason known" in line(520.0, 900.0).reason
-    assert "the model makes 1,990 MB/s" in line(2000.0, 1990.0).reason
-    unpublished = line(None, 900.0)
-    assert (unpublished.off, unpublished.reason) == (None, "")
+    assert reason("MB/s", 1100.0, 1000.0, 1100.0, 62) == "", "within 15 %"
+    assert reason("MB/s", 520.0, 880.0, 900.0, 62) == (
+        "the model makes 900 MB/s on a file of this size"
+    )
+    unpublished = arrays.ArrayLine("dc500m-raid0", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0)
+    found = arrays.explained(unpublished, WITHOUT, 62, lambda: WITHOUT)
+    assert (found.off, found.reason) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "published", "ours", "word"),
+    [
+        ("MB/s", 1100.0, 700.0, "more slowly"),
+        ("MB/s", 1100.0, 1500.0, "faster"),
+        ("IOPS", 2874.0, 1500.0, "more slowly"),
+        ("IOPS", 2874.0, 4650.0, "faster"),
+        ("us", 339.0, 480.0, "more slowly"),
+        ("us", 339.0, 210.0, "faster"),
+    ],
+)
+def test_a_reason_is_true_of_the_cell_that_it_stands_beside(
+    unit: arrays.Unit, published: float, ours: float, word: str
+) -> None:
+    """Beside cells that were 28 and 62 % faster stood "this computer serves it more slowly"."""
+    said = reason(unit, published, ours, published, 62)
+    assert word in said
+    assert ("more slowly" in said) != ("faster" in said)
+    without = {"MB/s": "1,500 MB/s", "IOPS": "30,000 IOPS", "us": "33 µs"}[unit]
+    assert (f"({without} without a model)" in said) == (word == "more slowly")
+    assert ("the 62 µs that were measured" in said) == (word == "faster")
+    assert ("no reason is known" in reason(unit, published, ours, published, 0)) == (
+        word == "faster"
+    )
 
 
 @pytest.mark.parametrize("array", arrays.PUBLISHED)

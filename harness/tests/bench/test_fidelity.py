@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.bench.disks import fidelity, fidelity_table
+from hotset.bench.disks import fidelity, fidelity_table, serving_path
 from hotset.bench.disks.disk_bench import Sample
 from hotset.bench.disks.fidelity import Cell, Kept, Point
 from hotset.core.errors import RequestError
@@ -103,10 +103,12 @@ def test_a_device_is_so_much_faster_than_its_model_as_serving_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if a request's way took longer than the device does, all of whose time is the way's."""
-    plain, model = fidelity.plain, tmp_path / "slow.json"
+    plain, model = serving_path.plain, tmp_path / "slow.json"
     model.write_text(json.dumps(plain(40_000)))
-    monkeypatch.setattr(fidelity, "plain", lambda latency_us: plain(latency_us + 50_000))
-    for name, value in {"_PATH_RUNS": 1, "_REPEATS": 0, "_SECONDS_MIN": 1}.items():
+    monkeypatch.setattr(serving_path, "plain", lambda latency_us: plain(latency_us + 50_000))
+    for name, value in {"_RUNS": 1, "SECONDS": 1}.items():
+        monkeypatch.setattr(serving_path, name, value)
+    for name, value in {"_REPEATS": 0, "_SECONDS_MIN": 1}.items():
         monkeypatch.setattr(fidelity, name, value)
     wanted, kept = [Point(str(model), "4k", 1, "read")], Kept(Local(), tmp_path / "kept", SIZE, 1)
     (found,) = fidelity.measure(Local(), wanted, SIZE, 1, kept, Reporter(quiet=True))

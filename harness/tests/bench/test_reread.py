@@ -39,7 +39,7 @@ def test_a_plain_disk_gains_nothing_whatever_the_page_cache_shows() -> None:
 def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(RootError, match="root"):
-        list(reread.hold(Local(), ["hdd-7200"], Bytes(4096), 1, 1, Reporter(quiet=True)))
+        list(reread.hold(Local(), ["hdd-7200"], Bytes(4096), 1, 1, (), Reporter(quiet=True)))
 
 
 @pytest.mark.skipif(
@@ -47,7 +47,7 @@ def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_a_hybrid_disk_serves_from_its_flash_what_it_has_read() -> None:
     disks, size = ["wd3200bekt", "hybrid-disk-2014"], Bytes(8 * 1024**2)
-    plain, hybrid = reread.hold(Local(), disks, size, 1, 1, Reporter(quiet=True))
+    plain, hybrid = reread.hold(Local(), disks, size, 1, 1, (), Reporter(quiet=True))
     # Cold reads are the disk's, each of them; with the page cache most are not.
     assert {one.served_by for one in plain.cold} == {"device"}
     assert plain.warm.served_by == "both"

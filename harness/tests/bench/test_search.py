@@ -1,6 +1,7 @@
 """The search workload: posts, the engine, where the requests go, and all of it on an array."""
 
 import os
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from hotset.bench.disks import search, search_engine
 from hotset.bench.disks.posts import Forum
 from hotset.bench.disks.search import SearchLoad
+from hotset.bench.disks.search_engine import EmptyIndexError
 from hotset.core.machines import memory_limit
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
@@ -47,6 +49,17 @@ def test_the_engine_finds_posts_while_it_takes_in_others(tmp_path: Path) -> None
     assert again.added >= 100
 
 
+def test_a_search_over_an_empty_index_is_refused(tmp_path: Path) -> None:
+    """It came to a hundred thousand searches a second that found nothing."""
+    search_engine.build(tmp_path, 0, 1)
+    with pytest.raises(EmptyIndexError, match=r"has no posts.*give 1,000 posts or more") as refused:
+        search_engine.run(tmp_path, 0.5, 1, 0, 1)
+    assert refused.value.field == "posts"
+    with ProcessPoolExecutor(1) as pool, pytest.raises(EmptyIndexError) as passed_on:
+        pool.submit(search_engine.run, tmp_path, 0.5, 1, 0, 1).result()
+    assert (str(passed_on.value), passed_on.value.field) == (str(refused.value), "posts")
+
+
 def test_heat_is_where_the_requests_went(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     lines = ["0.1 R 0 4096"] * 6 + [f"0.2 R {63 * MIB} 8192"] * 3 + [f"0.3 W {32 * MIB} 512"]
@@ -69,7 +82,7 @@ def test_the_same_searches_run_on_each_array() -> None:
         pytest.skip(str(error))
     arrays = ("hdd-raid5-2014", "dc500m-raid5")
     load = SearchLoad(posts=20_000, memory=Bytes(160 * MIB), seconds=3, users=2, posts_per_s=50)
-    for one in search.measure(Local(), arrays, load, Reporter(quiet=True)):
+    for one in search.measure(Local(), arrays, load, 80, Reporter(quiet=True)):
         assert one.searched.searches > 0
         assert one.searched.added > 0
         # All that is searched is read from the array at least once, and what is added written.

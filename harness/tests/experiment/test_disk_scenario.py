@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+from html import unescape
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from hotset.bench.disks import serving_path
 from hotset.bench.disks.mounted_model import RootError
 from hotset.block.engine_program import RefusedError
 from hotset.core.paths import repository_file
@@ -33,6 +36,13 @@ needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
 )
 needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One short run of what serving takes: how near it comes is not in question here."""
+    monkeypatch.setattr(serving_path, "_RUNS", 1)
+    monkeypatch.setattr(serving_path, "SECONDS", 1)
 
 
 def of_disks(file: Path, *replaced: str) -> DiskSpec:
@@ -90,6 +100,32 @@ def test_a_model_that_is_not_there_is_refused_before_anything_is_written(tmp_pat
     assert archive.listing() == []
 
 
+@needs_root
+def test_a_model_whose_members_differ_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    members = [{"hdd": {"rpm": 7200}}, {"hdd": {"rpm": 5400}}]
+    model = {"name": "mine", "device": {"raid": {"level": "1", "members": {"each": members}}}}
+    spec = of_disks(REREAD, f"reread.models=[{_inline(model)}]")
+    archive = Archive(tmp_path / "runs")
+    with pytest.raises(
+        RefusedError, match=r"members\[1\]. \(.*\) is unlike the members"
+    ) as refused:
+        disk_scenario.run(spec, archive, QUIET)
+    assert "members of an array are alike" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert archive.listing() == []
+
+
+def _inline(value: object) -> str:
+    """As TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {_inline(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value)
+
+
 def test_a_plan_names_each_disk_and_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     disk_plan.plan(of_disks(REREAD))
     text = capsys.readouterr().out
@@ -121,6 +157,18 @@ def test_a_plan_of_arrays_measures_each_and_ends_with_the_power(
     assert '{"power_cut": {}}' in by_name["power cut of dc500m"]
 
 
+@pytest.mark.parametrize(("file", "through_loop"), [(REREAD, True), (ARRAYS, False)])
+def test_a_plan_begins_with_what_serving_takes(
+    file: Path, through_loop: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk_plan.plan(of_disks(file))
+    first = capsys.readouterr().out.partition("\n# ")[0]
+    assert first.startswith("# what serving a model takes of a small request's time here\n")
+    assert "--path-us 0" in first
+    assert "--bs=4096" in first
+    assert ("losetup" in first) == through_loop
+
+
 @needs_root
 def test_a_run_is_kept_shown_and_resumed_at_the_disk_that_is_missing(tmp_path: Path) -> None:
     spec, archive = of_disks(REREAD, *SMALL), Archive(tmp_path / "runs")
@@ -135,6 +183,8 @@ def test_a_run_is_kept_shown_and_resumed_at_the_disk_that_is_missing(tmp_path: P
     assert [phase.name for phase in document.phases] == list(disk_scenario.phases(spec))
     found = archive.load("last").disks
     assert found is not None
+    (path,) = found.paths
+    assert path.way == "loop"
     plain, hybrid = found.disks
     assert (plain.disk, hybrid.disk) == ("wd3200bekt", "hybrid-disk-2014")
     assert {one.served_by for one in plain.cold} == {"device"}
@@ -145,13 +195,17 @@ def test_a_run_is_kept_shown_and_resumed_at_the_disk_that_is_missing(tmp_path: P
     page = (archive.path(document.run) / REPORT).read_text()
     for said in ('data-chart="seeming"', "hybrid-disk-2014 reads", "hotset experiment run x.toml"):
         assert said in page
+    took = f"takes {path.path_us:,} µs of a small request's time on this computer"
+    assert took in unescape(page)
     assert "No factor" not in page
     text = markdown.render(document)
     assert "## Without the page cache: the disk itself" in text
     assert "| wd3200bekt |" in text
     shown = Console(record=True, width=120, file=io.StringIO())
     terminal.summary(document, shown)
-    assert "hybrid-disk-2014: who served the reads" in shown.export_text()
+    said = shown.export_text()
+    assert "hybrid-disk-2014: who served the reads" in said
+    assert took in " ".join(said.split())
     assert tables.summary_csv(document).startswith("disk,first read,read again,gain,")
     assert archive.listing()[0].experiment == "hybrid-disk-reread"
 
@@ -169,6 +223,7 @@ def test_arrays_go_on_where_they_ended(tmp_path: Path) -> None:
     document = disk_scenario.run(spec, archive, QUIET, resume="last")
     assert document.state == "complete"
     assert document.disks is not None
+    assert [path.way for path in document.disks.paths] == ["file"]
     assert {one.array for one in document.disks.lines} == {"dc500m-raid0"}
     assert len(document.disks.lines) == 6
     assert document.disks.failures == document.disks.cuts == ()

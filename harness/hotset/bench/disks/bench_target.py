@@ -41,19 +41,21 @@ def open_target(
     yes: bool,
     say: Callable[[str], None],
     confirm: Confirm | None = None,
+    path_us: int | None = None,
 ) -> Iterator[Target]:
     """Have the target ready; a file or model that is made for it is gone in the end.
 
     :param yes: a device that is not empty may be written over.
     :param say: is told which device is written over.
     :param confirm: asked before that, where something lies on it.
+    :param path_us: what serving a model takes of a small request's time here; None: not measured.
     :raises BenchError: neither or both are named, a file is too small, a device too.
     :raises DeviceRefusedError: the device is in use, or not empty and ``yes`` is not given.
     """
     if (path is None) == (model is None):
         raise BenchError("name a file or device, or a model: one of them", field="model")
     if model is not None:
-        with served_model.serve_model(local, model, size) as served:
+        with served_model.serve_model(local, model, size, path_us=path_us) as served:
             yield Target(model, served.file)
         return
     if path is None:

@@ -17,6 +17,7 @@ from hotset.bench.thresholds import ThresholdVerdict
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
+from hotset.lab.served_model import ServingPath
 from hotset.reports.model.schema import Versioned
 
 Direction = Literal["read", "write", "mix"]
@@ -84,13 +85,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class DiskBench:
-    """What a benchmark found. ``emulated``: the target was a model."""
+    """What a benchmark found.
+
+    :ivar emulated: the target was a model.
+    :ivar paths: what serving it takes of a small request's time here.
+    """
 
     target: str
     emulated: bool
     size: int
     seconds: float
     cells: tuple[Cell, ...]
+    paths: tuple[ServingPath, ...] = ()
 
     def cell(self, profile: str, direction: Direction) -> Cell | None:
         found = (one for one in self.cells if (one.profile, one.direction) == (profile, direction))
@@ -101,7 +107,7 @@ class DiskBench:
 class JudgedBench(DiskBench, Versioned):
     """A benchmark, and its thresholds. ``run``: what it is in the archive; None: not kept."""
 
-    thresholds: tuple[ThresholdVerdict, ...]
+    thresholds: tuple[ThresholdVerdict, ...] = ()
     run: str | None = None
 
 
@@ -130,7 +136,12 @@ def from_dict(loaded: object) -> DiskBench:
             Cell(one["profile"], one["direction"], tuple(Sample(**run) for run in one["samples"]))
             for one in table["cells"]
         )
-        return DiskBench(table["target"], table["emulated"], table["size"], table["seconds"], cells)
+        paths = tuple(
+            ServingPath(one["way"], one["path_us"], tuple(one["runs_us"]))
+            for one in table.get("paths", ())
+        )
+        named = table["target"], table["emulated"], table["size"], table["seconds"]
+        return DiskBench(*named, cells, paths)
     except (KeyError, TypeError, ValueError) as error:
         raise BenchError(
             f"not a result of disk bench as JSON: {type(error).__name__} {error}"

@@ -30,7 +30,7 @@ from hotset.lab import served_model
 from hotset.reports.model.words import deviation, percent
 from hotset.terminal.progress import Measured, Reporter
 
-from . import disk_bench
+from . import disk_bench, serving_path
 from .disk_bench import DIRECTIONS, Direction, Profile, Sample
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -44,24 +44,7 @@ _REPEATS = 2
 _NEAR_CEILING = 0.8
 _BUSY = 0.9
 _MEMORY = Path("/dev/shm")  # noqa: S108 - files of our own in a folder of our own
-_PATH_RUNS = 3
-_PATH_LATENCY_US = 500.0
-"""Of the device that the path is measured with: long enough that somebody has to wait for it."""
 Verdict = Literal["within", "explained", "off"]
-
-
-def plain(latency_us: float) -> Model:
-    """A device that does nothing but wait."""
-    sides = {
-        f"{side}_{field}": value
-        for side in ("read", "write")
-        for field, value in (
-            ("latency_us", latency_us),
-            ("iops", 100_000_000),
-            ("mb_per_s", 100_000.0),
-        )
-    }
-    return {"name": "plain", "device": {"ssd": sides}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,13 +298,9 @@ class _Bench:
         """What serving takes of a small request's time on this computer, measured once: a device
         is so much faster than its model that both together take the model's time."""
         if self._path_us is None:
-            self._path_us = 0
-            point = Point("plain", "4k", 1, "read")
-            latencies = [
-                self._run(plain(_PATH_LATENCY_US), point, _SECONDS_MIN)[0].latency_us
-                for _ in range(_PATH_RUNS)
-            ]
-            self._path_us = max(0, round(statistics.median(latencies) - _PATH_LATENCY_US))
+            quiet = Reporter(quiet=True)
+            (path,) = serving_path.measure(self._local, ("file",), quiet)
+            self._path_us = path.path_us
         return self._path_us
 
     def measure(self, point: Point) -> Cell:
@@ -373,7 +352,9 @@ class _Bench:
     def _ceiling(self, point: Point) -> Sample:
         alike = Point("plain", point.block, point.depth, point.direction)
         if alike.profile not in self._ceilings:
-            self._ceilings[alike.profile], _ = self._run(plain(0.0), alike, _SECONDS_MIN)
+            self._ceilings[alike.profile], _ = self._run(
+                serving_path.plain(0.0), alike, _SECONDS_MIN
+            )
         return self._ceilings[alike.profile]
 
 

@@ -59,19 +59,27 @@ def mount_model(
     model: Model,
     read_only: bool = True,
     trace: Path | None = None,
+    path_us: int | None = None,
     cleanup_at: Callable[[Path, Local], Cleanup] = Cleanup,
 ) -> Iterator[MountedModel]:
     """The files of ``content``, on a model.
 
     :param folder: of the caller's, for the mount and the journal.
     :param trace: where every read and write is written down, complete when the context ends.
+    :param path_us: what serving through a loop device takes here, where it was measured.
     :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     """
     size, at = Bytes(content.stat().st_size), folder / "files"
     cleanup = cleanup_at(folder, local)
     with (
         served_model.serve_model(
-            local, model, size, backing=content, trace=trace, cleanup_at=cleanup_at
+            local,
+            model,
+            size,
+            backing=content,
+            trace=trace,
+            path_us=path_us,
+            cleanup_at=cleanup_at,
         ) as served,
         cleanup.part(),
     ):

@@ -20,15 +20,18 @@ from hotset.core.machines.local import Local
 from hotset.core.record import derived
 from hotset.core.units import Bytes
 from hotset.lab import served_model
+from hotset.lab.served_model import ServingPath, Way
 from hotset.reports.model.schema import Versioned
 from hotset.terminal.progress import Reporter
 
-from . import mounted_model, raffle
+from . import mounted_model, raffle, serving_path
 from .mounted_model import MountedModel
 from .raffle import Counted, Draw, Pass
 
 DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
+WAYS: tuple[Way, ...] = ("loop",)
+"""How the disks are reached."""
 _GAIN = 1.2
 """A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
 
@@ -74,9 +77,11 @@ class Reread:
 
 @dataclass(frozen=True)
 class DiskRereads(Versioned):
-    """Each disk."""
+    """Each disk. ``paths``: what serving takes of a small request's time here, as measured before
+    the first."""
 
     disks: tuple[Reread, ...]
+    paths: tuple[ServingPath, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +114,29 @@ def name_of(model: Model) -> str:
 
 
 def hold(
-    local: Local, disks: Sequence[Model], size: Bytes, passes: int, seed: int, report: Reporter
+    local: Local,
+    disks: Sequence[Model],
+    size: Bytes,
+    passes: int,
+    seed: int,
+    paths: Sequence[ServingPath],
+    report: Reporter,
 ) -> Generator[Reread]:
     """Read ten files of ``size`` on each of the modelled disks.
 
     :param passes: raffles without the page cache.
+    :param paths: what serving takes here, as :func:`serving_path.measure` found it for `WAYS`.
     :raises RootError: not root, whom loop devices and mounts take.
     """
     mounted_model.require(local)
+    path_us = serving_path.find_us(paths, "loop")
     with tempfile.TemporaryDirectory(prefix="hotset-reread-") as name:
         folder = Path(name)
         content = folder / "content"
         with report.task(f"writing ten files of {size}"):
             _write(local, folder, content, size)
         for disk in disks:
-            yield _on(local, folder, content, disk, passes, seed, report)
+            yield _on(local, folder, content, disk, passes, seed, path_us, report)
 
 
 @contextmanager
@@ -133,12 +146,13 @@ def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Itera
     :raises RootError: not root, whom loop devices and mounts take.
     """
     mounted_model.require(local)
+    path_us = serving_path.find_us(serving_path.measure(local, WAYS, report), "loop")
     with tempfile.TemporaryDirectory(prefix="hotset-raffle-") as name:
         folder = Path(name)
         content = folder / "content"
         with report.task(f"writing ten files of {size}"):
             _write(local, folder, content, size)
-        with mounted_model.mount_model(local, folder, content, model) as mounted:
+        with mounted_model.mount_model(local, folder, content, model, path_us=path_us) as mounted:
             yield _ten_files(local, mounted)
 
 
@@ -166,9 +180,10 @@ def _on(
     disk: Model,
     passes: int,
     seed: int,
+    path_us: int | None,
     report: Reporter,
 ) -> Reread:
-    with mounted_model.mount_model(local, folder, content, disk) as mounted:
+    with mounted_model.mount_model(local, folder, content, disk, path_us=path_us) as mounted:
         files, found = _ten_files(local, mounted), []
         for number in range(passes + 1):
             warm = number == passes

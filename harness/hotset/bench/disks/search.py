@@ -86,10 +86,15 @@ def require(local: Local) -> None:
 
 
 def measure(
-    local: Local, arrays: Sequence[Model], load: SearchLoad, report: Reporter
+    local: Local,
+    arrays: Sequence[Model],
+    load: SearchLoad,
+    path_us: int | None,
+    report: Reporter,
 ) -> Generator[ArraySearch]:
     """The same index and the same questions on each array.
 
+    :param path_us: what serving through a loop device takes here; None: not measured.
     :raises RootError: not root, whom loop devices and mounts take.
     :raises PrerequisiteMissingError: the engine is missing, or memory cannot be limited.
     """
@@ -103,7 +108,7 @@ def measure(
             report.say(f"{array}: {load.users} users search {index_bytes} while posts come in")
             # Each array has its own copy: new posts are written.
             local.run(["cp", "--sparse=always", str(content), str(own)], timeout_s=600)
-            yield _on(local, folder, own, array, load, index_bytes)
+            yield _on(local, folder, own, array, load, index_bytes, path_us)
 
 
 def _build(local: Local, folder: Path, content: Path, load: SearchLoad) -> Bytes:
@@ -121,11 +126,17 @@ def _build(local: Local, folder: Path, content: Path, load: SearchLoad) -> Bytes
 
 
 def _on(
-    local: Local, folder: Path, content: Path, array: Model, load: SearchLoad, index_bytes: Bytes
+    local: Local,
+    folder: Path,
+    content: Path,
+    array: Model,
+    load: SearchLoad,
+    index_bytes: Bytes,
+    path_us: int | None,
 ) -> ArraySearch:
     trace = folder / "trace"
     with (
-        mounted_model.mount_model(local, folder, content, array, False, trace) as mounted,
+        mounted_model.mount_model(local, folder, content, array, False, trace, path_us) as mounted,
         memory_limit.limit_memory(load.memory) as group,
         ProcessPoolExecutor(
             1,

@@ -24,7 +24,7 @@ from hotset.reports.analysis import caveats
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
 from hotset.reports.model.base import ArmName, TimedWorkload
-from hotset.reports.model.disks import BenchLine, BenchRun, DiskResults
+from hotset.reports.model.disks import BenchLine, BenchRun, DiskResults, ServingPath
 from hotset.reports.model.document import (
     Arm,
     Failure,
@@ -166,7 +166,8 @@ class Kept:
             )
             for cell in found.cells
         )
-        self.change(disks=DiskResults(scenario="bench", bench=lines))
+        paths = tuple(ServingPath(**asdict(path)) for path in found.paths)
+        self.change(disks=DiskResults(scenario="bench", bench=lines, paths=paths))
 
     def judge(self, verdicts: Sequence[Judged]) -> None:
         """What its thresholds came to."""

@@ -72,8 +72,9 @@ class ArraysResult(Recorded["DiskArrays"]):
         disk.print_table(console, "the published table and ours", columns[:-1], without)
         for line in self.found.lines:
             if line.reason:
-                about = f"{line.array} {line.profile} {line.direction}"
+                about = f"{line.array} {line.profile} {line.direction}, {line.unit}"
                 console.print(f"{about}: {line.reason}", markup=False)
+        disk.print_paths(console, self.found.paths)
         for failure in self.found.failures:
             rebuilt = "later" if failure.rebuilt_s is None else f"after {failure.rebuilt_s:.1f} s"
             console.print(
@@ -115,7 +116,7 @@ def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     The published table beside ours, a member that fails under load, a power cut with and without
     power-loss protection; with --search a full-text search on each array.
     """
-    from hotset.bench.disks import arrays
+    from hotset.bench.disks import arrays, serving_path
     from hotset.bench.disks.search import SearchLoad
     from hotset.core.machines.local import Local
 
@@ -123,8 +124,11 @@ def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     load = SearchLoad(request.posts, memory, request.search_seconds) if request.search else None
     disk.check_page(request.page)
     wanted = arrays.Load(size, request.seconds, request.repeats, load)
-    found = arrays.measure(Local(), arrays.parts(request.search), wanted, context.report)
-    whole = sum(found, arrays.Arrays())
+    local, parts = Local(), arrays.parts(request.search)
+    arrays.require(local, wanted)
+    paths = serving_path.measure(local, arrays.ways(parts), context.report)
+    found = arrays.measure(local, parts, wanted, paths, context.report)
+    whole = sum(found, arrays.Arrays(paths=paths))
     result = ArraysResult(extended(arrays.DiskArrays, whole))
     disk.write_page(request.page, "disk arrays", result, context)
     return result

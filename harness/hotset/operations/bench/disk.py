@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hotset.bench.kept.measurement import Kept
     from hotset.bench.thresholds import Verdict
     from hotset.experiment.site.calibrate import DiskCalibration
-    from hotset.lab.served_model import DiskArray, DiskPowerCut
+    from hotset.lab.served_model import DiskArray, DiskPowerCut, ServingPath
 
 Row = tuple[object, ...]
 _MEMORY = Bytes(2 * 1024**3)
@@ -67,6 +67,14 @@ def write_page(page: Path | None, operation: str, result: Result, context: Conte
     from hotset.reports.render import disk_pages, html
 
     context.write(page, html.render_disks(disk_pages.PAGES[operation](result.document())))
+
+
+def print_paths(console: Console, paths: Sequence[ServingPath]) -> None:
+    """What serving the models took here."""
+    from hotset.bench.disks import serving_path
+
+    for path in paths:
+        console.print(f"{serving_path.sentence(path)}, which is taken off", markup=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,7 @@ class BenchResult(Recorded["JudgedBench"]):
         emulated = ", emulated" if found.emulated else ""
         title = f"{found.target}{emulated}: {Bytes(found.size)}, {found.seconds:g} s a run, median"
         print_table(console, title, *self._cells)
+        print_paths(console, found.paths)
         if self.before:
             print_table(console, f"compared with {self.before[0]}", *self._changes)
         for verdict in self.verdicts:
@@ -230,7 +239,7 @@ def bench(request: Bench, context: Context) -> BenchResult:
 def _benched(
     request: Bench, directions: Sequence[Direction], kept: Kept, context: Context
 ) -> DiskBench:
-    from hotset.bench.disks import bench_target, disk_bench
+    from hotset.bench.disks import bench_target, disk_bench, serving_path
     from hotset.bench.kept import tier
     from hotset.core.machines.local import Local
 
@@ -238,13 +247,25 @@ def _benched(
     path = Path(request.target) if request.target else None
     model, read_only = request.model, request.read_only
     say, ask = context.report.say, context.ask_for_name
+    served = model is not None and path is None
+    paths = serving_path.measure(local, ("file",) if served else (), context.report)
     with (
         bench_target.open_target(
-            local, path, model, size, read_only, request.yes, say, ask
+            local,
+            path,
+            model,
+            size,
+            read_only,
+            request.yes,
+            say,
+            ask,
+            serving_path.find_us(paths, "file"),
         ) as opened,
         tier.observe(kept, local, PurePosixPath(opened.file)),
     ):
-        found = disk_bench.DiskBench(opened.name, model is not None, int(size), request.seconds, ())
+        found = disk_bench.DiskBench(
+            opened.name, model is not None, int(size), request.seconds, (), paths
+        )
         for cell in disk_bench.run(
             local, opened.file, size, request.seconds, request.repeats, directions
         ):

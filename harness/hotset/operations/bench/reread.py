@@ -62,6 +62,7 @@ class Rereads(Recorded["DiskRereads"]):
         disk.print_table(
             console, "ten files read again, MB/s", *disk_tables.rereads(self.document())
         )
+        disk.print_paths(console, self.found.paths)
         for one in self.found.disks:
             verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
             console.print(
@@ -90,12 +91,17 @@ def reread(request: RereadDisks, context: Context) -> Rereads:
     The raffle on each disk, first without the page cache, which would serve what is read again
     on any disk, then with it. Takes root.
     """
+    from hotset.bench.disks import mounted_model, serving_path
     from hotset.bench.disks import reread as benchmark
     from hotset.core.machines.local import Local
 
     disk.check_page(request.page)
     disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
-    found = benchmark.hold(Local(), disks, size, request.passes, request.seed, context.report)
-    result = Rereads(benchmark.DiskRereads(tuple(found)))
+    local = Local()
+    mounted_model.require(local)
+    paths = serving_path.measure(local, benchmark.WAYS, context.report)
+    passes, seed = request.passes, request.seed
+    found = benchmark.hold(local, disks, size, passes, seed, paths, context.report)
+    result = Rereads(benchmark.DiskRereads(tuple(found), paths))
     disk.write_page(request.page, "disk reread", result, context)
     return result

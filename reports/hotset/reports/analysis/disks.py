@@ -21,6 +21,17 @@ def headlines(document: Document) -> list[str]:
     return said + _benched(document)
 
 
+def paths(document: Document) -> list[str]:
+    """What serving the models took, of a result of any scenario: nothing of a real disk, or of a
+    run from before that was measured."""
+    ways = {"file": "a model as a file", "loop": "a model through a loop device"}
+    return [
+        f"Serving {ways[one['way']]} takes {one['path_us']:,} µs of a small request's time on this"
+        " computer, as measured at the start; the device is so much faster than its model."
+        for one in document.get("paths", ())
+    ]
+
+
 def _benched(document: Document) -> list[str]:
     """The fastest and the most demanding line of a benchmark, of those that were measured."""
     said = []

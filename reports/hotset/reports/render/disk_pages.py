@@ -83,6 +83,7 @@ def of_bench(document: Document) -> Page:
         (
             "Each line shows the median of its runs, without the page cache. Runs of one"
             " measurement are no repeats of it: they follow each other within minutes.",
+            *analysis.paths(document),
         ),
         document,
     )
@@ -133,6 +134,7 @@ def of_reread(document: Document) -> Page:
             "A benchmark that reads fresh data once shows no gain of a hybrid disk: its flash holds"
             " nothing of it yet.",
             "With the page cache every disk seems to gain: memory serves what is read again.",
+            *analysis.paths(document),
         ),
         document,
     )
@@ -274,6 +276,7 @@ def of_arrays(document: Document) -> Page:
                 if searches
                 else ()
             ),
+            *analysis.paths(document),
         ),
         document,
     )
