@@ -28,7 +28,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 # Set: what is made waits for the part that it needs, and for no other.
 READY_PARTS ?=
 
-.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual screenshots build image ready install clean
+.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready install clean
 .PHONY: release
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
@@ -100,6 +100,10 @@ manual: .venv/.synced
 # The documentation site, of this version beside those that are there, into dist/site. A dead link ends it.
 docs-site: .venv/.synced
 	uv run --no-sync python scripts/docs_site.py
+
+# docs/images/daily.svg, of real commands on two files of this computer; root.
+recording: build
+	uv run --no-sync python scripts/record_daily.py
 
 # docs/images/console-*.png, of a lab on this computer; root. The page of runs shows your archive.
 screenshots: build

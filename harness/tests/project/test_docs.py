@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -293,6 +294,26 @@ def _written_commands(text: str) -> Iterator[str]:
     outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     for code in re.findall(r"`(hotset\s[^`]+)`", outside):
         yield " ".join(code.split())
+
+
+def test_the_recording_shows_commands_that_exist_and_is_small() -> None:
+    """In the order of a day, each act with what it printed; still for whoever wants no motion."""
+    picture = ROOT / "docs/images/daily.svg"
+    root = ElementTree.fromstring(picture.read_text())  # noqa: S314 - our own
+    kind = "{http://www.w3.org/2000/svg}text"
+    lines = [(str(one.get("class")).split()[0], str(one.text)) for one in root.iter(kind)]
+    typed = " ".join(text[2:].rstrip("\\") if of == "command" else "\n" for of, text in lines)
+    commands = [" ".join(one.split()) for one in typed.split("\n") if one.strip()]
+    assert [one.partition(" --")[0] for one in commands] == [
+        "hotset tier create shop",
+        "hotset warmup run database:tpcc",
+        "hotset report hit-ratio",
+        "hotset tier status",
+    ]
+    assert [one for one in commands if not _exists(one.partition(" | ")[0])] == []
+    assert any(of == "said" and "public.stock" in text for of, text in lines)
+    assert "prefers-reduced-motion" in picture.read_text()
+    assert picture.stat().st_size < 200_000
 
 
 def _exists(text: str) -> bool:
