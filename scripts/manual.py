@@ -159,7 +159,7 @@ def roff(text: str) -> str:
     r"""Text of a page: what stands between backticks is bold, and nothing is a macro.
 
     >>> roff("`--yes` means: don't ask, é"), roff(".TH"), roff(r"a\b")
-    ("\\fB\\-\\-yes\\fR means: don\\(aqt ask, \\[u00E9]", '\\&.TH', 'a\\eb')
+    ('\\fB\\-\\-yes\\fR means: don\\(aqt ask, \\[u00E9]', '\\&.TH', 'a\\eb')
     """
     parts = text.split("`")
     if len(parts) % 2 == 0:  # one backtick has no partner

@@ -14,7 +14,12 @@ PACKAGES = ("cache-layer", "harness", "reports", "tpcc", "tpch")
 
 def modules() -> list[str]:
     """By the names that import them."""
-    return sorted(
+    scripts = (
+        path.stem
+        for path in (ROOT / "scripts").glob("*.py")
+        if ">>> " in path.read_text(encoding="utf-8")
+    )
+    return sorted(scripts) + sorted(
         ".".join(path.relative_to(ROOT / package).with_suffix("").parts)
         for package in PACKAGES
         for path in (ROOT / package / "hotset").rglob("*.py")
