@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -84,11 +85,31 @@ def package(dist: Path, with_programs: Path, epoch: int) -> Path:
     :raises CannotBuildError: it is larger than :data:`WHEEL_MAX_BYTES`.
     """
     environment = {"SOURCE_DATE_EPOCH": str(epoch), "HOTSET_PROGRAMS": str(with_programs)}
+    source = dist / f"hotset-{__version__}.tar.gz"
     _build(["--sdist", str(ROOT)], dist, environment)
-    _build(["--wheel", str(dist / f"hotset-{__version__}.tar.gz")], dist, environment)
+    require_tracked(source)
+    _build(["--wheel", str(source)], dist, environment)
     (wheel,) = dist.glob(f"hotset-{__version__}-*.whl")
     require_small(wheel)
     return wheel
+
+
+def require_tracked(source: Path) -> None:
+    """What is new and not yet committed may be in it, which :func:`release` does not come to.
+
+    :raises CannotBuildError: it holds a file that git is told to ignore, such as a tool's cache.
+    """
+    with tarfile.open(source) as opened:
+        held = {one.name.partition("/")[2] for one in opened.getmembers() if one.isfile()}
+    known = {
+        *_said("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"),
+        "PKG-INFO",
+    }
+    if strangers := sorted(held - known):
+        raise CannotBuildError(
+            f"{source.name} would hold what git does not have: {', '.join(strangers[:5])}; name"
+            " it in .gitignore, or remove it"
+        )
 
 
 def require_small(wheel: Path) -> None:

@@ -95,6 +95,19 @@ def test_what_is_installed_finds_its_programs(wheel: Path, tmp_path: Path) -> No
         assert run(one, "--help")
 
 
+def test_the_source_holds_what_git_has_and_nothing_else(wheel: Path, tmp_path: Path) -> None:
+    """The cache of `lint-imports`, which hides itself from git, once went with it."""
+    source = wheel.with_name(f"hotset-{hotset.__version__}.tar.gz")
+    release.require_tracked(source)
+    run("tar", "--extract", f"--file={source}", cwd=tmp_path)
+    (folder,) = tmp_path.iterdir()
+    (folder / ".a_cache").touch()
+    more = tmp_path / "more.tar"
+    run("tar", "--create", f"--file={more}", folder.name, cwd=tmp_path)
+    with pytest.raises(CannotBuildError, match=r"more\.tar would hold .*: \.a_cache;"):
+        release.require_tracked(more)
+
+
 def test_a_wheel_that_grew_too_large_is_refused(wheel: Path, tmp_path: Path) -> None:
     release.require_small(wheel)
     large = tmp_path / "large.whl"
