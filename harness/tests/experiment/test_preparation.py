@@ -183,11 +183,13 @@ def test_the_load_ends_when_reads_are_level(database: PostgresDatabase, tmp_path
 def test_the_load_ends_at_the_limit_and_reads_do_not_pass_for_level(
     rates: list[int], buffers: int, database: PostgresDatabase, tmp_path: Path
 ) -> None:
-    """Reads that rise, and buffers that are not full."""
+    """Reads that rise, and buffers that are not full. On a busy computer, which has no reading for
+    some seconds, it is not known."""
     with device(tmp_path, rates) as origin:
         wanted = spec("warmup.probe_s=2", "warmup.probe_max_s=10")
         found = Prepared(database, origin, wanted, buffers)
-    assert (found.record.level, found.record.seconds) == (False, 10)
+    assert not found.record.level
+    assert found.record.seconds == 10
     assert len(found.probes) == 1
 
 
