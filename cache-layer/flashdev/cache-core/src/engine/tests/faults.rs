@@ -98,7 +98,7 @@ fn tiers_with_and_without_a_volume_are_changed_and_changes_are_cut_short() {
 #[test]
 fn a_device_that_hangs_keeps_nobody_waiting_whom_the_other_can_serve() {
     let mut seen = (0, 0, 0);
-    for seed in 0..300 {
+    for seed in 0..500 {
         let world = run(seed, Mode::Writeback, any_faults(seed), false).unwrap();
         let (reads, writes, past_flash) = world.served_while_hung();
         seen = (seen.0 + reads, seen.1 + writes, seen.2 + past_flash);
