@@ -16,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from pathlib import Path
+
+from hotset import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "dist/site"
@@ -127,4 +128,4 @@ def numbers(name: str) -> tuple[list[int], str]:
 
 
 if __name__ == "__main__":
-    build(FOLDER, version("hotset"), staged())
+    build(FOLDER, __version__, staged())

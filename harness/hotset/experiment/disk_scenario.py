@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Any
 
 from hotset.bench.disks import arrays, mounted_model, reread, serving_path
 from hotset.block import flashdev
@@ -50,7 +49,8 @@ def run(
         journal.change(machine=_machine())
         done = {phase.name for phase in journal.document.phases}
         pending = [name for name in phases(spec) if name not in done]
-        _keep(journal, _recorded(spec, {"paths": [document_of(one) for one in paths]}))
+        begun = {"scenario": spec.scenario, "paths": [document_of(one) for one in paths]}
+        _keep(journal, DiskResults.model_validate(begun))
         with closing(_measured(local, spec, pending, paths, report)) as found:
             for name in pending:
                 with journal.phase(name):
@@ -111,10 +111,6 @@ def _measured(
         return _rereads(local, spec.reread, pending, paths, report)
     assert spec.arrays is not None
     return _arrays(local, spec.arrays, pending, paths, report)
-
-
-def _recorded(spec: DiskSpec, found: dict[str, Any]) -> DiskResults:
-    return DiskResults.model_validate({"scenario": spec.scenario, **found})
 
 
 def _rereads(
