@@ -45,6 +45,8 @@
 #   new-lab-image
 #   get-lab
 #   start-lab
+#   get-program
+#   remove-program [NAMES]
 #   get-history [DISK]
 #   get-hit-ratio [DISK]
 #   compare-run RUN...
@@ -226,6 +228,8 @@ COMMANDS='{
     "lab image": "new-lab-image",
     "lab status": "get-lab",
     "lab up": "start-lab",
+    "programs list": "get-program",
+    "programs rm": "remove-program",
     "report history": "get-history",
     "report hit-ratio": "get-hit-ratio",
     "report metrics": "get-metric",
@@ -525,6 +529,12 @@ case $command in
         ;;
     start-lab)
         finish POST '/lab/up' model machine warehouses# time_scale# -- "$@"
+        ;;
+    get-program)
+        call POST '/programs/list' machine -- "$@" | jq .
+        ;;
+    remove-program)
+        finish POST '/programs/rm' names+ unused? machine -- "$@"
         ;;
     get-history)
         call POST '/report/history' disk machine since step -- "$@" | jq .

@@ -57,7 +57,8 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         " when the console starts for the first time without a terminal.",
         "HOTSET_DEBIAN_MIRROR": "The Debian mirror that the lab's image is built from.",
         "HOTSET_FLASHDEV": "The lab's program, `flashdev`, in place of this checkout's or the one"
-        " on the PATH; `hotset-engine` and `hotset-boot` are looked for beside it first.",
+        " on the PATH; `hotset-engine` and `hotset-boot` are looked for beside it first, those for"
+        " other architectures in folders of their names (`aarch64`).",
         "HOTSET_TPCC_DRIVER": "The `hotset-tpcc` program, likewise.",
         "HOTSET_DEBUG": "If set, an unexpected error prints its traceback.",
         "NO_COLOR": "If set, no colours on the terminal.",

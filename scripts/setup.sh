@@ -37,6 +37,7 @@ TEST_PACKAGES=(
     libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2   # pyodbc and Microsoft's driver load these
     curl jq                 # scripts/hotset-api.sh
     shellcheck
+    openssh-server busybox  # a server that programs are copied to
     man-db mandoc zsh fish  # man pages, and completion in shells other than bash
 )
 BROWSER=chromium            # pages are drawn by a real browser

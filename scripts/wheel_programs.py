@@ -6,20 +6,32 @@ editable installation, the wheel has Python alone and fits every kind of compute
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import re
-import struct
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_MACHINES = {62: "x86_64", 183: "aarch64"}
-_INTERPRETER = 3
-"""The kind of program header that names who loads the libraries; a static program has none."""
+_ELF = Path(__file__).parents[1] / "cache-layer/hotset/core/machines/elf.py"
 _OLDEST_GLIBC = 17
 """Of manylinux's names, the second number of 2.17."""
+
+
+def _load_elf() -> ModuleType:
+    """hotset's own reader of programs; hotset itself is not installed where a wheel is built."""
+    spec = importlib.util.spec_from_file_location("hotset_elf", _ELF)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+elf = _load_elf()
 
 
 class Programs(BuildHookInterface):  # type: ignore[type-arg]
@@ -29,16 +41,12 @@ class Programs(BuildHookInterface):  # type: ignore[type-arg]
         folder = os.environ.get("HOTSET_PROGRAMS")
         if version == "editable" or not folder:
             return
+        # Folders are those of other architectures, for servers (core/machines/fit.py).
         files = sorted(Path(folder).resolve().iterdir())
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform(file for file in files if is_program(file))}"
+        own = [one for one in files if one.is_file() and elf.is_program(one)]
+        build_data["tag"] = f"py3-none-{platform(own)}"
         build_data["force_include"] |= {str(one): f"hotset/programs/{one.name}" for one in files}
-
-
-def is_program(file: Path) -> bool:
-    """Whether it is one, and no text beside it."""
-    with file.open("rb") as opened:
-        return opened.read(4) == b"\x7fELF"
 
 
 def platform(programs: Iterable[Path]) -> str:
@@ -46,27 +54,12 @@ def platform(programs: Iterable[Path]) -> str:
 
     :raises ValueError: there are none, or they are not for one and the same kind of computer.
     """
-    machines, glibc = set(), _OLDEST_GLIBC
-    for file in programs:
-        held = file.read_bytes()
-        machine, dynamic = _header(held)
-        if machine not in _MACHINES:
-            raise ValueError(f"{file}: ELF machine {machine} is none of {sorted(_MACHINES)}")
-        machines.add(_MACHINES[machine])
-        if dynamic:
-            glibc = max(glibc, *map(int, re.findall(rb"\0GLIBC_2\.(\d+)", held)))
+    needs = [elf.needs_of(file) for file in programs]
+    machines = {one.architecture for one in needs}
+    glibc = max([_OLDEST_GLIBC, *(one.glibc[1] for one in needs if one.glibc)])
     if len(machines) != 1:
         raise ValueError(
             f"HOTSET_PROGRAMS has programs for {sorted(machines) or 'nothing'}: a wheel is for one"
             " kind of computer"
         )
     return f"manylinux_2_{glibc}_{machines.pop()}"
-
-
-def _header(held: bytes) -> tuple[int, bool]:
-    """ELF's number of the machine, and whether the program loads libraries."""
-    (machine,) = struct.unpack_from("<H", held, 18)
-    (table,) = struct.unpack_from("<Q", held, 32)
-    size, count = struct.unpack_from("<HH", held, 54)
-    kinds = {struct.unpack_from("<I", held, table + number * size)[0] for number in range(count)}
-    return machine, _INTERPRETER in kinds

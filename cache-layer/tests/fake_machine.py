@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,12 +13,17 @@ from pathlib import Path, PurePosixPath
 
 from hotset.block import label
 from hotset.block.devicemapper import Place, stack
+from hotset.core.machines import copies, fit
 from hotset.core.machines.base import Command, Machine, Result, check_declared
 from hotset.core.units import Bytes
 from hotset.tier.base import TierSpec
 from hotset.tier.dmcache.tier import DmCache
 
 _SCRATCH = re.compile(r"/run/hotset/scratch/(disk-[a-z0-9-]+|machine)/[0-9a-f]{12}")
+FACTS = (
+    "system Linux\nkernel 6.1.0\nlibc glibc 2.36\nfree 99999999\nmount /\noptions rw\n"
+    "writable yes\n"
+)
 Answer = str | int | Callable[[], str]
 
 
@@ -118,7 +124,17 @@ class FakeMachine(Machine):
                 self.files.pop(word, None)
         if program == "dd":
             return self._dd(dict(word.split("=", 1) for word in call.argv[1:]), call.stdin)
-        return self._boot(call.argv) if program == "hotset-boot" else ""
+        return self._own(call.argv)
+
+    def _own(self, argv: tuple[str, ...]) -> str:
+        """hotset's own programs fit, and are there once they were copied."""
+        if PurePosixPath(argv[0]).name == "hotset-boot":
+            return self._boot(argv)
+        if argv[3:4] == (fit.FACTS,):
+            return f"{FACTS}architecture {os.uname().machine}\n"
+        if argv[3:4] == (copies.ENTER,):
+            self.files[argv[5]] = self.files.pop(argv[4])
+        return ""
 
     def _find(self, words: list[str]) -> str:
         if "tail" in words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from hotset.core.errors import PrerequisiteError, Remedy
+from hotset.core.machines import copies
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 
@@ -23,7 +24,7 @@ def built() -> Path:
 
 def on(machine: Machine) -> str:
     """The program on a machine, put there if need be."""
-    return engine_program.install(machine, built())
+    return copies.install(machine, built())
 
 
 def count_writes(machine: Machine, device: PurePosixPath) -> int | None:

@@ -1,19 +1,18 @@
-"""``hotset-engine``, the program that a server runs: where it lies, how it is put there.
+"""``hotset-engine``, the program that a server runs: where it lies, what it is asked.
 
 It holds no model of a device; the lab's program, :mod:`.flashdev`, does.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hotset.core.errors import RequestError
+from hotset.core.machines import copies
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.paths import shipped
@@ -22,7 +21,6 @@ from hotset.core.units import Bytes
 NAME = "hotset-engine"
 LAB_NAME = "flashdev"
 
-_ON_MACHINE = PurePosixPath("/usr/local/lib/hotset")
 REFUSED = 2
 """Exit code: it cannot do what was asked for as it stands."""
 # A database of some terabytes, throttled; a dead link ends a copy by itself.
@@ -71,34 +69,12 @@ def on(machine: Machine) -> str:
 
 def placed(machine: Machine, here: Path) -> str:
     """A program of this computer's on a machine: on this one where it was built."""
-    return str(here) if machine.kind == "local" else install(machine, here)
-
-
-def install(machine: Machine, here: Path) -> str:
-    """A program of this computer's where a boot of the machine finds it, this very build of it. Not
-    where it was built, on this computer neither: a boot would miss that once it is moved or not
-    mounted yet, and root would run what another may write."""
-    path = _ON_MACHINE / digest(here) / here.name
-    if machine.run(["test", "-x", str(path)], check=False).rc != 0:
-        machine.run(["mkdir", "-p", str(path.parent)])
-        # A copy that breaks off must not be taken for the program.
-        machine.put(here, path.with_suffix(".new"), 0o755)
-        # Nor one that a power cut leaves empty: it is what the next boot starts.
-        machine.run(["sync", str(path.with_suffix(".new"))])
-        machine.run(["mv", "-f", str(path.with_suffix(".new")), str(path)])
-    return str(path)
+    return str(here) if machine.kind == "local" else copies.install(machine, here)
 
 
 def digest(here: Path) -> str:
     """Names a build of a program by what is in it."""
-    return _digest(here, here.stat().st_mtime_ns)
-
-
-@cache
-def _digest(file: Path, changed_ns: int) -> str:
-    """``changed_ns``: a new build is looked at anew."""
-    del changed_ns
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    return copies.digest(here)[:12]
 
 
 def said(stderr: str, name: str = NAME) -> str:

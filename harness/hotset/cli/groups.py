@@ -31,6 +31,8 @@ GROUPS: Mapping[str, str] = {
     " audited TPC results.",
     "whatif": "Predict how much flash a disk needs, how caches would do on a recorded trace, and"
     " what other hit ratios, users, cores or storage would change.",
+    "programs": "List and remove the programs that hotset copied to a server. The first command"
+    " that needs one copies it.",
     "database": "Inspect and tune a database server: its files, memory and counters. Without --yes"
     " nothing is changed.",
 }

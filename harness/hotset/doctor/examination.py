@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from hotset.block import boot_program, engine_program, flashdev
+from hotset.core.machines import copies
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
 from hotset.core.machines.programs import PROGRAMS, Place
@@ -72,6 +73,9 @@ def examine_server(machine: Machine) -> list[Finding]:
         cache_device.need_root(machine)
     except PrerequisiteMissingError as error:
         return [Finding("root", "missing", str(error))]
+    programs = _programs_of(machine)
+    if programs.state == "missing":
+        return [programs]
     known = cache_device.inventory(machine)
     used = {disk.kind for card in known.cards for disk in card.disks}
     unread = [Finding("flash device", "missing", problem) for problem in known.problems]
@@ -83,7 +87,17 @@ def examine_server(machine: Machine) -> list[Finding]:
         findings.append(Finding(kind, state, lacks or has))
     if not any(finding.state == "ok" for finding in findings):
         findings = [replace(finding, state="missing") for finding in findings]
-    return unread + findings
+    return [programs, *unread, *findings]
+
+
+def _programs_of(machine: Machine) -> Finding:
+    """Whether it can run hotset's programs, before one is copied there."""
+    what = "hotset's programs"
+    try:
+        fitting = copies.fitting(machine, engine_program.built())
+    except PrerequisiteMissingError as error:
+        return Finding(what, "missing", str(error))
+    return Finding(what, "ok", f"they can run there: {fitting}")
 
 
 def require(backend: MachineKind) -> None:

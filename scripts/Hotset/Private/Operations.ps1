@@ -33,6 +33,8 @@ $script:Operations = @{
     'lab image'              = @{ Cmdlet = 'New-HotsetLabImage'; Method = 'Post'; Path = '/api/v1/lab/image' }
     'lab status'             = @{ Cmdlet = 'Get-HotsetLab'; Method = 'Post'; Path = '/api/v1/lab/status'; Type = 'Hotset.Lab' }
     'lab up'                 = @{ Cmdlet = 'Start-HotsetLab'; Method = 'Post'; Path = '/api/v1/lab/up' }
+    'programs list'          = @{ Cmdlet = 'Get-HotsetProgram'; Method = 'Post'; Path = '/api/v1/programs/list'; Type = 'Hotset.Program'; Items = 'copies' }
+    'programs rm'            = @{ Cmdlet = 'Remove-HotsetProgram'; Method = 'Post'; Path = '/api/v1/programs/rm' }
     'report history'         = @{ Cmdlet = 'Get-HotsetHistory'; Method = 'Post'; Path = '/api/v1/report/history'; Type = 'Hotset.History'; Items = 'rows' }
     'report hit-ratio'       = @{ Cmdlet = 'Get-HotsetHitRatio'; Method = 'Post'; Path = '/api/v1/report/hit-ratio'; Type = 'Hotset.HitRatio'; Items = 'rows' }
     'report metrics'         = @{ Cmdlet = 'Get-HotsetMetric'; Method = 'Get'; Path = '/metrics'; Raw = $true }

@@ -1905,6 +1905,110 @@ function Start-HotsetLab {
     }
 }
 
+function Get-HotsetProgram {
+    <#
+    .SYNOPSIS
+    List the programs that hotset copied to a machine, and what uses them.
+    .DESCRIPTION
+    A copy of each version stays, since engines go on from the one that they were started from.
+
+    The token needs the right 'read'. On the server's own command line this is "hotset programs
+    list".
+    .PARAMETER Machine
+    Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
+    ssh://[USER@]HOST[:PORT].
+    .PARAMETER Connection
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
+    .INPUTS
+    None
+    .OUTPUTS
+    Hotset.Program
+    .EXAMPLE
+    Get-HotsetProgram
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding()]
+    [OutputType('Hotset.Program')]
+    param(
+        [string] $Machine,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Connection
+    )
+    process {
+        Invoke-HotsetQuery $PSCmdlet $Connection 'programs list' -Values @{
+            machine = $Machine
+        }
+    }
+}
+
+function Remove-HotsetProgram {
+    <#
+    .SYNOPSIS
+    Remove programs that hotset copied to a machine.
+    .DESCRIPTION
+    A copy that a process runs, or that a unit or a script names, is refused: nothing is removed
+    then. The next command that needs a program copies it again.
+
+    It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
+    with a progress bar; Ctrl-C only stops the waiting.
+
+    The token needs the right 'admin'. On the server's own command line this is "hotset programs
+    rm".
+    .PARAMETER Names
+    Copies to remove, as in Get-HotsetProgram; default: all.
+    .PARAMETER Unused
+    Remove what nothing uses, and leave the others.
+    .PARAMETER Machine
+    Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
+    ssh://[USER@]HOST[:PORT].
+    .PARAMETER AsJob
+    Returns the job at once instead of waiting for it.
+    .PARAMETER Connection
+    The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or
+    addresses. By default the server that you connected to last.
+    .INPUTS
+    None
+    .OUTPUTS
+    System.String: what the server would run, or nothing. With -AsJob Hotset.Job.
+    .EXAMPLE
+    Remove-HotsetProgram
+    .LINK
+    about_Hotset
+    #>
+    [CmdletBinding(SupportsShouldProcess)]
+    [OutputType('System.String', 'Hotset.Job')]
+    param(
+        [Parameter(Position = 0)]
+        [string[]] $Names,
+
+        [switch] $Unused,
+
+        [string] $Machine,
+
+        [switch] $AsJob,
+
+        [Parameter(ValueFromPipelineByPropertyName)]
+        [Alias('Server')]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Connection
+    )
+    process {
+        $what = Get-HotsetSubject $Connection '' $Machine
+        $go = $PSCmdlet.ShouldProcess($what, 'Remove programs that hotset copied to a machine')
+        if (-not $go) { return }
+        Invoke-HotsetJob $PSCmdlet $Connection 'programs rm' -AsJob $AsJob.IsPresent -Values @{
+            names   = $Names
+            unused  = $Unused
+            machine = $Machine
+        }
+    }
+}
+
 function Get-HotsetHistory {
     <#
     .SYNOPSIS

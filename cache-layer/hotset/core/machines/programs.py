@@ -113,7 +113,6 @@ PROGRAMS: dict[str, Program] = {
         Program("rmdir", "coreutils", "stop the kernel's counting per region"),
         Program("tee", "coreutils", "write to files of the kernel"),
         Program("readlink", "coreutils", "resolve a device's name"),
-        Program("mv", "coreutils", "put a finished file in its place"),
         Program("chown", "coreutils", "give a folder to the server's user"),
         Program("ln", "coreutils", "spread files over several disks"),
         Program("uname", "coreutils", "read the kernel's version"),

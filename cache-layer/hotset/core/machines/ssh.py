@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .base import (
     Command,
+    CommandError,
     CommandTimeoutError,
     Machine,
     MachineGoneError,
@@ -39,6 +40,8 @@ Outcome = tuple[int | None, str, str]
 _NOT_FOUND = 127
 _CONNECT_TIMEOUT_S = 20.0
 _ENDING_S = 1.0
+_COPY_TIMEOUT_S = 600.0
+_RECEIVE = 'cat > "$1" && chmod "$2" "$1"'
 _waits: set[Future[Any]] = set()
 """What this process waits for, of all machines."""
 
@@ -149,10 +152,19 @@ class Remote(Machine):
             self._loop.call_soon_threadsafe(process.close)
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
-        self._wait(self._copy_in(source, target, mode), 600)
+        argv = ["sh", "-c", _RECEIVE, "receive", str(target), f"{mode:o}"]
+        self._require_copied(argv, self._wait(self._copied(argv, stdin=source), _COPY_TIMEOUT_S))
 
     def get(self, source: PurePosixPath, target: Path) -> None:
-        self._wait(self._copy_out(source, target), 600)
+        argv = ["cat", str(source)]
+        self._require_copied(argv, self._wait(self._copied(argv, stdout=target), _COPY_TIMEOUT_S))
+
+    def _require_copied(self, argv: Sequence[str], outcome: Outcome) -> None:
+        rc, out, err = outcome
+        if rc is None:
+            raise MachineGoneError(f"{self.kind}: the machine went away during a copy")
+        if rc != 0:
+            raise CommandError(self.kind, Result(tuple(argv), rc, out, err, 0.0))
 
     def address(self, port: int) -> tuple[str, int]:
         return self._address(port)
@@ -244,14 +256,28 @@ class Remote(Machine):
                 self._connection = await _connect(self._account)
             return await begin(self._connection)
 
-    async def _copy_in(self, source: Path, target: PurePosixPath, mode: int) -> None:
-        async with await self._opened(lambda one: one.start_sftp_client()) as sftp:
-            await sftp.put(str(source), str(target))
-            await sftp.chmod(str(target), mode)
+    async def _copied(
+        self, argv: Sequence[str], *, stdin: Path | None = None, stdout: Path | None = None
+    ) -> Outcome:
+        """A command that reads or writes a file of this computer, through the channel of commands:
+        not every server has sftp."""
+        import asyncssh
 
-    async def _copy_out(self, source: PurePosixPath, target: Path) -> None:
-        async with await self._opened(lambda one: one.start_sftp_client()) as sftp:
-            await sftp.get(str(source), str(target))
+        process = await self._opened(
+            lambda one: one.create_process(
+                _line(argv),
+                stdin=asyncssh.DEVNULL if stdin is None else str(stdin),
+                stdout=asyncssh.PIPE if stdout is None else str(stdout),
+                encoding=None,
+            )
+        )
+        try:
+            done = await process.wait()
+        except BaseException:
+            process.close()
+            raise
+        said = done.stderr or b""
+        return done.exit_status, "", said.decode(errors="replace") if type(said) is bytes else ""
 
     def _wait(self, work: Coroutine[object, object, T], timeout_s: float) -> T:
         return self._outcome(asyncio.run_coroutine_threadsafe(work, self._loop), timeout_s)

@@ -19,7 +19,7 @@ from hotset.block import engine_program, extents, loop, salvage
 from hotset.block.devicemapper import Part, Place, total
 from hotset.block.extents import Run
 from hotset.core.errors import RequestError
-from hotset.core.machines import needrestart
+from hotset.core.machines import copies, needrestart
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
 from hotset.core.units import Blocks, Bytes
 from hotset.reports.model.words import percent
@@ -179,7 +179,7 @@ class Userspace(EngineTier, InPlaceTier):
     def install(self, spec: TierSpec) -> PurePosixPath:
         """Write what starts the engine; returns the script."""
         name = self.place.name
-        engine = engine_program.install(self.machine, engine_program.built())
+        engine = copies.install(self.machine, engine_program.built())
         words = [engine, *self.engine_words(spec)]
         path = service.script_of(name)
         self.machine.replace(service.script(name, self.identity, words), path, 0o700)

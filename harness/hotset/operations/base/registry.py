@@ -194,6 +194,7 @@ MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "whatif": tuple(
             f"whatif.{module}" for module in ("models", "traces", "caches", "advice", "check")
         ),
+        "programs": ("computer.programs",),
         "doctor": ("computer.doctor",),
         "audit": ("computer.audit_view",),
     }

@@ -1,0 +1,326 @@
+"""Programs that are put on a server: seen to fit before, recorded, listed, removed. The server is a
+real sshd over a small root of busybox's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset import __version__
+from hotset.block import engine_program
+from hotset.core import waiting
+from hotset.core.errors import NotFoundError
+from hotset.core.machines import copies, elf, fit
+from hotset.core.machines.base import Machine, MachineGoneError, PrerequisiteMissingError
+from hotset.core.machines.ssh import Remote
+from hotset.tpcc import program as users
+from tests.fake_machine import FakeMachine
+from tests.ssh_server import Server, serving
+
+ENGINE = engine_program.built()
+PLACE = copies.place_of(ENGINE)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("shared")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared: Server) -> Iterator[Server]:
+    yield shared
+    shared.plain()
+    for name in ("lib/ld-musl-x86_64.so.1", "etc/unit"):
+        (shared.root / name).unlink(missing_ok=True)
+
+
+def left_on(server: Server) -> list[Path]:
+    return [one for one in (server.root / str(copies.FOLDER)[1:]).rglob("*") if one.is_file()]
+
+
+def test_a_program_comes_to_a_server_without_bash_python_or_sftp_and_is_recorded(
+    server: Server,
+) -> None:
+    with server.connected() as machine:
+        path = copies.install(machine, ENGINE)
+        assert path == str(PLACE)
+        assert machine.run([path, "--version"]).stdout.startswith("hotset-engine")
+        (found,) = copies.copies(machine).copies
+        assert (found.version, found.architecture) == (
+            __version__,
+            elf.needs_of(ENGINE).architecture,
+        )
+        assert (found.state, found.sha256) == ("complete", copies.digest(ENGINE))
+        assert (found.bytes, found.used_by) == (ENGINE.stat().st_size, ())
+        assert found.copied_by is not None
+        assert "@" in found.copied_by
+        written = {one: one.stat().st_mtime_ns for one in left_on(server)}
+        assert copies.install(machine, ENGINE) == path
+        assert {one: one.stat().st_mtime_ns for one in left_on(server)} == written
+
+
+@pytest.mark.parametrize(
+    ("uname", "words"),
+    [
+        ("echo FreeBSD", "the system is FreeBSD, and has to be Linux"),
+        ("true", "the system is unknown, and has to be Linux"),
+        ("case $1 in -s) echo Linux;; *) echo riscv64;; esac", "the architecture is riscv64, and"),
+        ("case $1 in -s) echo Linux;; esac", "the architecture is unknown, and hotset's"),
+        (
+            "case $1 in -s) echo Linux;; -m) echo {other};; -r) echo 6.1;; esac",
+            "the architecture is {other}, and .* is for {own}: put hotset-engine for {other} at",
+        ),
+        (
+            "case $1 in -s) echo Linux;; -m) echo {own};; -r) echo 2.6.32-431;; esac",
+            r"the kernel is 2\.6\.32-431, and hotset-engine needs 3\.2 or newer",
+        ),
+        (
+            "case $1 in -s) echo Linux;; -m) echo {own};; esac",
+            "the kernel is unknown, and hotset-engine needs",
+        ),
+    ],
+)
+def test_a_server_that_does_not_fit_is_refused_before_anything_is_copied(
+    server: Server, uname: str, words: str
+) -> None:
+    own = elf.needs_of(ENGINE).architecture
+    (other,) = set(elf.MACHINES.values()) - {own}
+    server.program("uname", uname.format(own=own, other=other))
+    with server.connected() as machine:
+        refused = words.format(own=own, other=other) + ".*; nothing was copied$"
+        with pytest.raises(fit.UnfitError, match=refused):
+            copies.install(machine, ENGINE)
+    assert not left_on(server)
+
+
+@pytest.mark.parametrize("libc", ["unknown", "musl", "glibc 2.17", "glibc 99.1"])
+def test_a_program_that_loads_libraries_asks_for_a_glibc(server: Server, libc: str) -> None:
+    """One of a release does not: it is static."""
+    if libc == "musl":
+        (server.root / "lib/ld-musl-x86_64.so.1").touch()
+    if libc.startswith("glibc"):
+        server.program("getconf", f"echo {libc}")
+    with server.connected() as machine:
+        facts = fit.facts_of(machine, copies.FOLDER)
+        assert facts is not None
+        fit.require(machine, facts, ENGINE)
+        if libc == "glibc 99.1":
+            fit.require(machine, facts, users.program())
+            return
+        with pytest.raises(fit.UnfitError, match=f"library is {libc}, and hotset-tpcc needs glibc"):
+            fit.require(machine, facts, users.program())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("noexec", "/usr/local/lib is mounted noexec: mount -o remount,exec /usr/local/lib"),
+        ("ro", "/usr/local/lib may not be written to"),
+        (
+            "size=6m",
+            r"6,291,456 bytes are free on /usr/local/lib, and hotset-engine needs",
+        ),
+    ],
+)
+def test_a_folder_that_cannot_keep_or_run_it_is_refused(
+    tmp_path: Path, options: str, words: str
+) -> None:
+    with serving(tmp_path, {"usr/local/lib": options}) as server, server.connected() as machine:
+        with pytest.raises(fit.UnfitError, match=words):
+            copies.install(machine, ENGINE)
+        assert machine.run(["ls", "-A", "/usr/local/lib"]).stdout == ""
+
+
+def test_a_disk_that_runs_full_meanwhile_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "_ROOM_SHARE", 0)
+    with (
+        serving(tmp_path, {"usr/local/lib": "size=2m"}) as server,
+        server.connected() as machine,
+    ):
+        with pytest.raises(Exception, match="No space left on device"):
+            copies.install(machine, ENGINE)
+        assert machine.run(["find", "/usr/local/lib", "-type", "f"]).stdout == ""
+
+
+class Breaking(Remote):
+    """Its connection breaks off half-way through a copy."""
+
+    def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        half = source.read_bytes()[: source.stat().st_size // 2]
+        part = self._account.known_hosts.with_name("part")
+        part.write_bytes(half)
+        super().put(part, target, mode)
+        self.abort()
+        raise MachineGoneError("the connection broke off")
+
+
+def test_a_copy_that_broke_off_is_never_run_is_listed_and_goes(server: Server) -> None:
+    with server.connected(Breaking) as machine, pytest.raises(MachineGoneError):
+        copies.install(machine, ENGINE)
+    with server.connected() as machine:
+        (found,) = copies.copies(machine).copies
+        assert found.state == "unfinished"
+        path = copies.install(machine, ENGINE)
+        assert machine.run([path, "--version"]).rc == 0
+        assert {one.state for one in copies.copies(machine).copies} == {"complete", "unfinished"}
+        assert len(copies.remove(machine, (), unused=False)) == 2
+    assert not left_on(server)
+
+
+def test_a_copy_that_arrives_with_other_bytes_is_refused_and_removed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Remote.put
+
+    def broken(self: Remote, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+        part = self._account.known_hosts.with_name("part")
+        part.write_bytes(source.read_bytes()[:-1] + b"x")
+        put(self, part, target, mode)
+
+    monkeypatch.setattr(Remote, "put", broken)
+    refused = pytest.raises(copies.CannotCopyError, match="did not arrive as it was sent")
+    with server.connected() as machine, refused:
+        copies.install(machine, ENGINE)
+    assert not left_on(server)
+
+
+def test_two_that_copy_at_once_do_not_disturb_each_other(server: Server) -> None:
+    """They once wrote into one file, and the second found it gone."""
+    both = threading.Barrier(2, timeout=60)
+
+    class Together(Remote):
+        def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
+            super().put(source, target, mode)
+            both.wait()
+
+    def install() -> str:
+        with server.connected(Together) as machine:
+            return copies.install(machine, ENGINE)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = [one.result() for one in [pool.submit(install), pool.submit(install)]]
+    assert found == [str(PLACE)] * 2
+    with server.connected() as machine:
+        (one,) = copies.copies(machine).copies
+        assert one.state == "complete"
+
+
+_END = """\
+for exe in /proc/[0-9]*/exe; do
+    case $(readlink "$exe") in "$1"*) kill "$(basename "${exe%/exe}")" ;; esac
+done
+"""
+
+
+@contextmanager
+def running(machine: Machine) -> Iterator[None]:
+    """The engine at work there, for as long as the block lasts."""
+    path = copies.install(machine, ENGINE)
+    argv = [path, "copy", "--from", "/dev/zero", "--bytes", "1000000000", "--rate", "1000"]
+    with machine.stream([*argv, "--piece", "4096"]):
+        assert waiting.wait_until(
+            lambda: any(one.used_by for one in copies.copies(machine).copies), 60
+        )
+        yield
+    machine.run(["sh", "-c", _END, "end", path])
+    assert waiting.wait_until(
+        lambda: not any(one.used_by for one in copies.copies(machine).copies), 60
+    )
+
+
+def test_what_is_used_is_not_removed_and_the_others_may_go(server: Server, tmp_path: Path) -> None:
+    other = tmp_path / ENGINE.name
+    other.write_bytes(ENGINE.read_bytes() + b"another build")
+    other.chmod(0o755)
+    with server.connected() as machine:
+        with running(machine):
+            copies.install(machine, other)
+            (server.root / "etc/unit").write_text(f"ExecStart={copies.place_of(other)} run\n")
+            with pytest.raises(copies.InUseError, match=r"used by process \d+; .* by /etc/unit$"):
+                copies.remove(machine, (), unused=False)
+            assert copies.remove(machine, (), unused=True) == []
+            (server.root / "etc/unit").unlink()
+            (gone,) = copies.remove(machine, (), unused=True)
+            assert gone.path == str(copies.place_of(other))
+            with pytest.raises(copies.InUseError, match="used by process"):
+                copies.remove(machine, (PLACE.parent.name,), unused=False)
+        assert len(copies.remove(machine, (PLACE.parent.name[:4],), unused=False)) == 1
+        with pytest.raises(NotFoundError, match="there is no copy 'feed'; there are: none"):
+            copies.remove(machine, ("feed",), unused=False)
+    assert not left_on(server)
+
+
+def test_what_somebody_changed_stays(server: Server) -> None:
+    with server.connected() as machine:
+        path = copies.install(machine, ENGINE)
+        with (server.root / path[1:]).open("ab") as file:
+            file.write(b"!")
+        with pytest.raises(copies.InUseError, match="is not what hotset copied: look at it"):
+            copies.remove(machine, (), unused=False)
+        assert machine.run(["test", "-e", path], check=False).rc == 0
+
+
+def test_a_copy_of_an_older_version_has_no_record_and_can_be_removed(server: Server) -> None:
+    with server.connected() as machine:
+        path = copies.install(machine, ENGINE)
+        machine.run(["rm", f"{path}.json"])
+        (found,) = copies.copies(machine).copies
+        assert (found.version, found.copied_by, found.state) == (None, None, "complete")
+        assert copies.remove(machine, (), unused=False) == [found]
+
+
+def test_the_program_for_another_architecture_is_found_beside_and_where_cargo_puts_it(
+    tmp_path: Path,
+) -> None:
+    own = elf.needs_of(ENGINE).architecture
+    (other,) = set(elf.MACHINES.values()) - {own}
+    number = next(number for number, name in elf.MACHINES.items() if name == other)
+    held = bytearray(ENGINE.read_bytes())
+    held[18] = number
+    facts = fit.Facts("Linux", other, "6.1")
+    here = tmp_path / "release" / ENGINE.name
+    for file in (here, here.parent / other / here.name):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ENGINE, file)
+    with pytest.raises(fit.UnfitError, match=f"is for {own}: put"):
+        # What is in the folder of its name is for this one all the same.
+        fit.chosen(FakeMachine(), facts, here)
+    for place in (f"{other}-unknown-linux-gnu/release", f"release/{other}"):
+        file = tmp_path / place / here.name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(held)
+        assert fit.chosen(FakeMachine(), facts, here) == file
+    assert fit.chosen(FakeMachine(), fit.Facts("Linux", own), here) == here
+
+
+def test_needs_are_those_that_readelf_tells() -> None:
+    """A second reader of the same files."""
+    for file in (ENGINE, users.program()):
+        needs = elf.needs_of(file)
+        told = subprocess.run(
+            ["readelf", "--wide", "--notes", "--program-headers", "--dyn-syms", str(file)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        assert f"ABI: {'.'.join(map(str, needs.kernel))}." in told
+        assert (needs.glibc is not None) == ("program interpreter" in told)
+    assert not elf.is_program(Path(__file__))
+    with pytest.raises(PrerequisiteMissingError, match="no program of 64 bit"):
+        fit.needs_of(Path(__file__))
+
+
+def test_a_record_is_json_of_its_own() -> None:
+    record = json.loads(copies._record(ENGINE))
+    assert record.keys() == {"version", "architecture", "sha256", "copied_at", "copied_by"}
