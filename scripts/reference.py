@@ -91,6 +91,9 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "HOTSET_SQLSERVER_MEMORY": "Memory cap (75 % of what the server sees).",
         "HOTSET_WAIT_S": "Seconds to wait for the server to start (180).",
     },
+    "The packages": {
+        "HOTSET_REMOVE": "`active`: remove the package while disks are up; they go on without it.",
+    },
     "make manual": {
         "SOURCE_DATE_EPOCH": "The date of the man pages, in seconds since 1970; without it, that of"
         " the last commit.",

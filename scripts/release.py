@@ -1,4 +1,5 @@
-"""Makes a release into `dist/`: wheel, source, checksums, bill of materials, licences, changelog.
+"""Makes a release into `dist/`: wheel, source, packages, checksums, bill of materials, licences,
+changelog.
 
     make release                      for this kind of computer
     make release TWICE=1              in two clones at two places, and compares every byte
@@ -23,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hotset import __version__
-from shipping import bill, changelog, crates, programs
+from shipping import bill, changelog, crates, packages, programs
 from shipping.programs import CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,12 +68,15 @@ def release(dist: Path, target: str) -> None:
     crates.require_free(linked)
     (into / "LICENCES.txt").write_text(crates.notices(linked), encoding="utf-8")
     epoch = _epoch()
-    package(dist, into, epoch)
+    wheel = package(dist, into, epoch)
     whole = bill.complete(bill.python_bill(ROOT), __version__, linked, files, epoch)
     text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
     (dist / f"hotset-{__version__}.cdx.json").write_text(text, encoding="utf-8")
     (dist / "LICENCES.md").write_text(bill.table(whole), encoding="utf-8")
     (dist / "CHANGELOG.md").write_text(changelog.changelog(ROOT, __version__), encoding="utf-8")
+    machine = target.partition("-")[0]
+    made = packages.Release(ROOT, wheel, __version__, machine, epoch, (dist / "CHANGELOG.md",))
+    packages.build(made, work / "packages", dist)
     (dist / SUMS).write_text(sums(dist), encoding="utf-8")
     for one in sorted(one for one in dist.iterdir() if one.is_file()):
         print(f"{one.stat().st_size:>12,}  {one.name}")

@@ -6,6 +6,7 @@ one is imported where it is used, and whoever lacks it is told which extra to ad
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -42,6 +43,11 @@ MODULES: Mapping[Extra, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The top-level modules that each brings. Of one that several bring, the first is named."""
+
+
+PACKAGED = "/usr/lib/hotset"
+"""Where the Linux packages have Python's environment."""
+_IN_ANOTHER_PACKAGE = frozenset((Extra.BENCH, Extra.REPORT))
 
 
 class ExtraMissingError(PrerequisiteError):
@@ -83,12 +89,17 @@ def worded(error: Exception) -> Exception:
 
 
 def added(*extras: Extra) -> str:
-    """The command that adds them.
+    """What adds them.
 
     >>> added(Extra.BENCH, Extra.REPORT)
     "pip install 'hotset[bench,report]'"
     """
-    return f"pip install 'hotset[{','.join(extras)}]'"
+    named = f"'hotset[{','.join(extras)}]'"
+    if sys.prefix != PACKAGED:
+        return f"pip install {named}"
+    if _IN_ANOTHER_PACKAGE.issuperset(extras):
+        return "apt-get install hotset-bench (the package of the same version)"
+    return f"no package of hotset has it, its wheel does: uv tool install {named}"
 
 
 def _has(extra: Extra) -> bool:

@@ -12,11 +12,12 @@ from .base import Machine
 
 CONF = PurePosixPath("/etc/needrestart/conf.d/hotset.conf")
 _MARK = "# Written by hotset, which removes it with its last cache engine."
-TEXT = f"""\
-{_MARK}
+RULE = """\
 # A cache engine that is restarted takes its disk away from under the file system on it.
-$nrconf{{override_rc}}->{{qr(^hotset-(engine|tier)-)}} = 0;
+$nrconf{override_rc}->{qr(^hotset-(engine|tier)-)} = 0;
 """
+"""What the packages of hotset bring, too."""
+TEXT = f"{_MARK}\n{RULE}"
 # $1: the file, $2: its first line.
 _REMOVE = """
 ! ls /etc/systemd/system/hotset-engine-*.service > /dev/null 2>&1 || exit 0

@@ -1,0 +1,224 @@
+"""The Linux packages: one is built for this Python alone, and looked into; scripts of all are read.
+
+What dpkg makes of them is tried in whole systems by `scripts/try_packages.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import release
+from hotset import __version__
+from hotset.block import label
+from hotset.core import extras
+from hotset.core.extras import Extra
+from hotset.core.machines import needrestart
+from hotset.disk.boot import systemd_unit
+from hotset.warmup import schedule
+from shipping import modules, packages
+from shipping.programs import PROGRAMS, CannotBuildError
+
+ROOT = Path(__file__).parents[3]
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+EPOCH = 1_700_000_000
+SCRIPTS = sorted(
+    f"packaging/{one.name}/{script}"
+    for one in packages.PACKAGES
+    for script in ("postinst", "prerm", "postrm")
+    if (ROOT / "packaging" / one.name / script).exists()
+)
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> packages.Release:
+    """Of this checkout's programs, for this Python alone, whose wheels are here already."""
+    programs, dist = tmp_path_factory.mktemp("programs"), tmp_path_factory.mktemp("wheel")
+    for one in PROGRAMS:
+        shutil.copy(ROOT / one.crate / "target/release" / one.name, programs / one.name)
+    wheel = release.package(dist, programs, EPOCH)
+    text = dist / "CHANGELOG.md"
+    text.write_text("# Changes\n")
+    pythons = (PYTHON,)
+    return packages.Release(ROOT, wheel, __version__, "x86_64", EPOCH, (text,), pythons, "none")
+
+
+@pytest.fixture(scope="module")
+def deb(described: packages.Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dist = tmp_path_factory.mktemp("dist")
+    made = packages.build(described, dist / "work", dist, packages.PACKAGES[:1], ("deb",))
+    return made[0]
+
+
+def said(*argv: str) -> str:
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_package_has_all_that_runs_and_nothing_that_anybody_else_may_write(deb: Path) -> None:
+    held = {}
+    for line in said("dpkg-deb", "--contents", str(deb)).splitlines():
+        mode, owner, _, _, _, name, *link = line.split()
+        held[name.removeprefix(".")] = (mode, link[1] if link else "")
+        assert owner == "root/root"
+        assert mode[0] == "l" or mode[8] == "-", line
+    assert held["/usr/bin/hotset"][1] == "../lib/hotset/bin/hotset"
+    assert held[f"/usr/lib/hotset/lib/python{PYTHON}"][1] == "python3"
+    site = "/usr/lib/hotset/lib/python3/site-packages"
+    for one in PROGRAMS:
+        assert held[f"{site}/hotset/programs/{one.name}"][0] == "-rwxr-xr-x"
+    assert held["/etc/hotset/console/environment"][0] == "-rw-r-----"
+    for name in (
+        f"{site}/hotset/cli/__init__.py",
+        f"{site}/starlette/__init__.py",
+        "/usr/lib/systemd/system/hotset-console.service",
+        "/usr/share/bash-completion/completions/hotset",
+        "/usr/share/doc/hotset/copyright",
+        "/usr/share/fish/vendor_completions.d/hotset.fish",
+        "/usr/share/man/man1/hotset-tier-create.1.gz",
+        "/usr/share/zsh/vendor-completions/_hotset",
+    ):
+        assert held[name][0] == "-rw-r--r--", name
+    assert not [one for one in held if re.search(r"/(uvicorn|setuptools|numpy/tests/\w+)$", one)]
+    assert not [one for one in held if one.startswith(("/opt", "/usr/local", "/var"))]
+
+
+def test_the_package_asks_for_what_hotset_needs_and_for_no_dmeventd(deb: Path) -> None:
+    fields = dict(
+        re.findall(r"^([A-Z][\w-]+): (.*)$", said("dpkg-deb", "--field", str(deb)), re.MULTILINE)
+    )
+    assert (fields["Version"], fields["Architecture"]) == (__version__, "amd64")
+    minor = int(PYTHON.partition(".")[2])
+    assert f"python3 (>= {PYTHON}), python3 (<< 3.{minor + 1})" in fields["Depends"]
+    assert fields["Recommends"] == "open-iscsi, thin-provisioning-tools"
+    everything = " ".join(fields.values())
+    assert not re.search(r"lvm2|dmeventd|debconf", everything)
+    assert said("dpkg-deb", "--info", str(deb), "conffiles").split() == [
+        "/etc/hotset/console/environment",
+        "/etc/needrestart/conf.d/hotset-package.conf",
+    ]
+
+
+def test_what_is_unpacked_runs_with_the_systems_python_alone(deb: Path, tmp_path: Path) -> None:
+    """For which this Python stands in, as it need not be the system's."""
+    said("dpkg-deb", "--extract", str(deb), str(tmp_path))
+    prefix = tmp_path / packages.PREFIX
+    (prefix / "bin/python3").unlink()
+    (prefix / "bin/python3").symlink_to(Path(sys.base_exec_prefix, "bin", f"python{PYTHON}"))
+    config = prefix / "pyvenv.cfg"
+    home = f"home = {sys.base_exec_prefix}/bin"
+    config.write_text(config.read_text().replace("home = /usr/bin", home))
+    code = (
+        "import hotset.console.app, sys; from hotset.block import engine_program as e;"
+        "from importlib.metadata import version; print(sys.prefix, version('hotset'), e.built())"
+    )
+    found = said(str(prefix / "bin/python3"), "-I", "-c", code).split()
+    programs = prefix / "lib/python3/site-packages/hotset/programs"
+    assert found == [str(prefix), __version__, str(programs / "hotset-engine")]
+    assert (tmp_path / "etc/needrestart/conf.d/hotset-package.conf").read_text(
+        encoding="utf-8"
+    ) == needrestart.RULE
+    page = gzip.decompress((tmp_path / "usr/share/man/man1/hotset.1.gz").read_bytes())
+    assert page.startswith(b'.\\" Generated')
+
+
+def test_the_same_release_makes_the_same_package(
+    deb: Path, described: packages.Release, tmp_path: Path
+) -> None:
+    """At another place."""
+    again = packages.build(
+        described, tmp_path / "another", tmp_path, packages.PACKAGES[:1], ("deb",)
+    )
+    assert again[0].name == deb.name
+    assert again[0].read_bytes() == deb.read_bytes()
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_maintainer_scripts_are_clean_posix_shell(script: str) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck here: apt-get install shellcheck")
+    path = ROOT / script
+    assert path.read_text().startswith("#!/bin/sh\n")
+    done = subprocess.run(["shellcheck", str(path)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+
+
+def test_an_old_python_reads_the_launcher_and_says_what_it_lacks(tmp_path: Path) -> None:
+    text = (ROOT / "packaging/hotset/launcher").read_text(encoding="utf-8")
+    ast.parse(text, feature_version=(3, 7))
+    (tmp_path / "python3.99").mkdir()
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(text.replace(f"{extras.PACKAGED}/lib", str(tmp_path)), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(launcher), "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"is python{PYTHON}, and this package has what it needs for python3.99:" in done.stderr
+
+
+def test_a_purge_knows_what_hotset_writes() -> None:
+    """By the same names, marks and places as hotset itself."""
+    text = (ROOT / "packaging/hotset/postrm").read_text(encoding="utf-8")
+    first, size = int(label._FIRST), int(label._COPY)
+    assert f"bs={size // 1024}k skip={first // size} count=2" in text
+    assert label.MAGIC in text
+    assert f"units={systemd_unit.FOLDER}\n" in text
+    assert str(needrestart.CONF) in text
+    assert f"{schedule.PREFIX}*.timer" in text
+    assert str(schedule.SNAPSHOTS) in text
+
+
+def test_what_two_pythons_would_have_differently_is_refused(tmp_path: Path) -> None:
+    for name, held in (("one", "1"), ("other", "2")):
+        (tmp_path / name / "some.dist-info").mkdir(parents=True)
+        (tmp_path / name / "some.dist-info/WHEEL").write_text(held)
+        (tmp_path / name / "some.py").write_text("same")
+        (tmp_path / name / f"some.{name}.so").write_text(held)
+    into = tmp_path / "into"
+    modules.merge(tmp_path / "one", into)
+    modules.merge(tmp_path / "other", into)
+    assert sorted(one.name for one in into.iterdir()) == [
+        *("some.dist-info", "some.one.so", "some.other.so", "some.py")
+    ]
+    (tmp_path / "other/some.py").write_text("another")
+    with pytest.raises(CannotBuildError, match=r"some\.py is another for another Python"):
+        modules.merge(tmp_path / "other", into)
+
+
+def test_all_pythons_get_the_versions_of_the_oldest() -> None:
+    """numpy is in the lock file twice, and one folder cannot hold both."""
+    wanted = modules.requirements(ROOT, (Extra.CONSOLE,), packages.PYTHONS[0])
+    assert wanted["numpy"].startswith("numpy==2.4.")
+    assert all(" --hash=sha256:" in line and ";" not in line for line in wanted.values())
+    assert not wanted.keys() & {"setuptools", "pbr", "colorama", "hotset"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ((Extra.BENCH, Extra.REPORT), "apt-get install hotset-bench"),
+        ((Extra.SEARCH,), "uv tool install 'hotset[search]'"),
+    ],
+)
+def test_who_installed_the_package_is_told_of_packages(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[Extra, ...], told: str
+) -> None:
+    monkeypatch.setattr(sys, "prefix", extras.PACKAGED)
+    assert told in extras.added(*missing)
+
+
+def test_without_nfpm_the_release_names_it(
+    described: packages.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(CannotBuildError, match=r"nfpm, which makes \.deb and \.rpm, is missing"):
+        packages.build(replace(described), tmp_path / "work", tmp_path)

@@ -1,0 +1,243 @@
+"""The Linux packages of a release: `hotset` and `hotset-bench`, each as .deb and .rpm, by nfpm.
+
+In `/usr/lib/hotset` is an environment as of `python -m venv`, over the system's own Python: one
+folder of modules for all its versions (:mod:`.modules`). What a package holds and asks for is in
+`packaging/`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import string
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import manual
+from hotset.core.extras import PACKAGED, Extra
+from hotset.core.machines import needrestart
+
+from . import modules
+from .programs import CannotBuildError
+
+PYTHONS = ("3.11", "3.12", "3.13")
+"""Of Debian 12, Ubuntu 24.04 and Debian 13."""
+PREFIX = Path(PACKAGED).relative_to("/")
+_SITE = PREFIX / "lib/python3/site-packages"
+_SHARE = Path("usr/share")
+_DOC = _SHARE / "doc"
+KINDS = ("deb", "rpm")
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Go's names, which nfpm takes, by those of Rust's targets."""
+_MAINTAINER = "hotset maintainers <maintainers@hotset.invalid>"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One. ``extras``: whose modules it has, ``folder``: where, beside those of the others."""
+
+    name: str
+    extras: tuple[Extra, ...]
+    folder: Path
+
+
+PACKAGES = (
+    Package("hotset", (Extra.CONSOLE,), _SITE),
+    Package("hotset-bench", (Extra.BENCH, Extra.REPORT), PREFIX / "bench"),
+)
+"""The first has hotset itself; what one brings, those after it do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is packed. ``root``: the checkout; ``machine``: the first word of Rust's target;
+    ``epoch``: seconds, the time of everything in it; ``texts``: licences and changes, for `doc`."""
+
+    root: Path
+    wheel: Path
+    version: str
+    machine: str
+    epoch: int
+    texts: tuple[Path, ...] = ()
+    pythons: tuple[str, ...] = PYTHONS
+    compression: str = "xz"
+
+
+def build(
+    release: Release,
+    work: Path,
+    dist: Path,
+    which: Sequence[Package] = PACKAGES,
+    kinds: Sequence[str] = KINDS,
+) -> list[Path]:
+    """All packages, into ``dist``.
+
+    :param work: is emptied.
+    :param which: the first, or all.
+    :raises CannotBuildError: something is missing or does not fit; the message says what.
+    """
+    nfpm = _nfpm()
+    shutil.rmtree(work, ignore_errors=True)
+    found: list[Path] = []
+    before = frozenset[str]()
+    for package in which:
+        folder = work / package.name
+        names = lay_out(package, release, folder, before)
+        before |= names
+        found += [_pack(nfpm, package, release, folder, kind, dist) for kind in kinds]
+    return found
+
+
+def lay_out(
+    package: Package, release: Release, folder: Path, without: frozenset[str]
+) -> frozenset[str]:
+    """Lay out all of a package below ``folder / "root"``; returns the distributions in it.
+
+    :param without: distributions that another package brings.
+    """
+    described = release.root / "packaging" / package.name
+    root, is_first = folder / "root", package is PACKAGES[0]
+    extras = [extra for one in PACKAGES[: PACKAGES.index(package) + 1] for extra in one.extras]
+    wanted = modules.requirements(release.root, extras, release.pythons[0])
+    added = {name: line for name, line in wanted.items() if name not in without}
+    wheels = [release.wheel] if is_first else []
+    modules.install(added, wheels, release.pythons, release.machine, root / package.folder, folder)
+    _programs(root, package)
+    if is_first:
+        _environment(root, described, release)
+        _shared(root, described, release)
+    _documents(root, package, release)
+    shutil.copytree(described, folder / "scripts" / package.name)
+    overrides = root / _SHARE / "lintian/overrides" / package.name
+    overrides.parent.mkdir(parents=True)
+    shutil.copy(described / "lintian-overrides", overrides)
+    for one in (folder / "scripts" / package.name).iterdir():
+        one.chmod(0o755)
+    _settle(folder, release.epoch)
+    return frozenset(added)
+
+
+def _programs(root: Path, package: Package) -> None:
+    """Programs of wheels lie beside Python; scripts would name a Python of this computer."""
+    scripts = root / package.folder / "bin"
+    if scripts.is_dir():
+        binaries = root / PREFIX / "bin"
+        binaries.mkdir(parents=True, exist_ok=True)
+        for one in scripts.iterdir():
+            if one.read_bytes()[:4] == b"\x7fELF":
+                shutil.move(one, binaries / one.name)
+        shutil.rmtree(scripts)
+
+
+def _environment(root: Path, described: Path, release: Release) -> None:
+    """What makes Python take the folder for an environment (PEP 405), for each of its versions."""
+    prefix = root / PREFIX
+    (prefix / "bin").mkdir(exist_ok=True)
+    (prefix / "bin/python3").symlink_to("/usr/bin/python3")
+    shutil.copy(described / "launcher", prefix / "bin/hotset")
+    (prefix / "bin/hotset").chmod(0o755)
+    lines = "home = /usr/bin\ninclude-system-site-packages = false\n"
+    (prefix / "pyvenv.cfg").write_text(lines, encoding="ascii")
+    for python in release.pythons:
+        (prefix / f"lib/python{python}").symlink_to("python3")
+    # Folders of the other packages, where they are there.
+    others = [os.path.relpath(one.folder, _SITE) for one in PACKAGES[1:]]
+    (root / _SITE / "hotset-packages.pth").write_text("\n".join(others) + "\n", encoding="ascii")
+
+
+def _shared(root: Path, described: Path, release: Release) -> None:
+    """Man pages, completion, the console's unit, what keeps needrestart away."""
+    os.environ.setdefault("SOURCE_DATE_EPOCH", str(release.epoch))
+    for path, text in manual.files().items():
+        into = root / _SHARE / path
+        into.parent.mkdir(parents=True, exist_ok=True)
+        if path.parts[0] == "man":
+            _zip(text.encode(), into.with_name(f"{into.name}.gz"))
+        else:
+            into.write_text(text, encoding="utf-8")
+    for name, place in (
+        ("environment", Path("etc/hotset/console")),
+        ("hotset-console.service", Path("usr/lib/systemd/system")),
+    ):
+        (root / place).mkdir(parents=True)
+        shutil.copy(described / name, root / place / name)
+    conf = root / "etc/needrestart/conf.d/hotset-package.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text(needrestart.RULE, encoding="utf-8")
+
+
+def _documents(root: Path, package: Package, release: Release) -> None:
+    """What Debian's policy wants of a package (12.5, 12.7)."""
+    into = root / _DOC / package.name
+    into.mkdir(parents=True)
+    terms = (release.root / "packaging/copyright").read_text(encoding="utf-8")
+    parts = "".join(modules.licences(root / package.folder, Path("/", package.folder)))
+    (into / "copyright").write_text(terms + parts, encoding="utf-8")
+    day = datetime.fromtimestamp(release.epoch, UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
+    entry = f"""\
+{package.name} ({release.version}) unstable; urgency=medium
+
+  * hotset {release.version}: CHANGELOG.md of the release says what changed.
+
+ -- {_MAINTAINER}  {day}
+"""
+    _zip(entry.encode(), into / "changelog.gz")
+    if package is PACKAGES[0]:
+        for text in release.texts:
+            _zip(text.read_bytes(), into / f"{text.name}.gz")
+
+
+def _zip(held: bytes, into: Path) -> None:
+    with into.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as zipped:
+        zipped.write(held)
+
+
+def _settle(folder: Path, epoch: int) -> None:
+    """Whoever builds it, and whenever: the same modes and times."""
+    for at, folders, files in os.walk(folder, topdown=False):
+        for name in (*files, *folders):
+            one = Path(at, name)
+            if not one.is_symlink():
+                is_run = one.is_dir() or (one.stat().st_mode & 0o100 and ".so" not in one.suffixes)
+                one.chmod(0o755 if is_run else 0o644)
+            os.utime(one, (epoch, epoch), follow_symlinks=False)
+
+
+def _nfpm() -> Path:
+    found = Path(sys.executable).with_name("nfpm")
+    if not found.exists():
+        raise CannotBuildError(
+            "nfpm, which makes .deb and .rpm, is missing: uv sync --locked --all-extras"
+        )
+    return found
+
+
+def _pack(
+    nfpm: Path, package: Package, release: Release, folder: Path, kind: str, dist: Path
+) -> Path:
+    minor = int(release.pythons[-1].partition(".")[2])
+    described = {
+        "ARCH": ARCHITECTURES[release.machine],
+        "VERSION": release.version,
+        "MAINTAINER": _MAINTAINER,
+        "PYTHON_MIN": release.pythons[0],
+        "PYTHON_BEYOND": f"3.{minor + 1}",
+        "COMPRESSION": release.compression,
+    }
+    config, before = folder / "nfpm.yaml", set(dist.iterdir())
+    text = (release.root / f"packaging/{package.name}.yaml").read_text(encoding="utf-8")
+    config.write_text(string.Template(text).substitute(described), encoding="utf-8")
+    argv = [str(nfpm), "package", f"--packager={kind}", f"--target={dist}", f"--config={config}"]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": str(release.epoch)}
+    done = subprocess.run(
+        argv, check=False, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise CannotBuildError(f"nfpm: {done.stdout}{done.stderr}".strip())
+    (made,) = set(dist.iterdir()) - before
+    return made

@@ -1,0 +1,316 @@
+"""Packages of `dist/` tried as a new user would, on bare Debian and Ubuntu systems.
+
+Each system is unpacked into a folder and entered in namespaces of its own; it gets the packages and
+its own archive, and no checkout, compiler or systemd that runs. A walk is a list of commands, how
+each has to end and what it has to say. `first` goes from the package to the first hit ratio, in at
+most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `faults` has a
+full disk, an interrupted dpkg, another computer's package and the like. Printed is a Markdown
+table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
+
+    make release && python3 scripts/try_packages.py --system debian12 --walk first
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+from bare.enter import enter
+from bare.steps import Step, execute, table, write
+from bare.unpack import SUITES, build_base, call_inside, unpacked
+
+ROOT = Path(__file__).parents[1]
+HOME = Path("/root")
+FIRST_MAX_S = 300
+"""From the package to the first hit ratio."""
+REFUSED, FAILED_APT = 1, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A command, the code it has to end with, and what it has to say."""
+
+    command: str
+    code: int = 0
+    says: str = ""
+
+
+_INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install --yes"
+_BARE = f"{_INSTALL} --no-install-recommends ./hotset_*.deb"
+_REMOVE = "DEBIAN_FRONTEND=noninteractive apt-get remove --yes hotset"
+_PURGE = "DEBIAN_FRONTEND=noninteractive apt-get purge --yes hotset"
+_WHOLE = Act('test -z "$(dpkg --verify hotset)" && test -z "$(dpkg --audit)" && hotset --version')
+_GONE = Act("test ! -e /usr/lib/hotset && test ! -e /etc/hotset && ! getent passwd hotset")
+_FILES = Act(
+    "truncate --size 2G /srv/disk && mkfs.ext4 -q /srv/disk && truncate --size 1G /srv/flash"
+)
+_CREATE = Act(
+    "hotset tier create shop --kind userspace --flash /srv/flash --origin /srv/disk"
+    " --database oltp --cache 512MiB --yes"
+)
+_DSN = "'postgresql:///shop?host=/run/postgresql&port=5433'"
+_HIT_RATIO = Act(f"hotset report hit-ratio shop --by table --dsn {_DSN}", says="pgbench_accounts")
+
+FIRST = (
+    Act("apt-get update"),
+    Act(f"{_INSTALL} ./hotset_*.deb"),
+    Act("hotset doctor --machine local", says="userspace  possible"),
+    _FILES,
+    _CREATE,
+    Act("mkdir /srv/db && mount /dev/hotset/shop /srv/db"),
+    Act(f"{_INSTALL} postgresql"),
+    Act("pg_createcluster --datadir /srv/db/shop --port 5433 $(ls /usr/lib/postgresql) shop"),
+    Act("pg_ctlcluster $(ls /usr/lib/postgresql) shop start"),
+    Act(
+        "for one in 'createuser -s root' 'createdb shop' 'pgbench -i -q -s 20 shop'; do"
+        " runuser -u postgres -- env PGPORT=5433 $one || exit; done"
+    ),
+    # What the database and the file system remember of the load would keep requests from the disk.
+    Act(
+        "v=$(ls /usr/lib/postgresql); pg_ctlcluster $v shop stop && umount /srv/db"
+        " && mount /dev/hotset/shop /srv/db && pg_ctlcluster $v shop start"
+    ),
+    Act(f"hotset warmup run database:shop --dsn {_DSN}"),
+    Act("hotset heat start shop"),
+    Act("pgbench -S -c 2 -T 5 -p 5433 shop"),
+    _HIT_RATIO,
+    Act(
+        "cd /etc/hotset/console && echo 'a password for this'"
+        " | install -m 640 -g hotset /dev/stdin password"
+    ),
+    Act(
+        "set -a; . /etc/hotset/console/environment;"
+        " HOME=/var/lib/hotset-console runuser -u hotset -- hotset console & for n in $(seq 50); do"
+        " python3 -c 'import urllib.request as r;"
+        ' print(r.urlopen("http://127.0.0.1:8480/login").read()[:300])\''
+        " 2> /dev/null && break; sleep 0.2; done; kill %1; rm /etc/hotset/console/password",
+        says="hotset",
+    ),
+    Act(_REMOVE, FAILED_APT, says="hotset tier deactivate NAME"),
+    Act("pg_ctlcluster $(ls /usr/lib/postgresql) shop stop && umount /srv/db"),
+    Act("hotset tier destroy --yes"),
+    Act(_REMOVE),
+    Act("mount -o loop /srv/disk /srv/db && test -d /srv/db/shop/base && umount /srv/db"),
+    Act(_PURGE),
+    _GONE,
+)
+"""What it takes up to :data:`_HIT_RATIO` counts."""
+
+
+def _repacked(name: str, change: str) -> Act:
+    """Another package of ours, ``/root/NAME.deb``.
+
+    :param change: of what `dpkg-deb --raw-extract` has unpacked into ``one``.
+    """
+    return Act(
+        f"rm -rf one && dpkg-deb --raw-extract hotset_*.deb one && {change}"
+        f" && dpkg-deb -Zgzip -z1 --build one {name}.deb"
+    )
+
+
+_NEXT = _repacked("next", r"sed -i 's/^Version: .*/&+1/' one/DEBIAN/control")
+_BROKEN = _repacked(
+    "broken", r"printf '#!/bin/sh\nexit 1\n' > one/DEBIAN/preinst && chmod 755 one/DEBIAN/preinst"
+)
+_FOREIGN = _repacked(
+    "foreign", r"sed -i 's/^Architecture: .*/Architecture: s390x/' one/DEBIAN/control"
+)
+
+
+def _answered(answer: str) -> str:
+    """A purge on a terminal."""
+    return f"echo {answer} | script --quiet --return --command 'dpkg --purge hotset' /dev/null"
+
+
+LIFE = (
+    Act("apt-get update"),
+    Act(_BARE),
+    _WHOLE,
+    Act(f"{_INSTALL} --reinstall ./hotset_*.deb"),
+    _WHOLE,
+    Act("hotset report last", 3, says="hotset-bench"),
+    Act(f"{_INSTALL} ./hotset-bench_*.deb"),
+    Act("/usr/lib/hotset/bin/python3 -c 'import altair, duckdb, vl_convert, hotset.whatif.advice'"),
+    Act("apt-get remove --yes hotset-bench && test ! -e /usr/lib/hotset/bench && hotset runs list"),
+    Act("cd /etc/hotset/console && echo '# mine' >> environment && echo secret > key.pem"),
+    _NEXT,
+    Act("dpkg --install next.deb"),
+    Act("grep '# mine' /etc/hotset/console/environment && hotset --version"),
+    Act("stat --format='%A %U %G' /etc/hotset/console/key.pem", says="-rw-r----- root hotset"),
+    _BROKEN,
+    Act("dpkg --install broken.deb", 1),
+    Act("hotset --version && find /usr/lib/hotset -name '*.pyc' | grep -q pydantic"),
+    _FILES,
+    _CREATE,
+    Act(_REMOVE, FAILED_APT, says="hotset tier detach NAME"),
+    Act("hotset tier status", says="shop"),
+    Act("hotset tier deactivate shop"),
+    Act(_REMOVE, says="disks stay set up"),
+    Act(_PURGE, says="not confirmed"),
+    Act("ls /etc/hotset/cards/*.json"),
+    Act(_BARE),
+    Act("hotset tier activate shop && hotset tier deactivate shop"),
+    Act("dpkg --remove hotset"),
+    Act(_answered("no"), says="not confirmed"),
+    Act(_BARE),
+    Act("hotset tier activate shop && HOTSET_REMOVE=active dpkg --remove hotset"),
+    Act(_answered("purge"), says="in use, so nothing"),
+    Act(f"{_BARE} && hotset tier deactivate shop && dpkg --remove hotset"),
+    Act(_answered("purge"), says="type: purge"),
+    Act("grep -c HOTSET-FLASH-LABEL /srv/flash"),
+    _GONE,
+    # The label is enough to have the card back.
+    Act(f"{_BARE} && hotset tier import --flash /srv/flash && rm /etc/hotset/cards/*"),
+    Act(
+        f"losetup /dev/loop40 /srv/flash && {_PURGE}; losetup --detach /dev/loop40", says="a label"
+    ),
+    Act(f"{_BARE} && hotset tier import --flash /srv/flash && hotset tier destroy --yes"),
+    Act(_PURGE),
+    _GONE,
+    Act("dpkg --install broken.deb", 1),
+    Act("! dpkg --status hotset && test ! -e /usr/lib/hotset"),
+)
+
+FAULTS = (
+    Act("apt-get update"),
+    # All that it asks for, so that what fails is only what is to.
+    Act(f"{_BARE} && dpkg --purge hotset"),
+    Act("mkdir /usr/lib/hotset && mount -t tmpfs -o size=60m tmpfs /usr/lib/hotset"),
+    Act("dpkg --install hotset_*.deb", 1, says="No space left on device"),
+    Act("mount -o remount,size=158m /usr/lib/hotset"),
+    Act("dpkg --install hotset_*.deb", says="is the disk full?"),
+    _WHOLE,
+    Act("dpkg --purge hotset; mount -o remount,ro /usr/lib/hotset"),
+    Act("dpkg --install hotset_*.deb", 1, says="Read-only file system"),
+    Act("umount /usr/lib/hotset && mount -t tmpfs -o ro tmpfs /opt"),
+    Act("dpkg --install hotset_*.deb"),
+    _WHOLE,
+    Act("umount /opt && dpkg --purge hotset"),
+    Act(
+        "dpkg --install hotset_*.deb & until [ -e /usr/lib/hotset/lib/python3/site-packages ];"
+        " do sleep 0.05; done; kill -KILL $!; wait; ! hotset --version; dpkg --audit",
+        says="hotset",
+    ),
+    Act("dpkg --configure -a; dpkg --install hotset_*.deb"),
+    _WHOLE,
+    _FOREIGN,
+    Act("dpkg --install foreign.deb", 1, says="does not match system"),
+    _WHOLE,
+    Act(
+        "ln -s /bin/true /usr/local/bin/hotset && dpkg --install hotset_*.deb",
+        says="another hotset",
+    ),
+    Act("rm /usr/local/bin/hotset"),
+    _NEXT,
+    Act(
+        "dpkg --install next.deb && dpkg --install hotset-bench_*.deb", 1, says="depends on hotset"
+    ),
+    Act("dpkg --purge hotset-bench && rm /usr/lib/hotset/lib/python3.*"),
+    Act("hotset --version", 3, says="make /usr/bin/python3 the system's own"),
+)
+
+TOO_OLD = (
+    Act("apt-get update"),
+    Act(_BARE, FAILED_APT, says="python3 (>= 3.11)"),
+    Act("dpkg --install hotset_*.deb", 1, says="python3 (>= 3.11)"),
+    Act("dpkg --purge hotset && test ! -e /usr/lib/hotset"),
+)
+
+WALKS = {"first": FIRST, "life": LIFE, "faults": FAULTS, "too-old": TOO_OLD}
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--inside"]:
+        return inside(*sys.argv[2:])
+    options = _options()
+    if os.geteuid() != 0:
+        print("try_packages.py: only root can unpack and enter whole systems", file=sys.stderr)
+        return 3
+    packages = sorted(options.dist.glob("hotset*.deb"))
+    if len(packages) != 2:
+        print(
+            f"try_packages.py: {options.dist} has not both packages: make release", file=sys.stderr
+        )
+        return 3
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _end)
+    steps: list[Step] = []
+    for system in options.system:
+        base = build_base(system, options.work)
+        for walk in options.walk:
+            steps += try_out(base, system, walk, packages, options.work)
+            print(table(steps), flush=True)
+    slow = [one for one in steps if one.command == "first hit ratio" and not one.expected]
+    for one in slow:
+        print(f"{one.system}: {one.seconds} s to the first hit ratio, more than {FIRST_MAX_S}")
+    return 0 if all(step.expected for step in steps) else 4
+
+
+def _end(number: int, _frame: object) -> None:
+    """What was unpacked is removed on the way out; its processes end with their namespace."""
+    sys.exit(128 + number)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the packages are")
+    parser.add_argument("--system", choices=SUITES, action="append")
+    parser.add_argument("--walk", choices=WALKS, action="append", help="default: first")
+    parser.add_argument("--work", type=Path, default=Path("/var/tmp/hotset-bare-systems"))  # noqa: S108
+    options = parser.parse_args()
+    options.system = options.system or ["debian12", "debian13", "ubuntu2404"]
+    options.walk = options.walk or ["first"]
+    options.work.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def try_out(base: Path, system: str, walk: str, packages: Sequence[Path], work: Path) -> list[Step]:
+    """A walk in a fresh copy of the system, which is removed afterwards."""
+    logs = work / f"packages-{system}-{walk}"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir()
+    with unpacked(base, f"packages-{system}-{walk}", work) as root:
+        for one in packages:
+            shutil.copy(one, root / "root" / one.name)
+        call_inside(__file__, [str(root), str(logs), system, walk])
+    return [Step(**one) for one in json.loads((logs / "steps.json").read_text())]
+
+
+def inside(root: str, logs: str, system: str, walk: str) -> int:
+    """In new namespaces: make the folder the root of all there is, then walk."""
+    results = os.open(logs, os.O_RDONLY | os.O_DIRECTORY)
+    log = os.fdopen(os.open("log", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=results), "w")
+    enter(Path(root))
+    steps: list[Step] = []
+    for step in walked(system, WALKS[walk], log):
+        steps.append(step)
+        write(steps, results)
+    return 0
+
+
+def walked(system: str, acts: Sequence[Act], log: TextIO) -> Iterator[Step]:
+    """Each command, up to the first that does not end as it has to: what follows would mean
+    nothing."""
+    total_s = 0.0
+    for act in acts:
+        step, text = execute(system, "root", act.command, log, HOME, act.code)
+        step = replace(step, expected=step.expected and act.says in text)
+        total_s += step.seconds
+        yield step
+        if not step.expected:
+            return
+        if act is _HIT_RATIO:
+            fits = total_s <= FIRST_MAX_S
+            yield Step(system, "root", "first hit ratio", round(total_s, 1), 0, fits, "in all")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
