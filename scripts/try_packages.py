@@ -25,7 +25,7 @@ from typing import TextIO
 
 from bare.enter import enter
 from bare.steps import Step, execute, table, write
-from bare.unpack import SUITES, build_base, call_inside, unpacked
+from bare.unpack import SUITES, TOO_OLD, build_base, call_inside, unpacked
 
 ROOT = Path(__file__).parents[1]
 HOME = Path("/root")
@@ -145,6 +145,7 @@ LIFE = (
     Act("dpkg --install next.deb"),
     Act("grep '# mine' /etc/hotset/console/environment && hotset --version"),
     Act("stat --format='%A %U %G' /etc/hotset/console/key.pem", says="-rw-r----- root hotset"),
+    Act("rm /etc/hotset/console/key.pem"),
     _BROKEN,
     Act("dpkg --install broken.deb", 1),
     Act("hotset --version && find /usr/lib/hotset -name '*.pyc' | grep -q pydantic"),
@@ -217,14 +218,14 @@ FAULTS = (
     Act("hotset --version", 3, says="make /usr/bin/python3 the system's own"),
 )
 
-TOO_OLD = (
+OLD = (
     Act("apt-get update"),
     Act(_BARE, FAILED_APT, says="python3 (>= 3.11)"),
     Act("dpkg --install hotset_*.deb", 1, says="python3 (>= 3.11)"),
     Act("dpkg --purge hotset && test ! -e /usr/lib/hotset"),
 )
 
-WALKS = {"first": FIRST, "life": LIFE, "faults": FAULTS, "too-old": TOO_OLD}
+WALKS = {"first": FIRST, "life": LIFE, "faults": FAULTS, "too-old": OLD}
 
 
 def main() -> int:
@@ -262,11 +263,11 @@ def _end(number: int, _frame: object) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the packages are")
-    parser.add_argument("--system", choices=SUITES, action="append")
+    parser.add_argument("--system", choices=SUITES | TOO_OLD, action="append")
     parser.add_argument("--walk", choices=WALKS, action="append", help="default: first")
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/hotset-bare-systems"))  # noqa: S108
     options = parser.parse_args()
-    options.system = options.system or ["debian12", "debian13", "ubuntu2404"]
+    options.system = options.system or list(SUITES)
     options.walk = options.walk or ["first"]
     options.work.mkdir(parents=True, exist_ok=True)
     return options

@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SUITES = {"debian12": "bookworm", "debian13": "trixie", "ubuntu2404": "noble"}
+TOO_OLD = {"debian11": "bullseye"}
+"""Its Python is 3.9."""
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
 USER_ID = 1000
 
 
 def build_base(system: str, work: Path) -> Path:
     """The system's archive: essential packages, apt, make and passwd. Kept for the next time."""
-    suite, archive = SUITES[system], work / f"{system}.tar"
+    suite, archive = (SUITES | TOO_OLD)[system], work / f"{system}.tar"
     if archive.exists():
         return archive
     argv = ["mmdebstrap", "--quiet", "--variant=apt", "--include=make,passwd"]

@@ -90,6 +90,7 @@ def build(
         names = lay_out(package, release, folder, before)
         before |= names
         found += [_pack(nfpm, package, release, folder, kind, dist) for kind in kinds]
+        shutil.rmtree(folder)
     return found
 
 
@@ -152,7 +153,6 @@ def _environment(root: Path, described: Path, release: Release) -> None:
 
 def _shared(root: Path, described: Path, release: Release) -> None:
     """Man pages, completion, the console's unit, what keeps needrestart away."""
-    os.environ.setdefault("SOURCE_DATE_EPOCH", str(release.epoch))
     for path, text in manual.files().items():
         into = root / _SHARE / path
         into.parent.mkdir(parents=True, exist_ok=True)

@@ -142,6 +142,13 @@ def test_the_same_release_makes_the_same_package(
     assert again[0].read_bytes() == deb.read_bytes()
 
 
+@pytest.mark.parametrize("package", packages.PACKAGES, ids=lambda one: one.name)
+def test_no_rpm_has_the_name_of_the_computer_that_made_it(package: packages.Package) -> None:
+    """nfpm writes it where nothing else is named, and two computers made two packages."""
+    described = (ROOT / f"packaging/{package.name}.yaml").read_text(encoding="utf-8")
+    assert "rpm:\n  buildhost: localhost " in described
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_maintainer_scripts_are_clean_posix_shell(script: str) -> None:
     if shutil.which("shellcheck") is None:
