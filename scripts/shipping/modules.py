@@ -99,6 +99,7 @@ def _strip(folder: Path) -> None:
 
 def merge(folder: Path, into: Path) -> None:
     """:raises CannotBuildError: a file would be another for another Python."""
+    into.mkdir(parents=True, exist_ok=True)
     for one in sorted(folder.rglob("*")):
         path = one.relative_to(folder)
         there = into / path

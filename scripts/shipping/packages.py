@@ -13,7 +13,7 @@ import shutil
 import string
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,34 +84,32 @@ def build(
     nfpm = _nfpm()
     shutil.rmtree(work, ignore_errors=True)
     found: list[Path] = []
-    before = frozenset[str]()
+    extras, brought = list[Extra](), set[str]()
     for package in which:
         folder = work / package.name
-        names = lay_out(package, release, folder, before)
-        before |= names
+        extras += package.extras
+        wanted = modules.requirements(release.root, extras, release.pythons[0])
+        added = {name: line for name, line in wanted.items() if name not in brought}
+        brought |= added.keys()
+        lay_out(package, added, release, folder)
         found += [_pack(nfpm, package, release, folder, kind, dist) for kind in kinds]
         shutil.rmtree(folder)
     return found
 
 
-def lay_out(
-    package: Package, release: Release, folder: Path, without: frozenset[str]
-) -> frozenset[str]:
-    """Lay out all of a package below ``folder / "root"``; returns the distributions in it.
+def lay_out(package: Package, added: Mapping[str, str], release: Release, folder: Path) -> None:
+    """Lay out all of a package below ``folder / "root"``.
 
-    :param without: distributions that another package brings.
+    :param added: the distributions in it (:func:`.modules.requirements`).
     """
     described = release.root / "packaging" / package.name
-    root, is_first = folder / "root", package is PACKAGES[0]
-    extras = [extra for one in PACKAGES[: PACKAGES.index(package) + 1] for extra in one.extras]
-    wanted = modules.requirements(release.root, extras, release.pythons[0])
-    added = {name: line for name, line in wanted.items() if name not in without}
+    root, is_first = folder / "root", package.folder == _SITE
     wheels = [release.wheel] if is_first else []
     modules.install(added, wheels, release.pythons, release.machine, root / package.folder, folder)
     _programs(root, package)
     if is_first:
         _environment(root, described, release)
-        _shared(root, described, release)
+        _shared(root, described)
     _documents(root, package, release)
     shutil.copytree(described, folder / "scripts" / package.name)
     overrides = root / _SHARE / "lintian/overrides" / package.name
@@ -120,7 +118,6 @@ def lay_out(
     for one in (folder / "scripts" / package.name).iterdir():
         one.chmod(0o755)
     _settle(folder, release.epoch)
-    return frozenset(added)
 
 
 def _programs(root: Path, package: Package) -> None:
@@ -151,7 +148,7 @@ def _environment(root: Path, described: Path, release: Release) -> None:
     (root / _SITE / "hotset-packages.pth").write_text("\n".join(others) + "\n", encoding="ascii")
 
 
-def _shared(root: Path, described: Path, release: Release) -> None:
+def _shared(root: Path, described: Path) -> None:
     """Man pages, completion, the console's unit, what keeps needrestart away."""
     for path, text in manual.files().items():
         into = root / _SHARE / path
@@ -187,7 +184,7 @@ def _documents(root: Path, package: Package, release: Release) -> None:
  -- {_MAINTAINER}  {day}
 """
     _zip(entry.encode(), into / "changelog.gz")
-    if package is PACKAGES[0]:
+    if package.folder == _SITE:
         for text in release.texts:
             _zip(text.read_bytes(), into / f"{text.name}.gz")
 
