@@ -29,7 +29,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 READY_PARTS ?=
 
 .PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready install clean
-.PHONY: release
+.PHONY: release container
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
 demo:
@@ -162,6 +162,13 @@ TARGET ?=
 release: .venv/.synced
 	env -u MAKEFLAGS -u MFLAGS uv run --no-sync python scripts/release.py \
 	    $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
+
+# A container image of console, API and exporter, of the wheel in dist; TRY=1 runs it, too (root, umoci, crun,
+# postgresql, prometheus).
+EXTRAS ?= console
+container: .venv/.synced
+	uv run --no-sync python scripts/container.py --extras $(EXTRAS)
+	$(if $(TRY),uv run --no-sync python scripts/try_container.py)
 
 # `hotset` on the PATH of whoever calls it.
 BIN := $(if $(filter 0,$(shell id -u)),/usr/local/bin,$(HOME)/.local/bin)

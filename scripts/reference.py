@@ -60,6 +60,7 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         " on the PATH; `hotset-engine` and `hotset-boot` are looked for beside it first, those for"
         " other architectures in folders of their names (`aarch64`).",
         "HOTSET_TPCC_DRIVER": "The `hotset-tpcc` program, likewise.",
+        "HOTSET_CONTAINER": "Set in the container image, which refuses what needs the host.",
         "HOTSET_DEBUG": "If set, an unexpected error prints its traceback.",
         "NO_COLOR": "If set, no colours on the terminal.",
         "XDG_CACHE_HOME": "Base of the cache folder (`~/.cache`).",
@@ -76,6 +77,12 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "XDG_CONFIG_HOME": "Base of the configuration folder (`~/.config`).",
         "CURL_CA_BUNDLE": "The certificate authority of the console's certificate, if it is one of"
         " your own.",
+    },
+    "containers/compose.yaml": {
+        "HOTSET_VERSION": "The image's tag.",
+        "HOTSET_PORT": "The console's port on this computer's loopback (8480).",
+        "HOTSET_GRAFANA_PORT": "Grafana's (3000).",
+        "HOTSET_PROMETHEUS_PORT": "Prometheus' (9090).",
     },
     "scripts/sqlserver.sh and compose.yaml": {
         "ACCEPT_EULA": "`Y`, if you accept Microsoft's licence terms.",

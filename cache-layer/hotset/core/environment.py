@@ -1,4 +1,5 @@
-"""Secrets of the environment: who gets them, and who does not.
+"""What the environment tells: whether this is a container, and secrets: who gets them, and who does
+not.
 
 A password that a user put there for hotset is for the process that opens the database, and no
 program that it starts. A server, whose callers are others than who started it, and its jobs have
@@ -12,9 +13,11 @@ import re
 import resource
 from collections.abc import Mapping
 
-from .errors import RequestError
+from .errors import PrerequisiteError, Remedy, RequestError
 
 PASSWORD = "HOTSET_PASSWORD"  # noqa: S105 - a variable's name
+CONTAINER = "HOTSET_CONTAINER"
+"""Set by hotset's container image."""
 # What of libpq's own variables says how, and not where to or as whom: TLS.
 _OF_TLS = re.compile(r"PGSSL(?!CERT$|KEY$)|PG(SSL)?(MIN|MAX)PROTOCOLVERSION$")
 # libpq would look into the home of who started the server (~/.pgpass, ~/.postgresql). A file that
@@ -26,6 +29,19 @@ _INSTEAD = {
     "PGREQUIREAUTH": "!gss,!sspi",
 }
 _kept: dict[str, str] = {}
+
+
+def require_host(what: str, *remedies: Remedy) -> None:
+    """For what a container has not.
+
+    :param what: that is needed, as the subject of a sentence in the plural.
+    :raises PrerequisiteError: this is hotset's container.
+    """
+    if os.environ.get(CONTAINER):
+        raise PrerequisiteError(
+            f"{what} are the host's, and this is a container: install hotset on the host for them",
+            *remedies,
+        )
 
 
 def hide_password() -> None:

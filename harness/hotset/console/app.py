@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -99,6 +99,7 @@ def _routes() -> list[BaseRoute]:
     return [
         Mount("/api/v1", api.create()),
         api.metrics_route(),
+        Route("/healthz", _alive),
         Mount("/static", _Static(directory=STATIC)),
         *login.ROUTES,
         *overview.ROUTES,
@@ -147,6 +148,11 @@ class _Static(StaticFiles):
         response = await super().get_response(path, scope)
         response.headers["Cache-Control"] = "public, max-age=3600"
         return response
+
+
+async def _alive(request: Request) -> Response:  # noqa: ARG001
+    """For whoever watches over the process: it answers, whatever becomes of its machine."""
+    return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:

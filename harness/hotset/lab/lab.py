@@ -20,6 +20,7 @@ from typing import Literal
 
 from hotset.block import loop
 from hotset.block.flashdev import Model
+from hotset.core import environment
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.cleanup import (
@@ -82,7 +83,7 @@ class LabSpec:
     def kind(self) -> MachineKind:
         """The machine to use.
 
-        :raises PrerequisiteMissingError: what is asked for is not possible on this computer.
+        :raises PrerequisiteError: what is asked for is not possible on this computer.
         :raises ValueError: the machine that is asked for has another kind of tier.
         """
         return guest_kind(self.machine) if self.guest else choose(self.machine, self.tier)
@@ -152,12 +153,18 @@ def kernel_has_dm_cache() -> bool:
     return loadable.exists() and "dm-cache.ko" in loadable.read_text()
 
 
+def require_host() -> None:
+    """:raises PrerequisiteError: this is a container."""
+    environment.require_host("the lab's kernel, disks and FUSE")
+
+
 def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
     """The machine to use, for a tier of the given kind.
 
     :raises PrerequisiteMissingError: what is asked for is not possible on this computer.
     :raises ValueError: the machine that is asked for has another kind of tier.
     """
+    require_host()
     check(wanted, tier)
     if wanted != "auto":
         lacks = _LACKING[wanted]()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from hotset.core.environment import require_host
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
@@ -37,10 +38,13 @@ def open_machine(name: str) -> Iterator[Machine]:
     """The machine of a name, for the length of a ``with`` block.
 
     :raises MachineNameError: not a name of a machine.
+    :raises PrerequisiteError: this computer is meant, and is a container.
     :raises PrerequisiteMissingError: no lab is up; the host's key is not known; login refused.
     :raises MachineGoneError: nothing answers there.
     """
     if name == LOCAL:
+        server = {"machine": f"{SSH}root@HOST"}
+        require_host("disks and devices", Remedy("reach them from here", parameters=server))
         yield Local()
         return
     guest = next((kind for kind in GUESTS if kind == name), None)

@@ -57,6 +57,14 @@ def test_the_right_password_opens_and_a_wrong_one_says_so(client: TestClient) ->
     assert logged_in(client)
 
 
+def test_whether_it_answers_is_told_without_a_log_in_and_nothing_else_is(
+    client: TestClient,
+) -> None:
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+    assert client.post("/healthz").status_code == 405
+
+
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.usefixtures("own_folders")
 def test_the_cookie_is_for_this_site_and_no_script(tls: bool) -> None:
@@ -240,7 +248,7 @@ def routes(client: TestClient, method: str) -> list[str]:
         for route in client.app.routes
         if isinstance(route, Route) and method in (route.methods or ())
     ]
-    return [path for path in found if path not in ("/login", "/metrics")]
+    return [path for path in found if path not in ("/healthz", "/login", "/metrics")]
 
 
 def test_nothing_is_shown_without_a_login(client: TestClient) -> None:

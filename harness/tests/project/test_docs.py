@@ -115,7 +115,12 @@ def _variables_read() -> set[str]:
         for file in ROOT.glob(pattern):
             if file != Path(__file__) and file.name != "reference.py":
                 found |= {*VARIABLE.findall(file.read_text()), *_read_by(file)}
-    for pattern in ("scripts/*.sh", "compose.yaml", "cache-layer/flashdev/*/src/**/*.rs"):
+    for pattern in (
+        "scripts/*.sh",
+        "compose.yaml",
+        "containers/*.yaml",
+        "cache-layer/flashdev/*/src/**/*.rs",
+    ):
         for file in ROOT.glob(pattern):
             found |= set(VARIABLE.findall(file.read_text()))
     return found - NOT_OURS - OF_THE_CONTAINER

@@ -89,7 +89,9 @@ def up(request: Up, context: Context) -> Lines:
     """
     from hotset.doctor import examination as doctor
     from hotset.experiment.site import live
+    from hotset.lab import lab as labs
 
+    labs.require_host()
     lacks = live.lacking()
     if request.machine == "local" or (request.machine == "auto" and lacks is None):
         if lacks is not None:

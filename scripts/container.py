@@ -1,0 +1,207 @@
+"""Makes a container image of console, API and exporter out of the wheel of a release:
+
+    make release container      dist/hotset-VERSION-container-ARCHITECTURE.tar
+
+No daemon and no image of others is needed: Debian's packages are unpacked into a root file system,
+Python's come from the lock file, and both are written as an OCI layout that Docker loads as well.
+There is neither a compiler nor a package manager in it. The same wheel, lock file and archive of
+Debian make the same bytes; HOTSET_DEBIAN_MIRROR may name a snapshot of the archive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hotset import __version__
+from release import SUMS, sums
+from shipping import oci
+from shipping.programs import CannotBuildError
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITE, PYTHON = "trixie", "3.13"
+PACKAGES = (
+    "base-files",
+    "ca-certificates",
+    "dash",
+    "libc-bin",
+    "libstdc++6",
+    "netbase",
+    "python3",
+    "tzdata",
+)
+USER, GROUP, HOME, PORT = 10001, 0, "/var/lib/hotset", 8480
+"""Files belong to the group root, which a user of any number has in OpenShift."""
+SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin",
+    "HOME": HOME,
+    "XDG_CONFIG_HOME": "/etc",
+    # Who has no line in /etc/passwd has a name all the same.
+    "LOGNAME": "hotset",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "HOTSET_CONTAINER": "1",
+}
+ALIVE = (
+    "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8480, timeout=4);"
+    " c.request('GET', '/healthz'); raise SystemExit(c.getresponse().status != 200)"
+)
+"""Without a proxy, and without hotset's own start."""
+LEFT_OUT = re.compile(r"dev/|var/(cache|log)/|var/lib/apt/|etc/apt/|usr/lib/[^/]+/gconv/")
+"""Whoever runs it has devices of its own; nobody there uses apt, or the tables of iconv(3)."""
+_ENTRY = "#!/usr/bin/python3\nfrom hotset.cli import main\n\nmain()\n"
+_PASSWD = f"root:x:0:0::/root:/bin/sh\nhotset:x:{USER}:{GROUP}::{HOME}:/bin/sh\n"
+_NOT_UNPACKED = ("doc", "man", "locale", "info", "perl5", "bash-completion", "lintian", "debconf")
+# $1: the root; $2: what is laid into it. Whoever builds it need not be root.
+_FILL = f"""\
+set -e
+cp -R "$2/." "$1/"
+cat "$1"/usr/share/ca-certificates/mozilla/*.crt > "$1/etc/ssl/certs/ca-certificates.crt"
+chroot "$1" /usr/bin/python3 -m compileall -q --invalidation-mode unchecked-hash \
+    "/usr/lib/python{PYTHON}" "/{SITE}"
+install -d -m 2770 -o {USER} -g {GROUP} "$1{HOME}"
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="has the wheel")
+    parser.add_argument("--extras", default="console", help="of the package, such as console,bench")
+    given = parser.parse_args()
+    try:
+        image = build(given.dist.resolve(), given.extras.split(","))
+    except (CannotBuildError, subprocess.CalledProcessError) as error:
+        print(f"container: {error}", file=sys.stderr)
+        return 3
+    print(f"{image.stat().st_size:>12,}  {image.name}")
+    return 0
+
+
+def build(dist: Path, extras: list[str]) -> Path:
+    """The image of the wheel in ``dist``, beside it.
+
+    :raises CannotBuildError: there is no wheel with programs, or no mmdebstrap.
+    """
+    wheel = _wheel(dist)
+    if shutil.which("mmdebstrap") is None:
+        raise CannotBuildError("mmdebstrap is missing: apt-get install mmdebstrap")
+    machine = next(one for one in oci.ARCHITECTURES if wheel.stem.endswith(one))
+    epoch = int(_said("git", "log", "-1", "--format=%ct"))
+    into = dist / f"hotset-{__version__}-container-{machine}.tar"
+    with tempfile.TemporaryDirectory(prefix="hotset-container-") as folder:
+        laid, root = Path(folder) / "laid", Path(folder) / "root.tar"
+        Path(folder).chmod(0o755)
+        lay(laid, wheel, machine, extras)
+        unpack(root, laid, machine, epoch)
+        digest = oci.write(describe(machine, epoch, extras), root, into, epoch, LEFT_OUT)
+    (dist / SUMS).write_text(sums(dist), encoding="utf-8")
+    print(f"image {digest}", file=sys.stderr)
+    return into
+
+
+def lay(laid: Path, wheel: Path, machine: str, extras: list[str]) -> None:
+    """Python's packages as the lock file has them, hotset, and what no package brings."""
+    site = laid / SITE
+    site.mkdir(parents=True)
+    wanted = laid / "wanted.txt"
+    chosen = [word for extra in extras for word in ("--extra", extra)]
+    export = ["uv", "export", "--quiet", "--locked", "--no-dev", "--no-emit-project", *chosen]
+    _run(*export, f"--output-file={wanted}")
+    install = ["uv", "pip", "install", "--quiet", "--no-deps", "--link-mode=copy"]
+    install += [f"--target={site}", f"--python-version={PYTHON}", "--only-binary=:all:"]
+    install += [f"--python-platform={machine}-manylinux_2_40"]
+    _run(*install, "--require-hashes", f"--requirements={wanted}")
+    _run(*install, str(wheel))
+    wanted.unlink()
+    shutil.rmtree(site / "bin", ignore_errors=True)
+    for one in site.glob("*.dist-info/*"):
+        # They tell where and when it was installed.
+        if one.name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"):
+            one.unlink()
+    (site / ".lock").unlink(missing_ok=True)
+    for name, text, mode in (
+        ("usr/local/bin/hotset", _ENTRY, 0o755),
+        ("etc/passwd", _PASSWD, 0o644),
+        ("etc/group", "root:x:0:\n", 0o644),
+    ):
+        (laid / name).parent.mkdir(parents=True, exist_ok=True)
+        (laid / name).write_text(text)
+        (laid / name).chmod(mode)
+
+
+def unpack(root: Path, laid: Path, machine: str, epoch: int) -> None:
+    """Debian's packages, not configured, with what is laid beside, as a tar."""
+    mode = "root" if os.geteuid() == 0 else "unshare"
+    fill = laid.with_name("fill.sh")
+    fill.write_text(_FILL)
+    argv = ["mmdebstrap", "--quiet", f"--mode={mode}", "--variant=extract"]
+    argv += [f"--architectures={oci.ARCHITECTURES[machine]}", f"--include={','.join(PACKAGES)}"]
+    argv += [f"--dpkgopt=path-exclude=/usr/share/{one}/*" for one in _NOT_UNPACKED]
+    argv.append(f'--extract-hook=sh {fill} "$1" {laid}')
+    mirror = os.environ.get("HOTSET_DEBIAN_MIRROR")
+    _run(*argv, SUITE, str(root), *([mirror] if mirror else []), SOURCE_DATE_EPOCH=str(epoch))
+
+
+def describe(machine: str, epoch: int, extras: list[str]) -> oci.Image:
+    """What the image tells of itself, and how it is run."""
+    created = datetime.fromtimestamp(epoch, UTC).isoformat().replace("+00:00", "Z")
+    labels = {
+        "org.opencontainers.image.title": "hotset",
+        "org.opencontainers.image.description": "Console, API and exporter of hotset",
+        "org.opencontainers.image.version": __version__,
+        "org.opencontainers.image.revision": _said("git", "rev-parse", "HEAD"),
+        "org.opencontainers.image.created": created,
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.base.name": f"debian:{SUITE}",
+    }
+    config = {
+        "User": f"{USER}:{GROUP}",
+        "ExposedPorts": {f"{PORT}/tcp": {}},
+        "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
+        "Entrypoint": ["hotset"],
+        "Cmd": ["console", "--bind", "0.0.0.0", "--insecure"],  # noqa: S104 - the engine publishes it
+        "Volumes": {HOME: {}},
+        "WorkingDir": HOME,
+        "Labels": labels,
+        "StopSignal": "SIGTERM",
+        "Healthcheck": oci.health(["python3", "-c", ALIVE], 30, 5, 3),
+    }
+    made_by = f"scripts/container.py --extras {','.join(extras)}"
+    return oci.Image("hotset", __version__, machine, created, made_by, config, labels)
+
+
+def _wheel(dist: Path) -> Path:
+    found = [
+        one
+        for one in dist.glob(f"hotset-{__version__}-*.whl")
+        if one.stem.endswith(tuple(oci.ARCHITECTURES))
+    ]
+    if len(found) != 1:
+        raise CannotBuildError(
+            f"{dist} has {len(found)} wheels of {__version__} with programs, and the image is made"
+            " of one: make release"
+        )
+    return found[0]
+
+
+def _epoch() -> int:
+    return int(_said("git", "log", "-1", "--format=%ct"))
+
+
+def _run(*argv: str, **environment: str) -> None:
+    subprocess.run(argv, check=True, cwd=ROOT, env=os.environ | environment)
+
+
+def _said(*argv: str) -> str:
+    return subprocess.run(argv, check=True, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

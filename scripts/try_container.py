@@ -1,0 +1,350 @@
+"""Runs the image of `make container` for real, without a daemon, and asks everything of it.
+
+umoci unpacks the image, crun runs it on the network of this computer: with a root file system that
+cannot be written to, as the image's user and as one of another number, with its state in a folder,
+its password in a file. PostgreSQL and Prometheus run beside it. Needs root, and Debian's packages
+umoci, crun, postgresql and prometheus; what was seen is printed, the first thing amiss ends it.
+
+    uv run python scripts/try_container.py [--dist dist]
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from container import ALIVE, HOME, PORT
+from hotset import __version__
+from hotset.core.machines.local import free_port
+from hotset.core.waiting import wait_until
+from tests.ssh_server import Server, serving
+
+ROOT = Path(__file__).resolve().parents[1]
+PASSWORD, DATABASE_PASSWORD = "correct horse battery", "staple-of-the-database"
+LIMIT_S = 60.0
+# crun reads the version of cgroups from what is mounted, and knows no hybrid.
+_MOUNT = 'mount -t cgroup2 none /sys/fs/cgroup && exec crun --cgroup-manager=disabled "$@"'
+CRUN = ("unshare", "-m", "sh", "-c", _MOUNT, "crun")
+SERVED = ("umoci", "crun", "prometheus", "promtool")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One that runs. ``log``: all that it said."""
+
+    name: str
+    user: int
+    log: Path
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*CRUN, "exec", f"--user={self.user}:0", self.name, *argv],
+            check=False, capture_output=True, text=True, timeout=LIMIT_S,
+        )  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="has the image")
+    given = parser.parse_args()
+    lacking = [one for one in SERVED if shutil.which(one) is None]
+    if os.geteuid() or lacking:
+        print(f"try_container: needs root, and lacks: {', '.join(lacking)}", file=sys.stderr)
+        return 3
+    with tempfile.TemporaryDirectory(prefix="hotset-try-") as folder:
+        work = Path(folder)
+        work.chmod(0o755)
+        unpack(given.dist, work)
+        for user in (10001, 1_234_567):
+            try_as(user, work / str(user), work)
+    return 0
+
+
+def say(what: str, seen: object) -> None:
+    print(f"{what}: {seen}", flush=True)
+
+
+def require(holds: bool, what: str, seen: object) -> None:
+    if not holds:
+        raise SystemExit(f"try_container: {what}: {seen}")
+    say(what, seen)
+
+
+def unpack(dist: Path, work: Path) -> None:
+    (archive,) = dist.glob(f"hotset-{__version__}-container-*.tar")
+    (work / "layout").mkdir()
+    subprocess.run(["tar", "-xf", archive, "-C", work / "layout"], check=True)
+    image = f"{work / 'layout'}:{__version__}"
+    subprocess.run(["umoci", "unpack", "--image", image, str(work / "bundle")], check=True)
+    used = subprocess.run(
+        ["du", "-sm", work / "bundle/rootfs"], check=True, capture_output=True, text=True
+    )
+    say(
+        "image, MB packed and unpacked",
+        f"{archive.stat().st_size / 1e6:.0f}, {used.stdout.split()[0]}",
+    )
+
+
+def try_as(user: int, folder: Path, work: Path) -> None:
+    """All of it as a user of this number, in the group root."""
+    say("user", user)
+    state, secrets = folder / "state", folder / "secrets"
+    secrets.mkdir(parents=True)
+    state.mkdir()
+    os.chown(state, 10001, 0)
+    state.chmod(0o2770)
+    (secrets / "console-password").write_text(f"{PASSWORD}\n")
+    known = [PASSWORD, DATABASE_PASSWORD]
+    with running(work / "bundle", user, state, secrets) as container:
+        try_console(container)
+        known += try_api(container)
+        try_limits(container)
+        with tempfile.TemporaryDirectory(prefix="hotset-pg-") as cluster:
+            try_database(known[-2], Path(cluster))
+    shown = container.log.read_text()
+    require(not any(one in shown for one in known), "secrets in the log", "none")
+    kept = "".join(one.read_text(errors="replace") for one in state.rglob("*") if one.is_file())
+    require(not any(one in kept for one in known), "secrets in the state's files", "none")
+    (secrets / "console-password").unlink()
+    with serving(folder) as server:
+        reached = with_keys(server, secrets)
+        with running(work / "bundle", user, state, secrets, reached):
+            require(logged_in(PASSWORD), "log-in after a new start, without the file", "worked")
+            code, text = ask("/metrics", known[-1])
+            require(code == 200 and text.endswith("# EOF\n"), "/metrics of a server", text[-80:])
+            try_prometheus(known[-1], folder)
+
+
+def with_keys(server: Server, secrets: Path) -> tuple[str, ...]:
+    """The environment of `containers/server.yaml`, for a real sshd here."""
+    account = server.account
+    assert account.client_key is not None
+    for source, name in ((account.client_key, "ssh-key"), (account.known_hosts, "known-hosts")):
+        shutil.copy(source, secrets / name)
+        (secrets / name).chmod(0o644)
+    return (
+        f"HOTSET_MACHINE={account}",
+        "HOTSET_SSH_KEY=/run/secrets/ssh-key",
+        "HOTSET_KNOWN_HOSTS=/run/secrets/known-hosts",
+    )
+
+
+@contextmanager
+def running(
+    bundle: Path, user: int, state: Path, secrets: Path, environment: Sequence[str] = ()
+) -> Iterator[Container]:
+    """The image's own command, at the loopback; ended by SIGTERM, which has to take no more than a
+    moment."""
+    spec = json.loads((bundle / "config.json").read_text())
+    configure(spec, user, state, secrets)
+    spec["process"]["env"] += environment
+    own = state.parent / "bundle"
+    own.mkdir(exist_ok=True)
+    (own / "config.json").write_text(json.dumps(spec | {"root": {
+        "path": str(bundle / "rootfs"), "readonly": True}}))  # fmt: skip
+    name, log = f"hotset-try-{os.getpid()}", state.parent / "log"
+    with log.open("a") as file:
+        argv = [*CRUN, "run", "--bundle", str(own), name]
+        process = subprocess.Popen(argv, stdout=file, stderr=file)
+    container = Container(name, user, log)
+    try:
+        began = time.monotonic()
+        wait_until(answers, LIMIT_S, ended=lambda: process.poll() is not None)
+        require(answers(), "seconds to the first answer", round(time.monotonic() - began, 1))
+        yield container
+        began = time.monotonic()
+        subprocess.run(
+            [
+                "sh",
+                "-c",
+                f"kill -TERM $(crun state {name} | sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p')",
+            ],
+            check=True,
+        )
+        code = process.wait(LIMIT_S)
+        took = time.monotonic() - began
+        require(code == 0 and took < 3, "SIGTERM: code, seconds", f"{code}, {took:.2f}")
+    finally:
+        if process.poll() is None:
+            process.kill()
+            subprocess.run(["crun", "delete", "--force", name], check=False)
+
+
+def configure(spec: dict[str, Any], user: int, state: Path, secrets: Path) -> None:
+    """What an engine is told: the host's network, nothing that can be written to but the state."""
+    process, linux = spec["process"], spec["linux"]
+    process |= {"terminal": False, "user": {"uid": user, "gid": 0}, "noNewPrivileges": True}
+    process["capabilities"] = {}
+    process["env"].append("HOTSET_CONSOLE_PASSWORD_FILE=/run/secrets/console-password")
+    process["args"][process["args"].index("0.0.0.0")] = "127.0.0.1"  # noqa: S104
+    linux["namespaces"] = [one for one in linux["namespaces"] if one["type"] != "network"]
+    linux.pop("resources", None)
+    mounts = [one for one in spec["mounts"] if one["destination"] not in (HOME, "/sys/fs/cgroup")]
+    for source, target, how in ((state, HOME, "rw"), (secrets, "/run/secrets", "ro")):
+        options = ["rbind", how]
+        mounts.append(
+            {"destination": target, "type": "bind", "source": str(source), "options": options}
+        )
+    mounts.append({"destination": "/tmp", "type": "tmpfs", "source": "none", "options": ["rw"]})  # noqa: S108 - as compose has it
+    spec["mounts"] = mounts
+
+
+def try_console(container: Container) -> None:
+    done = container.run("python3", "-c", ALIVE)
+    require(done.returncode == 0, "health check", done.returncode)
+    require(not logged_in("a wrong password"), "log-in with a wrong password", "refused")
+    require(logged_in(PASSWORD), "log-in", "worked")
+
+
+def try_api(container: Container) -> list[str]:
+    """Returns the tokens, of which the log may show none: the last is the exporter's."""
+    tokens = []
+    for right in ("operate", "metrics"):
+        made = container.run("hotset", "console", "token", "create", right, "--right", right)
+        require(made.returncode == 0, f"a token to {right}", made.stderr or "made")
+        tokens.append(made.stdout.strip())
+    require(ask("/api/v1/jobs")[0] == 401, "API without a token", 401)
+    require(ask("/api/v1/jobs", tokens[0])[0] == 200, "API with a token", 200)
+    code, text = ask("/metrics", tokens[1])
+    require(code == 409 and "ssh://root@HOST" in text, "/metrics without a server", text[:200])
+    return tokens
+
+
+def try_limits(container: Container) -> None:
+    done = container.run("hotset", "tier", "status")
+    require(done.returncode == 3, "tier status in it", done.stderr.strip())
+    done = container.run("hotset", "lab", "up")
+    require(done.returncode == 3, "lab up in it", done.stderr.strip()[-200:])
+    done = container.run("python3", "-c", "open('/x', 'w')")
+    require("Read-only file system" in done.stderr, "writing to its root", "refused")
+    require(container.run("cc", "--version").returncode != 0, "a compiler in it", "none")
+
+
+def try_database(token: str, folder: Path) -> None:
+    """A PostgreSQL beside it, which it reads with a password out of the request."""
+    programs, port = max(Path("/usr/lib/postgresql").iterdir()) / "bin", free_port()
+    shutil.chown(folder, "postgres")
+    (folder / "password").write_text(DATABASE_PASSWORD)
+    (folder / "password").chmod(0o644)
+    data, as_postgres = str(folder / "data"), ["runuser", "-u", "postgres", "--"]
+    initdb = [
+        str(programs / "initdb"),
+        "-A",
+        "scram-sha-256",
+        f"--pwfile={folder / 'password'}",
+        data,
+    ]
+    subprocess.run([*as_postgres, *initdb], check=True, stdout=subprocess.DEVNULL, cwd="/")
+    control = [*as_postgres, str(programs / "pg_ctl"), "-D", data, "-w", "-l", str(folder / "log")]
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
+    subprocess.run(
+        [*control, "-o", options, "start"], check=True, stdout=subprocess.DEVNULL, cwd="/"
+    )
+    try:
+        body = {
+            "engine": "postgres",
+            "dsn": f"host=127.0.0.1 port={port} user=postgres dbname=postgres",
+            "password": DATABASE_PASSWORD,
+        }
+        code, text = ask("/api/v1/database/show", token, body)
+        require(code == 200, "PostgreSQL read through the API", text[:160])
+        code, text = ask("/api/v1/database/show", token, body | {"password": "wrong"})
+        require(code >= 400 and "wrong" not in text, "with a wrong password", code)
+    finally:
+        subprocess.run(
+            [*control, "-m", "fast", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/"
+        )
+
+
+def try_prometheus(token: str, folder: Path) -> None:
+    """The configuration beside compose.yaml, at this computer's addresses; it reaches the exporter
+    and gets the exporter's own answer."""
+    (folder / "token").write_text(token)
+    text = (ROOT / "containers/prometheus.yml").read_text()
+    for old, new in (
+        ("hotset:8480", f"127.0.0.1:{PORT}"),
+        ("/run/secrets/metrics-token", str(folder / "token")),
+        ("30s", "1s"),
+    ):
+        text = text.replace(old, new)
+    (folder / "prometheus.yml").write_text(text)
+    shutil.copy(ROOT / "reports/grafana/hotset-rules.yml", folder)
+    subprocess.run(["promtool", "check", "config", str(folder / "prometheus.yml")], check=True)
+    port = free_port()
+    argv = ["prometheus", f"--config.file={folder / 'prometheus.yml'}"]
+    argv += [f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}"]
+    with (folder / "prometheus.log").open("w") as log:
+        process = subprocess.Popen(argv, stdout=log, stderr=log)
+    try:
+        wait_until(lambda: scraped(port), LIMIT_S)
+        require(scraped(port).startswith("up"), "Prometheus' target", scraped(port))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(LIMIT_S)
+
+
+def scraped(port: int) -> str:
+    """How Prometheus fared with the exporter; empty before its first try."""
+    try:
+        code, text = ask("/api/v1/targets", port=port)
+    except OSError:
+        return ""
+    found = json.loads(text)["data"]["activeTargets"] if code == 200 else []
+    return "; ".join(
+        f"{one['health']} {one['lastError']}" for one in found if one["health"] != "unknown"
+    )
+
+
+def logged_in(password: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=LIMIT_S)
+    connection.request("GET", "/login")
+    page = connection.getresponse()
+    cookie, text = (page.headers["set-cookie"] or "").partition(";")[0], page.read().decode()
+    found = re.search(r'name="csrf" value="([^"]+)"', text)
+    assert found, text
+    body = urlencode({"csrf": found[1], "password": password})
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": cookie}
+    connection.request("POST", "/login", body, headers)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status == 303
+
+
+def ask(
+    path: str, token: str = "", body: dict[str, str] | None = None, port: int = PORT
+) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if body is None:
+        connection.request("GET", path, headers=headers)
+    else:
+        headers["Content-Type"] = "application/json"
+        connection.request("POST", path, json.dumps(body), headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def answers() -> bool:
+    try:
+        return ask("/healthz")[0] == 200
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
