@@ -62,7 +62,7 @@ _HIT_RATIO = Act(f"hotset report hit-ratio shop --by table --dsn {_DSN}", says="
 FIRST = (
     Act("apt-get update"),
     Act(f"{_INSTALL} ./hotset_*.deb"),
-    Act("hotset doctor --machine local", says="userspace  possible"),
+    Act("hotset doctor --machine local", says="possible"),
     _FILES,
     _CREATE,
     Act("mkdir /srv/db && mount /dev/hotset/shop /srv/db"),
