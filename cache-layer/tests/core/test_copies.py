@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset import __version__
-from hotset.block import engine_program
+from hotset.block import boot_program, engine_program
 from hotset.core import waiting
 from hotset.core.errors import NotFoundError
 from hotset.core.machines import copies, elf, fit
@@ -302,6 +302,30 @@ def test_the_program_for_another_architecture_is_found_beside_and_where_cargo_pu
         file.write_bytes(held)
         assert fit.chosen(FakeMachine(), facts, here) == file
     assert fit.chosen(FakeMachine(), fit.Facts("Linux", own), here) == here
+
+
+def test_on_another_architecture_each_program_is_found_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second program once was the first."""
+    own = elf.needs_of(ENGINE).architecture
+    (other,) = set(elf.MACHINES.values()) - {own}
+    number = next(number for number, name in elf.MACHINES.items() if name == other)
+    programs = (ENGINE, boot_program.built())
+    (tmp_path / other).mkdir()
+    for one in programs:
+        shutil.copy(one, tmp_path / one.name)
+        held = bytearray(one.read_bytes())
+        held[18] = number
+        (tmp_path / other / one.name).write_bytes(held)
+    facts = fit.Facts("Linux", other, "6.1", "", "99999999", "/", "rw", "yes")
+    monkeypatch.setattr(fit, "facts_of", lambda *_: facts)
+    machine = FakeMachine()
+    monkeypatch.setattr(copies, "_is_there", lambda _, place: str(place) in machine.files)
+    for _ in range(2):
+        for one in programs:
+            path = copies.install(machine, tmp_path / one.name)
+            assert path == str(copies.place_of(tmp_path / other / one.name))
 
 
 def test_needs_are_those_that_readelf_tells() -> None:

@@ -39,8 +39,8 @@ _FAULTS = {
     _DIFFERS: "it did not arrive as it was sent, so try again",
     _CANNOT_RUN: "it does not run there; something may forbid it, such as SELinux or fapolicyd",
 }
-_chosen: WeakKeyDictionary[Machine, tuple[fit.Facts, Path]] = WeakKeyDictionary()
-"""Of machines of another architecture than this computer's."""
+_chosen: WeakKeyDictionary[Machine, dict[Path, Path]] = WeakKeyDictionary()
+"""For machines of another architecture than this computer's: the program for each of its own."""
 
 # $1: the new copy; $2: its place; $3: its sha256. Its record comes by standard input. All of it is
 # on the disk before it takes its place: a boot may start from it after a power cut.
@@ -122,14 +122,14 @@ def install(machine: Machine, here: Path) -> str:
 
     :raises UnfitError: the machine cannot run it; nothing was copied.
     """
-    program = _chosen[machine][1] if machine in _chosen else here
+    program = _chosen.get(machine, {}).get(here, here)
     if _is_there(machine, place := place_of(program)):
         return str(place)
     facts = fit.facts_of(machine, FOLDER)
     if facts is not None:
         program = fit.chosen(machine, facts, here)
         if program != here:
-            _chosen[machine] = facts, program
+            _chosen.setdefault(machine, {})[here] = program
             if _is_there(machine, place := place_of(program)):
                 return str(place)
         fit.require(machine, facts, program)
