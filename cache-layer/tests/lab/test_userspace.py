@@ -225,6 +225,28 @@ def test_the_engine_answers_as_recorded_of_its_version(site: Site) -> None:
             assert said.protocol == engine.PROTOCOL
 
 
+def test_an_engine_that_an_earlier_version_started_is_worked_on_while_it_is_in_use(
+    site: Site,
+) -> None:
+    """A slice of scripts/upgrade_walk.py: the script that started the engine knows no word for
+    whether it runs, and every command said that the disk was not active."""
+    site.create("shop")
+    script = "/etc/hotset/engine/shop.sh"
+    site.sh(f"sed -i '/^alive() {{/,/^}}/d' {script}; ! grep -q '^alive()' {script}")
+    pid = site.engine_pid("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    sums = [site.file("data")]
+    site.flush("shop")
+    site.retune("shop", "lru", None)
+    site.resize("shop", 48)
+    assert site.engine_pid("shop") == pid
+    site.unmount()
+    site.deactivate("shop")
+    site.activate("shop")
+    site.mount(PurePosixPath("/dev/hotset/shop"))
+    assert site.sums("data") == sums
+
+
 @pytest.mark.usefixtures("never_cleaned")
 def test_the_engine_counts_and_is_warmed_up_while_the_disk_is_in_use(site: Site) -> None:
     site.create("shop")

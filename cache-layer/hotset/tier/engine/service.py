@@ -70,9 +70,36 @@ def script(disk: str, identity: str, engine: Sequence[str]) -> str:
         given_up=given_up_of(identity),
         given_up_folder=GIVEN_UP,
         unit=unit_of(disk).name,
+        alive=_alive(disk),
         polls=_START_LIMIT_S * 20,
         restart_limit=_RESTART_LIMIT_S,
     )
+
+
+def alive(disk: str) -> str:
+    """A script that succeeds where the engine runs, whichever version started it: the script that
+    did may know no word for it."""
+    return f"folder={RUNTIME / disk}\n{_alive(disk)}alive\n"
+
+
+def _alive(disk: str) -> str:
+    return _ALIVE.format(unit=unit_of(disk).name)
+
+
+_ALIVE = """\
+# The engine's child before it is the engine does not count: its number is read anew.
+is_engine() {{
+    tr '\\0' '\\n' 2> /dev/null < "/proc/$1/cmdline" | grep -qxF "$folder/control"
+}}
+# Whether it runs; one that does not answer does.
+alive() {{
+    if [ -d /run/systemd/system ]; then
+        case $(systemctl is-active {unit}) in inactive|failed) return 1 ;; esac
+        return 0
+    fi
+    read -r engine 2> /dev/null < "$folder/pid" && is_engine "$engine"
+}}
+"""
 
 
 # A loop device whose engine has died answers every request with an error, for as long as somebody
@@ -220,18 +247,7 @@ start() {{
         sleep 0.05
     done
 }}
-# The engine's child before it is the engine does not count: its number is read anew.
-is_engine() {{
-    tr '\\0' '\\n' 2> /dev/null < "/proc/$1/cmdline" | grep -qxF "$folder/control"
-}}
-# Whether it runs; one that does not answer does.
-alive() {{
-    if [ -d /run/systemd/system ]; then
-        case $(systemctl is-active {unit}) in inactive|failed) return 1 ;; esac
-        return 0
-    fi
-    read -r engine 2> /dev/null < "$folder/pid" && is_engine "$engine"
-}}
+{alive}\
 stop() {{
     if [ -d /run/systemd/system ]; then
         systemctl stop {unit}

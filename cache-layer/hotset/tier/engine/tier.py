@@ -107,7 +107,8 @@ class Userspace(EngineTier, InPlaceTier):
     def has_ended(self) -> bool:
         """Whether the engine of a device that is there runs no more and nobody watches over it:
         nobody knows since when, nor who wrote to the origin meanwhile."""
-        return self._script("alive").rc != 0
+        argv = ["sh", "-c", service.alive(self.place.name)]
+        return self.machine.run(argv, check=False).rc != 0
 
     def prepare(self) -> PurePosixPath:
         """An empty cache; returns the origin."""
@@ -469,7 +470,7 @@ class Userspace(EngineTier, InPlaceTier):
         if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
             self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
 
-    def _script(self, verb: Literal["alive", "attached", "detach", "restarting"]) -> Result:
+    def _script(self, verb: Literal["attached", "detach", "restarting"]) -> Result:
         """Ask what starts the engine; one that was never installed says no."""
         script = str(service.script_of(self.place.name))
         return self.machine.run(["sh", script, verb], check=False)
