@@ -85,12 +85,16 @@ def read(machine: Machine, device: PurePosixPath) -> Label | None:
     :raises CommandTimeoutError: it does not answer.
     """
     text = _both(machine, device)
-    valid = _copies(text)
+    unwanted = (
+        "It may hold writes that no origin has. If nothing on it is wanted any more:"
+        f" dd {' '.join(_erasing(device))}"
+    )
+    try:
+        valid = _copies(text)
+    except LabelError as error:
+        raise LabelError(f"{error}. {unwanted}") from None
     if MAGIC in text and not valid:
-        raise LabelError(
-            "its label is damaged, and it may hold writes that no origin has. If nothing on it is"
-            f" wanted any more: dd {' '.join(_erasing(device))}"
-        )
+        raise LabelError(f"its label is damaged. {unwanted}")
     return max(valid, key=lambda one: one.generation, default=None)
 
 

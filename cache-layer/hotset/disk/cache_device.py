@@ -46,6 +46,10 @@ SCHEMA_VERSION = 2
 """History: 1 was the first, in /etc/hotset/cards alone; 2 has the label's fields, and for each disk
 what its origin is known by, where its record lies and its phase."""
 
+_OF_ANOTHER = (
+    "use the version of hotset that wrote it, which can also detach the disks for this one. Nothing"
+    " was changed"
+)
 _FIRST_NAME = "main"
 
 
@@ -591,13 +595,32 @@ def parse(text: str) -> Card:
     if version == 1:
         fields = _from_1(fields)
     elif version != SCHEMA_VERSION:
-        raise CardError(f"schema_version is {version!r}: this hotset reads {SCHEMA_VERSION}")
+        raise CardError(
+            f"schema_version is {version!r}: this hotset reads {SCHEMA_VERSION}; {_OF_ANOTHER}"
+        )
     try:
-        return _JSON.validate_python(fields)
+        card = _JSON.validate_python(fields)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(step) for step in first["loc"])
         raise CardError(f"{field}: {first['msg']}, not {first['input']!r}") from None
+    # With the next change of the card they would be gone.
+    for field in _more(fields, _JSON.dump_python(card, mode="json")):
+        raise CardError(f"{field} is not known to this hotset: {_OF_ANOTHER}")
+    return card
+
+
+def _more(given: object, known: object, place: str = "") -> Iterator[str]:
+    """The fields, by their path, that one JSON has and the other has not."""
+    if isinstance(given, dict) and isinstance(known, dict):
+        for name, value in given.items():
+            if name not in known:
+                yield f"{place}{name}"
+            else:
+                yield from _more(value, known[name], f"{place}{name}.")
+    elif isinstance(given, list) and isinstance(known, list):
+        for number, (one, other) in enumerate(zip(given, known, strict=True)):
+            yield from _more(one, other, f"{place}{number}.")
 
 
 def _from_1(fields: dict[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from hotset.block import label as labels
 from hotset.block.devicemapper import RESERVED, Part, total
+from hotset.block.label import Label
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk.cache_device import Card, CardError, Disk, Inventory, take
+from hotset.disk.identity.origin import OriginId
 from hotset.tier.base import TierSpec
 from tests.fake_machine import FakeMachine
 
+DATA = Path(__file__).parents[1] / "data"
 MIB = 2**20
 SPEC = TierSpec("writeback", "smq", Bytes(65536), *(Bytes(n * MIB) for n in (5, 64, 16)))
 
@@ -155,6 +159,8 @@ def test_a_card_is_found_by_its_name_and_by_a_disk_on_it() -> None:
     ("old", "new", "named"),
     [
         ('"schema_version": 2', '"schema_version": 3', "schema_version is 3: this hotset reads 2"),
+        ('"hardware":', '"hereafter":1,"hardware":', "hereafter is not known .*use the version"),
+        ('"mode":', '"hereafter":1,"mode":', r"disks\.0\.spec\.hereafter is not known"),
         ('"kind":"dm-cache"', '"kind":"flashcache"', "disks.0.kind: .*'flashcache'"),
         ('"size":268435456', '"size":"much"', "size: .*'much'"),
         ('{"schema_version"', '["schema_version"', "not the description of a card"),
@@ -241,6 +247,24 @@ def test_a_flash_of_another_machine_is_refused_with_the_way_to_take_it_over() ->
     assert remedy.parameters == {"flash": str(CARD.flash), "take_over": True}
     assert plain(cards.save(machine, card, take_over=True)) == CARD
     cards.save(machine, cards.known_cards(machine)[0])
+
+
+def test_a_card_is_written_byte_by_byte_as_its_version_says() -> None:
+    """Another field, or another order, is another format: raise SCHEMA_VERSION, and add a file of
+    it. Those of before stay, and are read for ever."""
+    spec = replace(SPEC, policy="hotset", bypass=Bytes(4 * MIB))
+    known = OriginId(Bytes(512 * MIB), "wwn", "serial", "partition", "mapper")
+    one = replace(disk("shop"), kind="userspace", spec=spec, identity="0d5c", origin_id=known)
+    two = replace(disk("dwh", 100), phase="detaching", record=1, reserve=False)
+    card = replace(CARD.with_disk(one), uuid="77aa", host="this", host_name="db1", generation=7)
+    card = replace(card.with_disk(two), devices="loop", hardware="board", disks=(one, two))
+    golden = (DATA / f"card-{cards.SCHEMA_VERSION}.txt").read_text()
+    written = Label(card.generation, cards.render(card)).render()
+    assert written.rstrip(" ") == golden.rstrip(" ")
+    for file in DATA.glob("card-*.txt"):
+        label = labels.parse(file.read_text())
+        assert label is not None
+        assert cards.parse(label.body).disks[0].name == "shop"
 
 
 def test_a_card_of_before_there_were_labels_gets_one_with_its_next_change() -> None:

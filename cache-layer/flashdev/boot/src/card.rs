@@ -130,3 +130,22 @@ impl Card {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same bytes that hotset itself is held to (`tests/disk/test_cache_device.py`).
+    #[test]
+    fn a_card_is_read_as_hotset_writes_it() {
+        let label = include_str!("../../../tests/data/card-2.txt");
+        let card = Card::parse(label.lines().nth(1).unwrap()).unwrap();
+        let disk = card.disk("shop").unwrap();
+        assert_eq!(
+            (card.name.as_str(), disk.identity.as_str()),
+            ("main", "0d5c")
+        );
+        assert!(disk.is_writeback());
+        assert_eq!(disk.spec.cache, 64 << 20);
+    }
+}

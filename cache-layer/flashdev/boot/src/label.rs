@@ -122,9 +122,10 @@ struct Tail {
     seen: Seen,
 }
 
-/// The newest whole record in a slot that has this key.
+/// The newest whole record in a slot that has this key. One that a later version wrote is an error:
+/// the copy beside it says how the disk was left before.
 pub fn read_record(flash: &Medium, slot: u64, key: &str) -> Result<Option<Record>> {
-    let copies = both(flash, slot)?;
+    let copies = both(flash, slot, key)?;
     Ok(newest(copies)
         .filter(|found| found.key == key)
         .map(|found| found.record))
@@ -136,13 +137,13 @@ struct Found {
     record: Record,
 }
 
-fn both(flash: &Medium, slot: u64) -> Result<[Option<Found>; 2]> {
+fn both(flash: &Medium, slot: u64, key: &str) -> Result<[Option<Found>; 2]> {
     let mut found = [None, None];
     for (at, copy) in RECORDS_AT.iter().zip(&mut found) {
         let bytes = flash
             .read(at + slot * RECORD, RECORD as usize)
             .context("the record")?;
-        *copy = parse_record(&String::from_utf8_lossy(&bytes));
+        *copy = parse_record(&String::from_utf8_lossy(&bytes), key)?;
     }
     Ok(found)
 }
@@ -160,13 +161,31 @@ fn newest([first, second]: [Option<Found>; 2]) -> Option<Found> {
     }
 }
 
-fn parse_record(text: &str) -> Option<Found> {
+/// None: there is none, it is torn, or it is another disk's and not known.
+fn parse_record(text: &str, key: &str) -> Result<Option<Found>> {
+    let Some(body) = sealed(text) else {
+        return Ok(None);
+    };
+    let found = understood(body);
+    if found.is_none() && body.split(' ').next() == Some(key) {
+        bail!(
+            "how the disk was left was put down by a later version of hotset: use that one. To give \
+             the disk up without it, which loses what only the flash holds: `hotset tier detach \
+             --flash-is-dead`"
+        );
+    }
+    Ok(found)
+}
+
+/// What a record says, if it is whole.
+fn sealed(text: &str) -> Option<&str> {
     let line = text.split('\n').next()?;
     let body = line.strip_prefix(RECORD_MAGIC)?.strip_prefix(' ')?;
     let (body, checksum) = body.rsplit_once(' ')?;
-    if digest([body.as_bytes()])[..32] != *checksum {
-        return None;
-    }
+    (digest([body.as_bytes()])[..32] == *checksum).then_some(body)
+}
+
+fn understood(body: &str) -> Option<Found> {
     let words: Vec<&str> = body.splitn(6, ' ').collect();
     let [key, word, fingerprint, boot, written] = words[..5.min(words.len())] else {
         return None;
@@ -192,7 +211,7 @@ fn parse_record(text: &str) -> Option<Found> {
 
 /// Write both copies, the older first: a whole one is there at every moment.
 pub fn write_record(flash: &Medium, slot: u64, key: &str, word: Word, seen: &Seen) -> Result<()> {
-    let [first, second] = both(flash, slot)?;
+    let [first, second] = both(flash, slot, key)?;
     let number = |one: &Option<Found>| one.as_ref().map(|found| found.sequence.unwrap_or(0));
     let sequence = number(&first).max(number(&second)).unwrap_or(0) + 1;
     let second_is_older = number(&second) < number(&first);
@@ -284,6 +303,45 @@ mod tests {
             .unwrap();
         let found = read_record(&flash, 0, "k").unwrap().unwrap();
         assert_eq!((found.word, found.seen.unwrap().written), (Word::Clean, 7));
+    }
+
+    /// The later one was passed over, and the copy of before it counted: a disk that it had left
+    /// dirty, as clean.
+    #[test]
+    fn a_record_of_a_later_hotset_is_neither_passed_over_nor_overwritten() {
+        let (_folder, flash) = flash();
+        write_record(&flash, 0, "k", Word::Clean, &seen("f")).unwrap();
+        for body in ["k suspended - - - {}", "k dirty f b 7 {\"hereafter\":1}"] {
+            let seal = &digest([body.as_bytes()])[..32];
+            let line = format!("{RECORD_MAGIC} {body} {seal}\n");
+            let later = format!("{line:<4096}");
+            flash.write(RECORDS_AT[1], later.as_bytes()).unwrap();
+            let said = read_record(&flash, 0, "k").unwrap_err().to_string();
+            assert!(said.contains("later version"), "{said}");
+            write_record(&flash, 0, "k", Word::Active, &seen("-")).unwrap_err();
+            assert_eq!(flash.read(RECORDS_AT[1], 4096).unwrap(), later.as_bytes());
+            assert!(read_record(&flash, 0, "another").unwrap().is_none());
+        }
+    }
+
+    /// As it lies on the flash: a change that earlier versions do not know is another version.
+    #[test]
+    fn a_record_is_written_as_it_ever_was() {
+        let (_folder, flash) = flash();
+        write_record(&flash, 0, "k", Word::Dirty, &seen("f")).unwrap();
+        let found = flash.read(RECORDS_AT[0], 4096).unwrap();
+        let golden = include_str!("../../../tests/data/record-1.txt");
+        assert_eq!(
+            String::from_utf8(found).unwrap().trim_end(),
+            golden.trim_end()
+        );
+        flash
+            .write(RECORDS_AT[0], format!("{golden:<4096}").as_bytes())
+            .unwrap();
+        assert_eq!(
+            read_record(&flash, 0, "k").unwrap().unwrap().word,
+            Word::Dirty
+        );
     }
 
     #[test]
