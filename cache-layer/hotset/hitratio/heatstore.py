@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.block.extents import Run
+from hotset.core import formats
 from hotset.core.errors import HotsetError, Remedy
 from hotset.core.paths import data_dir
 from hotset.core.units import Blocks, Bytes
@@ -121,8 +122,8 @@ def open_store(path: Path) -> Iterator[Store]:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path} is not a heat store ({error}): move it away") from None
         if version not in (0, _VERSION):
-            raise StoreError(f"{path} is of another version of hotset ({version}): move it away")
-        yield Store(connection)
+            raise _of_another(path, formats.expected(version, _VERSION))
+        yield Store(connection, path)
     finally:
         connection.close()
 
@@ -131,11 +132,16 @@ class StoreError(HotsetError):
     """What is kept cannot be used, or does not fit what was read; the message says what to do."""
 
 
+def _of_another(path: Path, what: str) -> StoreError:
+    return StoreError(formats.unknown(path, what, "and count anew"))
+
+
 class Store:
     """The heat of one disk."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
+        self._path = path
 
     @property
     def grid(self) -> Grid | None:
@@ -227,13 +233,25 @@ class Store:
             self._execute("DELETE FROM sample WHERE at < ?", (at - SAMPLES_KEPT_S,))
 
     def samples(self, start: float = 0.0) -> list[tuple[float, Counters]]:
-        """The tier's counters from a time on, oldest first, the last one before it included."""
+        """The tier's counters from a time on, oldest first, the last one before it included.
+
+        :raises StoreError: another version of hotset kept them.
+        """
         found = self._execute(
             "SELECT at, counters FROM sample WHERE at >="
             " coalesce((SELECT max(at) FROM sample WHERE at <= ?), 0) ORDER BY at",
             (start,),
         )
-        return [(at, _counters(text)) for at, text in found]
+        return [(at, self._counters(text)) for at, text in found]
+
+    def _counters(self, text: str) -> Counters:
+        plain = json.loads(text)
+        if strange := formats.strange(plain, [field.name for field in fields(Counters)]):
+            raise _of_another(self._path, strange)
+        levels = ("dirty", "used", "total")
+        return Counters(
+            **{name: Blocks(value) if name in levels else value for name, value in plain.items()}
+        )
 
     @property
     def marked(self) -> float | None:
@@ -333,14 +351,6 @@ class Store:
 
 def _sizes(grid: Grid) -> tuple[int, int, int]:
     return int(grid.disk), int(grid.region), int(grid.shift)
-
-
-def _counters(text: str) -> Counters:
-    levels = ("dirty", "used", "total")
-    plain = json.loads(text)
-    return Counters(
-        **{name: Blocks(value) if name in levels else value for name, value in plain.items()}
-    )
 
 
 def _row(tally: Tally) -> tuple[int | None, ...]:

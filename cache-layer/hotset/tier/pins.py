@@ -8,11 +8,13 @@ plan.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
+from hotset.core import formats
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 
@@ -83,15 +85,27 @@ def read_preferences(machine: Machine, disk: str) -> Preferences:
         return Preferences()
     try:
         fields = json.loads(machine.run(["cat", str(path)]).stdout)
-        if fields["schema_version"] not in _READABLE:
-            raise ValueError(f"schema_version {fields['schema_version']!r} is unknown")
+        if strange := _strange(fields):
+            place = f"{path} on {machine.kind}"
+            raise PreferencesError(formats.unknown(place, strange, "and pin and share again"))
         shares = tuple(Share(**one) for one in fields.get("shares", ()))
         return Preferences(tuple(fields["pinned"]), tuple(fields["excluded"]), shares)
+    except PreferencesError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise PreferencesError(
             f"{path} on {machine.kind} is not a list of pinned targets ({error}): remove it and pin"
             " again"
         ) from None
+
+
+def _strange(fields: dict[str, object]) -> str:
+    """What of a file is not known here, and would be gone with its next change; empty: nothing."""
+    version = fields["schema_version"]
+    if version not in _READABLE:
+        return formats.expected(version, SCHEMA_VERSION)
+    known = [field.name for field in dataclasses.fields(Preferences)]
+    return formats.strange(fields, ["schema_version", *known])
 
 
 def save(machine: Machine, disk: str, wanted: Preferences) -> None:

@@ -6,6 +6,7 @@ kept: the cache itself says so, each time the plan is resumed.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any, Literal
 
 from hotset.block.extents import Run, count, difference
 from hotset.block.usage import InUseError
+from hotset.core import formats
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.units import Blocks, Bytes
@@ -172,8 +174,22 @@ def _folder() -> Path:
 
 def _read(path: Path) -> SavedPlan:
     fields: dict[str, Any] = json.loads(path.read_text())
-    if fields.pop("schema_version", None) != SCHEMA_VERSION:
-        raise NoSuchPlanError(f"{path} is of another version of hotset: remove it and plan again")
+    version = fields.pop("schema_version", None)
+    if version != SCHEMA_VERSION:
+        raise _of_another(path, formats.expected(version, SCHEMA_VERSION))
+    if strange := formats.strange(fields, [field.name for field in dataclasses.fields(SavedPlan)]):
+        raise _of_another(path, strange)
+    try:
+        return _plan(fields)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _of_another(path, f"{type(error).__name__}: {error}") from None
+
+
+def _of_another(path: Path, what: str) -> NoSuchPlanError:
+    return NoSuchPlanError(formats.unknown(path, what, "and plan again"))
+
+
+def _plan(fields: dict[str, Any]) -> SavedPlan:
     runs = tuple(Run(Blocks(start), Blocks(number)) for start, number in fields.pop("runs"))
     rate, left_out = fields.pop("rate"), fields.pop("left_out", None)
     return SavedPlan(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from hotset.hitratio.heat import (
     total,
 )
 from hotset.hitratio.heatstore import KEPT_S, StoreError, hottest, open_store, store_path
+from hotset.tier.base import Counters
 
 KIB = 1024
 MIB = 1024**2
@@ -269,5 +272,21 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "other")
     other.execute("PRAGMA user_version = 9")
     other.close()
-    with pytest.raises(StoreError, match="another version"), open_store(tmp_path / "other"):
+    refused = r"another version .*format 9, this one reads 1.*move .* away, and count anew"
+    with pytest.raises(StoreError, match=refused), open_store(tmp_path / "other"):
         pass
+
+
+def test_a_sample_of_a_later_version_is_refused_with_both_ways_out(tmp_path: Path) -> None:
+    """A figure more was a TypeError in a traceback."""
+    with open_store(tmp_path / "heat") as store:
+        store.keep_sample(Counters(1, 2, 3, 4, 5, 6, Blocks(1), Blocks(2), Blocks(3)), 1.0)
+    with closing(sqlite3.connect(tmp_path / "heat")) as connection, connection:
+        (text,) = connection.execute("SELECT counters FROM sample").fetchone()
+        later = json.dumps({**json.loads(text), "hereafter": 1})
+        connection.execute("UPDATE sample SET counters = ?", (later,))
+    with (
+        pytest.raises(StoreError, match=r"another version.*hereafter.*move .* away"),
+        open_store(tmp_path / "heat") as store,
+    ):
+        store.samples()

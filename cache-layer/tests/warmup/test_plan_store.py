@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePosixPath
 from typing import NoReturn
 
@@ -11,6 +12,7 @@ from hotset.block.extents import Run
 from hotset.block.usage import InUseError
 from hotset.core import wording
 from hotset.core.errors import HotsetError
+from hotset.core.paths import data_dir
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.terminal.progress import Reporter
@@ -71,3 +73,20 @@ def test_what_was_interrupted_is_kept_and_says_so(monkeypatch: pytest.MonkeyPatc
         performed(KeyboardInterrupt(), monkeypatch)
     assert plan_store.find("one").state == "interrupted"
     assert "plan one can be resumed" in ended.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    "change", [{"schema_version": 2}, {"hereafter": 1}, {"targets": None}], ids=str
+)
+def test_a_plan_that_a_later_version_saved_is_refused_with_both_ways_out(
+    change: dict[str, object],
+) -> None:
+    """A field more was a TypeError in a traceback."""
+    plan_store.save(PLAN)
+    (path,) = (data_dir() / "warmups").glob("*.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    before = path.read_text()
+    for look in (plan_store.every, lambda: plan_store.find("last")):
+        with pytest.raises(HotsetError, match=r"one\.json.*another version.*move .* away.* again"):
+            look()
+    assert path.read_text() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePosixPath
 from typing import NoReturn, cast
 
@@ -116,6 +117,11 @@ def test_preferences_are_kept_on_the_machine() -> None:
     assert read_preferences(again, "pg") == Preferences(("/a", "/b"), ("/c",))
     with pytest.raises(PreferencesError, match=r"/etc/hotset/warmup/pg.json on vm is not a list"):
         read_preferences(FakeMachine({"cat": "{}"}), "pg")
+    for change in ({"schema_version": 3}, {"hereafter": []}):
+        later = FakeMachine({"cat": json.dumps({**json.loads(written), **change})})
+        refused = r"pg.json on vm was written by another version.*and pin and share again"
+        with pytest.raises(PreferencesError, match=refused):
+            read_preferences(later, "pg")
 
 
 def extent(start: int, pages: int) -> Extent:

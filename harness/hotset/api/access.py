@@ -52,6 +52,14 @@ class RequireToken:
         if path in self._public:
             await self._app(scope, receive, send)
             return
+        try:
+            await self._known(scope, receive, send)
+        except tokens.TokenError as error:
+            # Whose they are and what they may is not known here: nobody is let in.
+            await ProblemResponse(503, str(error))(scope, receive, send)
+
+    async def _known(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """:raises TokenError: the tokens cannot be read."""
         scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             said = f"a token is missing: send `Authorization: Bearer TOKEN`; {_REMEDY}"

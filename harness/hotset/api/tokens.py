@@ -6,6 +6,7 @@ nothing to guess. Each has a right: who holds it may call the operations that ta
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hotset.core import formats
 from hotset.core.errors import RequestError
 from hotset.core.paths import data_dir, lock_file, write_whole
 from hotset.operations.base.rights import Right
@@ -84,19 +86,29 @@ def create(name: str, right: Right = Right.READ, valid_days: int | None = None) 
 def every() -> list[Token]:
     """All tokens, the oldest first.
 
-    :raises TokenError: one has a right that there is not.
+    :raises TokenError: another version of hotset wrote them, and what they may is not known here.
     """
     try:
         kept = json.loads(_file().read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
+    if kept.get("schema_version") != SCHEMA_VERSION:
+        raise _of_another(formats.expected(kept.get("schema_version"), SCHEMA_VERSION))
+    names = [field.name for field in dataclasses.fields(Token)]
+    for strange in (formats.strange(fields, names) for fields in kept["tokens"]):
+        if strange:
+            raise _of_another(strange)
     try:
         return [
             Token(**{**fields, "right": Right(fields.get("right", Right.ADMIN))})
             for fields in kept["tokens"]
         ]
     except ValueError as error:
-        raise TokenError(f"{_file()}: {error}") from None
+        raise _of_another(str(error)) from None
+
+
+def _of_another(what: str) -> TokenError:
+    return TokenError(formats.unknown(_file(), what, "and create tokens anew"))
 
 
 def revoke(name: str) -> None:

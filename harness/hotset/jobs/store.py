@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from hotset.core import formats
 from hotset.core.environment import of_server
 from hotset.core.errors import INTERRUPTED, NotFoundError, PrerequisiteError, Remedy
 from hotset.core.machines.cleanup import start_time
@@ -50,6 +51,8 @@ _TAIL_BYTES, _LINES = 16 * 1024, 20
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z.-]{0,99}", re.ASCII)
 _POLL_S = 0.25
 _STARTING_S = 10.0
+_UNKNOWN = ("unknown",)
+"""In place of what a job does that another version of hotset has started."""
 _GONE = "gone"
 """In place of when a process began: it had ended by the time it was looked at."""
 
@@ -212,9 +215,9 @@ def find(id_: str) -> Job:
         kept = json.loads((folder / _JOB).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise _unknown(id_) from None
-    if kept.get("schema_version") != SCHEMA_VERSION:
-        raise NoSuchJobError(f"job {id_} is of another version of hotset: remove {folder}")
     code, state = _state(folder)
+    if kept.get("schema_version") != SCHEMA_VERSION:
+        return _of_another_version(folder, kept.get("schema_version"), code, state)
     said = _tail(folder)
     lines = [event.text for event in said if event.kind in ("say", "task", "error")]
     if state == "lost":
@@ -234,6 +237,14 @@ def find(id_: str) -> Job:
         tuple(lines[-_LINES:]),
         said[-1].tick if said and state == "running" else None,
     )
+
+
+def _of_another_version(folder: Path, version: object, code: int | None, state: State) -> Job:
+    """A job of which nobody knows here what it is to do, and on what."""
+    said = formats.unknown(folder, formats.expected(version, SCHEMA_VERSION), "once it has ended")
+    began = datetime.fromtimestamp((folder / _JOB).stat().st_mtime).astimezone()
+    known = (began, _ended(folder), state, code)
+    return Job(folder.name, _UNKNOWN, {}, "", *known, "", _measured([], state), (said,), None)
 
 
 def _ended(folder: Path) -> datetime | None:
@@ -403,6 +414,12 @@ def _require_free(task: Task) -> None:
     """:raises JobConflictError: a running job has what this one needs."""
     at_work = running()
     for job in at_work:
+        if task.lock is not None and job.words == _UNKNOWN:
+            raise JobConflictError(
+                f"job {job.id} of another version of hotset is running, and what it works on is"
+                " not known here: wait for it",
+                Remedy("interrupt it", "jobs cancel", {"job": job.id}),
+            )
         if conflict(task.lock, _lock_of(job)):
             raise JobConflictError(
                 f"job {job.id} ({job.verb}) is running on the same {task.lock}: wait for it",

@@ -102,6 +102,24 @@ def test_a_revoked_token_opens_nothing(ask: Ask) -> None:
     problem(ask("GET", f"{ROOT}/jobs"), 401, "revoked")
 
 
+@pytest.mark.parametrize("change", [{"schema_version": 2}, {"tokens": [{"hereafter": 1}]}])
+def test_tokens_of_a_later_version_open_nothing_and_are_not_rewritten(
+    ask: Ask, change: dict[str, object]
+) -> None:
+    """Their version was not looked at: what a later one lets a token do less was not heeded, and
+    the next change wrote them without it. A field more was a traceback."""
+    file = data_dir() / "tokens.json"
+    later = json.dumps({**json.loads(file.read_text()), **change})
+    file.write_text(later)
+    answer = ask("GET", "/api/v1/jobs")
+    assert answer.status_code == 503
+    assert "written by another version" in answer.json()["detail"]
+    for change_them in (lambda: tokens.create("more"), lambda: tokens.revoke("test")):
+        with pytest.raises(tokens.TokenError, match=r"tokens\.json.*another version.*anew"):
+            change_them()
+    assert file.read_text() == later
+
+
 def test_tokens_are_kept_as_hashes(token: str) -> None:
     file = data_dir() / "tokens.json"
     assert token.removeprefix(tokens.PREFIX) not in file.read_text()

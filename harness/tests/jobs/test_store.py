@@ -395,3 +395,19 @@ def test_a_run_ticks(database: PostgresDatabase) -> None:
     assert found["result"]["nopm"] > 0
     assert "TPM" in jobs.find(job.id).progress
     assert jobs.find(job.id).latest.startswith(f"NOPM {found['result']['nopm']:,.0f}, TPM ")
+
+
+def test_a_job_of_a_later_version_is_seen_and_has_everything_for_itself(waits: str) -> None:
+    """It was in no list, and another job began beside it on what it worked on. Which that is nobody
+    knows here; and to remove its folder was what its message advised."""
+    job = run.start(CHECK, {"dsn": waits})
+    path = data_dir() / "jobs" / job.id / "job.json"
+    kept = path.read_text()
+    path.write_text(json.dumps({"schema_version": 2, "hereafter": {}}))
+    (seen,) = jobs.every()
+    assert (seen.id, seen.state, seen.verb) == (job.id, "running", "unknown")
+    assert jobs.running() == [seen]
+    assert "written by another version" in seen.said[0]
+    with pytest.raises(JobConflictError, match=f"job {job.id} .*version.*wait for it"):
+        run.start(CHECK, {"dsn": CLOSED})
+    path.write_text(kept)

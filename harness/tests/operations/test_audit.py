@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from contextlib import redirect_stdout
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from hotset.core.errors import ForbiddenError
+from hotset.core.paths import data_dir
 from hotset.jobs import store
 from hotset.operations.base import audit, registry, run, strangers
 from hotset.operations.base.audit import ITSELF, Caller
@@ -183,3 +185,13 @@ def test_the_file_of_strangers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
         strangers.write_down()
     files = [strangers._file(), strangers._older(strangers._file())]
     assert sum(file.stat().st_size for file in files if file.exists()) < 2500
+
+
+def test_what_a_later_version_kept_more_of_an_entry_is_passed_over() -> None:
+    """It was a TypeError in a traceback; the log is only added to, so nothing of it is lost."""
+    id_ = audit.begin(ITSELF, "tier create", {})
+    path = data_dir() / "audit.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "hereafter": 1}) + "\n" for line in lines))
+    audit.end(id_, "done")
+    assert [(one.what, one.outcome) for one in audit.entries(9)] == [("tier create", "done")]

@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
+from hotset.core import formats
 from hotset.core.errors import NotFoundError, Remedy
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import data_dir, write_whole
+
+from .model.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from .model.document import RunDocument
@@ -286,6 +289,10 @@ def _first_fault(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
+    for one in error.errors():
+        if one["loc"] == ("schema_version",):
+            version = formats.expected(one["input"], SCHEMA_VERSION)
+            return f"it was written by another version of hotset ({version}): use that one"
     more = f", and {error.error_count() - 1} more faults" if error.error_count() > 1 else ""
     return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}{more}"
 

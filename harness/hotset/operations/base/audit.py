@@ -23,6 +23,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -109,6 +110,7 @@ class AuditLog(Record):
     entries: tuple[Entry, ...]
 
 
+_FIELDS = frozenset(field.name for field in fields_of(Entry))
 ITSELF = Caller("hotset")
 
 
@@ -197,7 +199,9 @@ def entries(limit: int) -> list[Entry]:
         begun = dict[str, Entry]()
         for fields in _lines(path):
             if "at" in fields:
-                begun[fields["id"]] = Entry(**fields)
+                # What a later hotset keeps more of it stays in the log.
+                known = {name: value for name, value in fields.items() if name in _FIELDS}
+                begun[fields["id"]] = Entry(**known)
             else:
                 # Before the beginning, too: a short job may have ended before whoever started it
                 # has written that it began.
