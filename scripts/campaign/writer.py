@@ -1,15 +1,17 @@
-"""A writer on a guest, as a database is: a record after the other, each with fsync, and only what
+"""A writer on a machine, as a database is: a record after the other, each with fsync, and only what
 was acknowledged to somebody outside counts.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from hotset.core.machines.base import CommandError, Machine, MachineGoneError
 from hotset.core.waiting import wait_until
-from hotset.lab.machines.guest import Guest
 
 _SLOTS = 512
 """Records lie in turn in so many places: an older one in the place of a newer one is found."""
@@ -41,15 +43,21 @@ with open(sys.argv[1], "rb") as file:
 _ANSWER_S = 300.0
 
 
+class Host(Protocol):
+    """Where a writer's program runs; as :meth:`hotset.core.machines.ssh.Remote.talk`."""
+
+    def talk(self, argv: Sequence[str]) -> AbstractContextManager[Callable[[str, float], str]]: ...
+
+
 class Writer:
     """Writes from its making until its end, or the machine's.
 
     :ivar acknowledged: how many records were.
     """
 
-    def __init__(self, guest: Guest, file: PurePosixPath) -> None:
+    def __init__(self, host: Host, file: PurePosixPath) -> None:
         self.acknowledged = 0
-        self._guest = guest
+        self._host = host
         self._argv = ["sh", "-c", 'exec python3 -u -c "$@"', "sh", _WRITE, str(file), str(_SLOTS)]
         self._is_to_end = threading.Event()
         self._failure: str | None = None
@@ -92,7 +100,7 @@ class Writer:
 
     def _write(self) -> None:
         try:
-            with self._guest.talk(self._argv) as ask:
+            with self._host.talk(self._argv) as ask:
                 while not self._is_to_end.is_set():
                     said = ask(str(self.acknowledged), _ANSWER_S).strip()
                     if said != str(self.acknowledged):

@@ -7,13 +7,11 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 import pytest
 
 from campaign.writer import Writer
 from hotset.core.machines.local import Local
-from hotset.lab.machines.guest import Guest
 
 SIZE, SLOTS = 4096, 512
 
@@ -37,7 +35,7 @@ class Here:
 
 
 def written(file: Path, records: int) -> Writer:
-    writer = Writer(cast(Guest, Here()), PurePosixPath(file))
+    writer = Writer(Here(), PurePosixPath(file))
     writer.require_more(max(0, records - writer.acknowledged))
     writer.end()
     assert writer.acknowledged >= records
@@ -71,4 +69,4 @@ def test_an_older_a_torn_and_a_lacking_record_are_lost(tmp_path: Path) -> None:
 
 def test_a_writer_that_cannot_write_says_why() -> None:
     with pytest.raises(AssertionError, match="No space left"):
-        Writer(cast(Guest, Here()), PurePosixPath("/dev/full"))
+        Writer(Here(), PurePosixPath("/dev/full"))
