@@ -10,8 +10,8 @@ from .errors import Remedy, field_of, remedies_of
 # Arguments without a name: the messages about them say what they are.
 ARGUMENTS = frozenset(
     (
-        *("card", "device", "disk", "file", "job", "member", "name", "recording", "run", "runs"),
-        *("socket", "target", "targets", "trace"),
+        *("card", "device", "disk", "file", "job", "member", "name", "names", "recording"),
+        *("run", "runs", "socket", "target", "targets", "trace"),
     )
 )
 

@@ -34,6 +34,7 @@ WORKING: dict[str, dict[str, Any]] = {
     "tier detach": DISK,
     "tier flush": DISK,
     "tier import": {"flash": str(FLASH)},
+    "programs rm": {},
     "tier repair": DISK,
     "tier resize": {**DISK, "cache": "128MiB"},
     "tier set": {**DISK, "mode": "writethrough"},
