@@ -46,9 +46,18 @@ def build(root: Path, target: str, work: Path, into: Path) -> None:
         argv = ["cargo", "--quiet", "build", "--release", "--locked", f"--target={target}"]
         argv += [f"--target-dir={built}", f"--package={one.name}", f"--bin={one.name}"]
         environment = {**os.environ, "RUSTFLAGS": _flags(root, one), "CARGO_INCREMENTAL": "0"}
+        environment |= _linker(target)
         if subprocess.run(argv, check=False, cwd=root / one.crate, env=environment).returncode:
             raise CannotBuildError(f"{one.name} does not compile for {target}")
         shutil.copy(built / target / "release" / one.name, into / one.name)
+
+
+def _linker(target: str) -> dict[str, str]:
+    """Debian's cross-compiler, where one is installed; the caller's own choice goes before it."""
+    machine, _, system = target.partition("-unknown-")
+    found = shutil.which(f"{machine}-{system}-gcc")
+    name = f"CARGO_TARGET_{target.upper().replace('-', '_')}_LINKER"
+    return {name: found} if found and name not in os.environ else {}
 
 
 def _flags(root: Path, program: Program) -> str:
@@ -69,6 +78,6 @@ def _require(target: str) -> None:
         raise CannotBuildError("rustc is missing: make setup") from None
     if done.returncode or not any(Path(done.stdout.strip()).glob("libstd-*")):
         raise CannotBuildError(
-            f"Rust has no standard library for {target} here: rustup target add {target}, and a"
-            " linker for it"
+            f"Rust has no standard library for {target} here: rustup target add {target}, or"
+            " Debian's libstd-rust-dev of that architecture, and its gcc (crossbuild-essential-…)"
         )
