@@ -17,7 +17,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from typing import TextIO
 
 from bare.enter import enter
 from bare.steps import Step, execute, table, write
-from bare.unpack import SUITES, build_base, call_inside, unpacked
+from bare.unpack import SUITES, build_base, call_inside, remove_on_signals, unpacked
 
 ROOT = Path(__file__).parents[1]
 USERS = ("root", "user")
@@ -49,8 +48,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("bare_systems.py: only root can unpack and enter whole systems", file=sys.stderr)
         return 3
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _end)
+    remove_on_signals()
     steps: list[Step] = []
     for system in options.system:
         base = build_base(system, options.work)
@@ -58,11 +56,6 @@ def main() -> int:
             steps += try_out(base, system, user, options)
             print(table(steps), flush=True)
     return 0 if all(step.expected for step in steps) else 4
-
-
-def _end(number: int, _frame: object) -> None:
-    """What was unpacked is removed on the way out; its processes end with their namespace."""
-    sys.exit(128 + number)
 
 
 def _options() -> argparse.Namespace:

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from hotset import __version__
 from release import SUMS, sums
-from shipping import oci
-from shipping.programs import CannotBuildError
+from shipping import modules, oci
+from shipping.programs import ARCHITECTURES, CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITE, PYTHON = "trixie", "3.13"
@@ -92,7 +92,7 @@ def build(dist: Path, extras: list[str]) -> Path:
     wheel = _wheel(dist)
     if shutil.which("mmdebstrap") is None:
         raise CannotBuildError("mmdebstrap is missing: apt-get install mmdebstrap")
-    machine = next(one for one in oci.ARCHITECTURES if wheel.stem.endswith(one))
+    machine = next(one for one in ARCHITECTURES if wheel.stem.endswith(one))
     epoch = int(_said("git", "log", "-1", "--format=%ct"))
     into = dist / f"hotset-{__version__}-container-{machine}.tar"
     with tempfile.TemporaryDirectory(prefix="hotset-container-") as folder:
@@ -122,8 +122,7 @@ def lay(laid: Path, wheel: Path, machine: str, extras: list[str]) -> None:
     wanted.unlink()
     shutil.rmtree(site / "bin", ignore_errors=True)
     for one in site.glob("*.dist-info/*"):
-        # They tell where and when it was installed.
-        if one.name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"):
+        if one.name in modules.OF_THE_INSTALLATION:
             one.unlink()
     (site / ".lock").unlink(missing_ok=True)
     for name, text, mode in (
@@ -142,7 +141,7 @@ def unpack(root: Path, laid: Path, machine: str, epoch: int) -> None:
     fill = laid.with_name("fill.sh")
     fill.write_text(_FILL)
     argv = ["mmdebstrap", "--quiet", f"--mode={mode}", "--variant=extract"]
-    argv += [f"--architectures={oci.ARCHITECTURES[machine]}", f"--include={','.join(PACKAGES)}"]
+    argv += [f"--architectures={ARCHITECTURES[machine]}", f"--include={','.join(PACKAGES)}"]
     argv += [f"--dpkgopt=path-exclude=/usr/share/{one}/*" for one in _NOT_UNPACKED]
     argv.append(f'--extract-hook=sh {fill} "$1" {laid}')
     mirror = os.environ.get("HOTSET_DEBIAN_MIRROR")
@@ -181,7 +180,7 @@ def _wheel(dist: Path) -> Path:
     found = [
         one
         for one in dist.glob(f"hotset-{__version__}-*.whl")
-        if one.stem.endswith(tuple(oci.ARCHITECTURES))
+        if one.stem.endswith(tuple(ARCHITECTURES))
     ]
     if len(found) != 1:
         raise CannotBuildError(
@@ -189,10 +188,6 @@ def _wheel(dist: Path) -> Path:
             " of one: make release"
         )
     return found[0]
-
-
-def _epoch() -> int:
-    return int(_said("git", "log", "-1", "--format=%ct"))
 
 
 def _run(*argv: str, **environment: str) -> None:

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from typing import TextIO
 
 from bare.enter import enter
 from bare.steps import Step, execute, table, write
-from bare.unpack import SUITES, TOO_OLD, build_base, call_inside, unpacked
+from bare.unpack import SUITES, TOO_OLD, build_base, call_inside, remove_on_signals, unpacked
 
 ROOT = Path(__file__).parents[1]
 HOME = Path("/root")
@@ -241,8 +240,7 @@ def main() -> int:
             f"try_packages.py: {options.dist} has not both packages: make release", file=sys.stderr
         )
         return 3
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _end)
+    remove_on_signals()
     steps: list[Step] = []
     for system in options.system:
         base = build_base(system, options.work)
@@ -253,11 +251,6 @@ def main() -> int:
     for one in slow:
         print(f"{one.system}: {one.seconds} s to the first hit ratio, more than {FIRST_MAX_S}")
     return 0 if all(step.expected for step in steps) else 4
-
-
-def _end(number: int, _frame: object) -> None:
-    """What was unpacked is removed on the way out; its processes end with their namespace."""
-    sys.exit(128 + number)
 
 
 def _options() -> argparse.Namespace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ TOO_OLD = {"debian11": "bullseye"}
 """Its Python is 3.9."""
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
 USER_ID = 1000
+NAMESPACES = ("--mount", "--pid", "--ipc", "--uts", "--propagation", "private")
+"""As `unshare` makes them."""
 
 
 def build_base(system: str, work: Path) -> Path:
@@ -60,9 +63,18 @@ def unpacked(base: Path, name: str, work: Path, keep: bool = False) -> Iterator[
 def call_inside(script: str, words: Sequence[str]) -> None:
     """Call a script of ours, with ``--inside`` and these words, in new namespaces; what it starts
     ends with them."""
-    namespaces = ["--mount", "--pid", "--ipc", "--uts", "--propagation", "private"]
-    argv = ["unshare", *namespaces, "--fork", "--kill-child", sys.executable, script, "--inside"]
+    argv = ["unshare", *NAMESPACES, "--fork", "--kill-child", sys.executable, script, "--inside"]
     subprocess.run([*argv, *words], check=True)
+
+
+def remove_on_signals() -> None:
+    """What was unpacked is removed on the way out; its processes end with their namespace."""
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _end)
+
+
+def _end(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
 
 
 def prepare(root: Path) -> None:

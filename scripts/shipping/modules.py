@@ -22,7 +22,8 @@ NOT_NEEDED = frozenset(("pbr", "setuptools"))
 """hdrhistogram names what it is built with."""
 _PER_PYTHON = frozenset(("numpy/__config__.py",))
 """Says how it was compiled, and for which Python: nothing else is made of it."""
-_OF_THE_INSTALLATION = ("RECORD", "REQUESTED", "INSTALLER", "direct_url.json", "uv_cache.json")
+OF_THE_INSTALLATION = ("RECORD", "REQUESTED", "INSTALLER", "direct_url.json", "uv_cache.json")
+"""Files that tell where and when a distribution was installed."""
 _GLIBC = "manylinux_2_34"
 """As the wheel's own programs ask for, at least (`wheel_programs.py`)."""
 
@@ -90,7 +91,7 @@ def _strip(folder: Path) -> None:
     """What only the installation told, and the libraries' own tests."""
     (folder / ".lock").unlink(missing_ok=True)
     for info in folder.glob("*.dist-info"):
-        for name in _OF_THE_INSTALLATION:
+        for name in OF_THE_INSTALLATION:
             (info / name).unlink(missing_ok=True)
     for tests in sorted(folder.rglob("tests")):
         if tests.is_dir():

@@ -21,8 +21,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""OCI's names, which are Go's."""
+from .programs import ARCHITECTURES
+
 _OCI = "application/vnd.oci.image"
 _SECOND = 1_000_000_000
 

@@ -23,7 +23,7 @@ from hotset.core.extras import PACKAGED, Extra
 from hotset.core.machines import needrestart
 
 from . import modules
-from .programs import CannotBuildError
+from .programs import ARCHITECTURES, CannotBuildError
 
 PYTHONS = ("3.11", "3.12", "3.13")
 """Of Debian 12, Ubuntu 24.04 and Debian 13."""
@@ -32,8 +32,6 @@ _SITE = PREFIX / "lib/python3/site-packages"
 _SHARE = Path("usr/share")
 _DOC = _SHARE / "doc"
 KINDS = ("deb", "rpm")
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Go's names, which nfpm takes, by those of Rust's targets."""
 _MAINTAINER = "hotset maintainers <maintainers@hotset.invalid>"
 
 

@@ -27,6 +27,10 @@ PROGRAMS = (
 )
 
 
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Go's names, which nfpm and OCI take, by those of Rust's targets."""
+
+
 class CannotBuildError(Exception):
     """A release cannot be made here; the message says what is missing."""
 

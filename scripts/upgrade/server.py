@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from bare.enter import enter
 from bare.steps import NETWORK
-from bare.unpack import build_base, prepare
+from bare.unpack import NAMESPACES, build_base, prepare
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
 
@@ -91,9 +91,8 @@ class Server(Local):
     def boot(self) -> None:
         """Switch it on."""
         assert self._keeper is None
-        spaces = ("--mount", "--pid", "--ipc", "--uts", "--propagation", "private")
         inside = (sys.executable, __file__, str(self.root))
-        argv = ["unshare", *spaces, "--fork", "--kill-child", *inside]
+        argv = ["unshare", *NAMESPACES, "--fork", "--kill-child", *inside]
         paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
         self._keeper = subprocess.Popen(
             argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **paths}
