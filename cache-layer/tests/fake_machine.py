@@ -117,8 +117,6 @@ class FakeMachine(Machine):
             return "".join(f"{one.name}\n" for one in inside if str(one.parent) == words[0])
         if program == "find":
             return self._find(words)
-        if program == "mv":
-            self.files[words[-1]] = self.files[words[-2]]
         if program == "rm":
             for word in words:
                 self.files.pop(word, None)

@@ -297,10 +297,8 @@ def dead(lun: Lun, number: int) -> Iterator[None]:
 def other_host(machine: Machine) -> Iterator[str]:
     """The LUN as another host sees it. It is this machine, so the rule that greets a new path of
     its own is put aside while it comes."""
-    aside = "/run/hotset.rules"
-    machine.run(["mv", str(udev.origin_rules("oltp")), aside])
-    machine.run(["udevadm", "control", "--reload"])
+    rules, aside = udev.origin_rules("oltp"), "/run/hotset.rules"
+    machine.run(["sh", "-ec", f"mv {rules} {aside}; udevadm control --reload"])
     with second_session(machine, "iqn.2026-11.hotset:other-host", "theirs") as theirs:
         yield str(theirs)
-    machine.run(["mv", aside, str(udev.origin_rules("oltp"))])
-    machine.run(["udevadm", "control", "--reload"])
+    machine.run(["sh", "-ec", f"mv {aside} {rules}; udevadm control --reload"])
