@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import pytest
@@ -14,6 +14,7 @@ from hotset.block import devices
 from hotset.block.devices import Device, DeviceRefusedError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.dry_run import DryRun, only_reads
+from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.disk import adopt, room, sizing, state
 from hotset.disk import cache_device as cards
@@ -642,6 +643,11 @@ def test_a_rehearsal_prints_all_that_would_change_and_changes_nothing(kind: Kern
         ("dmsetup", False),
         ("cat /proc/mounts", True),
         ("sh -c true", False),
+        ("sh /etc/hotset/engine/x.sh attached", True),
+        ("sh /etc/hotset/engine/x.sh start", False),
+        ("losetup --noheadings --output NAME", True),
+        ("losetup --detach /dev/loop0", False),
+        ("stat --format=%s /srv/x", True),
     ],
 )
 def test_what_only_reads(line: str, reads: bool) -> None:
@@ -728,6 +734,22 @@ def test_a_dry_run_says_what_it_cannot_check_before_the_program_is_there() -> No
         [unchecked] = [one for one in said if one.startswith("not checked")]
         assert "whether a boot will know /dev/disk/by-id/virtio-slow" in unchecked
         assert made(there) == []
+
+
+def test_a_rehearsal_on_files_makes_nothing(tmp_path: Path) -> None:
+    """It took a file for a device, and the disk for one that is active already."""
+    files = [tmp_path / "flash", tmp_path / "origin"]
+    for one in files:
+        Local().run(["truncate", "--size=200M", str(one)])
+    flash, origin = map(PurePosixPath, files)
+    wanted = CreateRequest("dry", flash, origin, "userspace", "oltp", Bytes(64 * MIB))
+    shown, said = list[str](), list[str]()
+    creation.create(DryRun(Local(), shown.append), wanted, True, said.append)
+    assert "sh /etc/hotset/engine/dry.sh start" in shown
+    has_systemd = Path("/run/systemd/system").is_dir()
+    assert ("systemctl daemon-reload" in shown) is has_systemd, "what is there is asked"
+    assert not any(one.read_bytes().strip(b"\0") for one in files)
+    assert not Path("/etc/hotset/engine/dry.sh").exists()
 
 
 def test_a_unit_is_not_written_for_a_disk_that_no_boot_would_know() -> None:

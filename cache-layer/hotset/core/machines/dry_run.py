@@ -1,8 +1,8 @@
 """Machines that show what they are told instead of doing it.
 
 The very steps of an operation are walked through. On a :class:`DryRun`, commands that only read
-really run; once something would have been changed, one that fails for that (its device would be
-there by then) is answered with its own words in angle brackets.
+really run; once something would have been changed, one that fails because what it asks about is
+not there (it would be by then) is answered with its own words in angle brackets.
 """
 
 from __future__ import annotations
@@ -34,16 +34,26 @@ _READS: dict[str, frozenset[str] | None] = {
     "ls": None,
     "lsblk": None,
     "readlink": None,
+    "stat": None,
     "test": None,
     "uname": None,
     "blockdev": frozenset(("--getsize64", "--getss")),
     "cache_check": frozenset(("--quiet",)),
     "sg_persist": frozenset(("--in",)),
     "hotset-boot": frozenset(("content", "decide", "writes")),
+    "losetup": frozenset(("--noheadings",)),
     "dmsetup": frozenset(("info", "ls", "status", "table", "targets")),
     "wipefs": frozenset(("--json",)),
 }
 """Programs that change nothing; with the first words for which that is so, where not for all."""
+_LOOKS = frozenset(
+    (
+        *(FACTS, lacking_argv(())[3], "hotset-alive", "hotset-transports", "hotset-wwids"),
+        *("attached", "restarting"),
+    )
+)
+"""The name of a script that changes nothing, or the word that it is given."""
+_NO_PROGRAM = 127
 _SHOWN = 2000
 
 
@@ -60,7 +70,7 @@ def only_reads(argv: Sequence[str]) -> bool:
     if name == "dd":
         return "of=/dev/null" in argv or not any(word.startswith("of=") for word in argv)
     if name == "sh":
-        return list(argv[:3]) == lacking_argv(())[:3] or FACTS in argv[3:4]
+        return not _LOOKS.isdisjoint(argv[2:4])
     if name not in _READS:
         return False
     words = _READS[name]
@@ -118,13 +128,13 @@ class DryRun(Showing):
     def __init__(self, machine: Machine, show: Callable[[str], None]) -> None:
         super().__init__(machine.kind, show)
         self._machine = machine
-        self._changed = False
+        self._made = set[str]()
         self._written: dict[tuple[str, int], str] = {}
 
     def execute(self, command: Command) -> Result:
         if only_reads(command.argv):
             return self._read(command)
-        self._changed = True
+        self._made.update(command.argv[1:])
         if PurePosixPath(command.argv[0]).name == "dd" and command.stdin is not None:
             device, at, _ = _place(command.argv, "of", "seek")
             self._written[device, at] = command.stdin
@@ -145,20 +155,34 @@ class DryRun(Showing):
         try:
             result = self._machine.execute(command)
         except (CommandTimeoutError, PrerequisiteMissingError):
-            if not self._changed:
+            if not self._made:
                 raise
         else:
-            if not (self._changed and result.rc):
+            if not (result.rc and self._made and self._may_come(result)):
                 return result
         said = f"<{PurePosixPath(command.argv[0]).name}>"
         return Result(command.argv, 0, said, "", 0.0, made_up=True)
 
+    def _may_come(self, result: Result) -> bool:
+        """Whether it failed for what is not there yet: a program, a device, or what would have been
+        made. Of anything else its "no" is the answer."""
+        paths = [word for word in result.argv[1:] if word.startswith("/")]
+        return (
+            result.rc == _NO_PROGRAM
+            or not paths
+            or any(
+                (path.startswith(("/dev/", "/sys/")) or path in self._made)
+                and self._machine.run(["test", "-e", path], check=False).rc != 0
+                for path in paths
+            )
+        )
+
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
-        self._changed = True
+        self._made.add(str(target))
         super().put(source, target, mode)
 
     def replace(self, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
-        self._changed = True
+        self._made.add(str(target))
         super().replace(text, target, mode)
 
     def get(self, source: PurePosixPath, target: Path) -> None:

@@ -125,7 +125,8 @@ def _transport(machine: Machine, one: dict[str, Any]) -> str:
     if not name.startswith("nvme"):
         return said
     # With native multipath a disk belongs to a subsystem, and that to controllers.
-    found = machine.run(["sh", "-c", _NVME_TRANSPORTS, "hotset", name], check=False).stdout.split()
+    argv = ["sh", "-c", _NVME_TRANSPORTS, "hotset-transports", name]
+    found = machine.run(argv, check=False).stdout.split()
     return next((word for word in found if word in _REMOTE), said)
 
 
@@ -146,7 +147,7 @@ def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
 def _wwids(machine: Machine) -> dict[str, str]:
     """What the kernel has kept of each disk since it found it; udev forgets the World Wide Name of
     a path that is dead (``wwid`` in drivers/scsi/scsi_sysfs.c, drivers/nvme/host/sysfs.c)."""
-    said = machine.run(["sh", "-c", _WWIDS]).stdout
+    said = machine.run(["sh", "-c", _WWIDS, "hotset-wwids"]).stdout
     return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
 
 

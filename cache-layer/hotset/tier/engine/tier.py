@@ -102,12 +102,13 @@ class Userspace(EngineTier, InPlaceTier):
 
     def is_active(self) -> bool:
         """Whether the accelerated device is there."""
-        return self._script("attached").rc == 0
+        said = self._script("attached")
+        return said.rc == 0 and not said.made_up
 
     def has_ended(self) -> bool:
         """Whether the engine of a device that is there runs no more and nobody watches over it:
         nobody knows since when, nor who wrote to the origin meanwhile."""
-        argv = ["sh", "-c", service.alive(self.place.name)]
+        argv = ["sh", "-c", service.alive(self.place.name), "hotset-alive"]
         return self.machine.run(argv, check=False).rc != 0
 
     def prepare(self) -> PurePosixPath:
