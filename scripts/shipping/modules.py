@@ -6,8 +6,11 @@ rest is the same, as long as all of them get the same versions of everything.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from email import message_from_string
 from pathlib import Path
@@ -22,6 +25,8 @@ NOT_NEEDED = frozenset(("pbr", "setuptools"))
 """hdrhistogram names what it is built with."""
 _PER_PYTHON = frozenset(("numpy/__config__.py",))
 """Says how it was compiled, and for which Python: nothing else is made of it."""
+_WITHOUT_WHEEL = {"aarch64": ("hdrhistogram",)}
+"""Has wheels for x86_64 alone; its one C file is compiled here, by :func:`_compile`."""
 OF_THE_INSTALLATION = ("RECORD", "REQUESTED", "INSTALLER", "direct_url.json", "uv_cache.json")
 """Files that tell where and when a distribution was installed."""
 _GLIBC = "manylinux_2_34"
@@ -52,7 +57,7 @@ def requirements(root: Path, extras: Iterable[Extra], python: str) -> dict[str, 
 def install(
     wanted: Mapping[str, str],
     wheels: Sequence[Path],
-    pythons: Iterable[str],
+    pythons: Sequence[str],
     machine: str,
     into: Path,
     work: Path,
@@ -60,29 +65,72 @@ def install(
     """Install them for each Python, into one folder.
 
     :param wanted: of :func:`requirements`.
+    :param pythons: the oldest first.
     :param wheels: installed as well, without what they ask for.
     :param machine: ``x86_64``.
     :raises CannotBuildError: there is no wheel for one of them, or two would not fit one folder.
     """
-    listed = work / "requirements.txt"
     work.mkdir(parents=True)
-    listed.write_text("\n".join(wanted.values()) + "\n", encoding="utf-8")
+    compiled = [wanted[name] for name in _WITHOUT_WHEEL.get(machine, ()) if name in wanted]
     for python in pythons:
         one = work / python
-        argv = ["uv", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-        argv += [f"--target={one}", f"--python-version={python}"]
+        argv = ["uv", "pip", "install", "--quiet", "--no-deps", f"--target={one}"]
+        argv += [f"--python={sys.executable}", f"--python-version={python}"]
         argv += [f"--python-platform={machine}-{_GLIBC}", "--link-mode=copy"]
-        _run([*argv, "--require-hashes", f"--requirements={listed}"])
+        with_wheel = [line for line in wanted.values() if line not in compiled]
+        _run([*argv, "--only-binary=:all:", *_listed(work / "wheels.txt", with_wheel)])
+        if compiled:
+            _compile([*argv, *_listed(work / "sources.txt", compiled)], machine, pythons[0])
         if wheels:
-            _run([*argv, *map(str, wheels)])
+            _run([*argv, "--only-binary=:all:", *map(str, wheels)])
         _strip(one)
         merge(one, into)
         shutil.rmtree(one)
-    listed.unlink()
 
 
-def _run(argv: Sequence[str]) -> None:
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+def _compile(argv: Sequence[str], machine: str, python: str) -> None:
+    """Install from source, for a machine that this one need not be.
+
+    It keeps to Python's stable interface, so that one file is for all versions; what builds it is
+    what the lock file has.
+
+    :param argv: of `uv pip install`.
+    :param python: the oldest.
+    """
+    oldest = int(python.partition(".")[2])
+    gcc = f"{machine}-linux-gnu-gcc"
+    if not shutil.which(gcc):
+        raise CannotBuildError(f"{gcc} is missing: apt install gcc-{machine}-linux-gnu")
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        raise CannotBuildError(
+            f"{sys.executable} has no Python.h, for {machine}: uv sync --locked --all-extras"
+            " --managed-python"
+        )
+    environment = {
+        "CC": gcc,
+        "LDSHARED": f"{gcc} -shared -s",
+        "CFLAGS": f"-O2 -g0 -DPy_LIMITED_API=0x03{oldest:02x}0000",
+        "SETUPTOOLS_EXT_SUFFIX": ".abi3.so",
+    }
+    options = f"--py-limited-api=cp3{oldest} --plat-name=linux_{machine}"
+    _run(
+        [
+            # uv would take a wheel that it has built before for one that fits.
+            *(*argv, "--no-cache", "--no-build-isolation", "--no-binary=:all:"),
+            f"--config-setting=--build-option={options}",
+        ],
+        environment,
+    )
+
+
+def _listed(file: Path, lines: Iterable[str]) -> list[str]:
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ["--require-hashes", f"--requirements={file}"]
+
+
+def _run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    whole = os.environ | (environment or {})
+    done = subprocess.run(argv, check=False, env=whole, capture_output=True, text=True)
     if done.returncode:
         raise CannotBuildError(f"{' '.join(argv)}: {done.stderr.strip()}")
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 import gzip
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,6 +200,31 @@ def test_what_two_pythons_would_have_differently_is_refused(tmp_path: Path) -> N
     (tmp_path / "other/some.py").write_text("another")
     with pytest.raises(CannotBuildError, match=r"some\.py is another for another Python"):
         modules.merge(tmp_path / "other", into)
+
+
+@pytest.mark.skipif(
+    not Path(sysconfig.get_path("include"), "Python.h").exists(), reason="Python without Python.h"
+)
+def test_what_has_no_wheel_is_compiled_once_for_all_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package for arm64 could not be made. Here for this kind of computer, so that it runs."""
+    machine = platform.machine()
+    monkeypatch.setattr(modules, "_WITHOUT_WHEEL", {machine: ("hdrhistogram",)})
+    wanted = modules.requirements(ROOT, (Extra.BENCH,), packages.PYTHONS[0])
+    only = {name: wanted[name] for name in ("hdrhistogram", "pydantic")}
+    into = tmp_path / "into"
+    modules.install(only, [], ("3.11", "3.13"), machine, into, tmp_path / "work")
+    assert [one.name for one in into.glob("pyhdrh*")] == ["pyhdrh.abi3.so"]
+    code = (
+        "from hdrh.histogram import HdrHistogram as H; import pyhdrh; h = H(1, 10**6, 3);"
+        "h.record_value(4711); print(pyhdrh.__file__, H.decode(h.encode()).get_max_value())"
+    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(
+        argv, check=True, capture_output=True, text=True, env={"PYTHONPATH": str(into)}
+    )
+    assert done.stdout.split() == [str(into / "pyhdrh.abi3.so"), "4711"]
 
 
 def test_all_pythons_get_the_versions_of_the_oldest() -> None:
