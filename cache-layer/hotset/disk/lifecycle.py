@@ -152,6 +152,7 @@ def activate(
         _claim(attached, say, break_reservation)
         # As this version of hotset keeps it.
         program.mark(attached, "active")
+        systemd_unit.start(attached, say)
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     was_restarting = tier.report().state == "restarting"
@@ -172,6 +173,7 @@ def activate(
             # It was about to be started without a question.
             program.mark(attached, "active")
         _bring_up(attached, tier, say, sure=flash_counts or was_restarting)
+    systemd_unit.start(attached, say)
     say(f"{attached.disk.device} is active")
 
 

@@ -344,6 +344,29 @@ def test_an_engine_is_not_started_by_systemctl_alone(shops: list[Shop]) -> None:
     assert one.sums() == before
 
 
+def test_a_disk_activated_by_hand_is_taken_down_by_the_next_shutdown(shops: list[Shop]) -> None:
+    """Its unit stayed failed after a boot at which it was, so nothing stopped it; and with --unit,
+    the unit's start waited for the lock of the command that waited for the start."""
+    one = shops[2]
+    machine, before = one.server, one.sums()
+    machine.sh(f"umount -q {one.folder} || :; umount -q {one.folder}-log || :")
+    machine.sh(f"systemctl stop {one.unit}")
+    drop_in(machine, one.unit, "[Service]\nExecStartPre=/bin/false\n")
+    machine.sh("systemctl daemon-reload")
+    assert machine.machine.run(["systemctl", "start", one.unit], check=False).rc
+    machine.sh(f"rm -r /etc/systemd/system/{one.unit}.d; systemctl daemon-reload")
+    assert machine.asked(one.unit, "ActiveState") == ["failed"]
+    machine.hotset("tier", "activate", one.name)
+    assert machine.asked(one.unit, "ActiveState") == ["active"]
+    machine.hotset("tier", "activate", one.name, "--unit", "--yes")
+    machine.sh(f"mount {one.folder}; mount {one.folder}-log")
+    assert one.is_mounted()
+    assert one.sums() == before
+    machine.sh(f"umount {one.folder} {one.folder}-log; systemctl stop {one.unit}")
+    assert lifecycle.inspect(one.found).report.state == "inactive"
+    machine.sh(f"systemctl start {one.unit}; mount {one.folder}; mount {one.folder}-log")
+
+
 def timed(one: Shop) -> str:
     """The unit of its schedule, without its kind."""
     return f"hotset-warmup-{one.name}-timed"

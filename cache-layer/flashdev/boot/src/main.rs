@@ -251,6 +251,10 @@ fn start(which: &Which) -> Result<()> {
     // A root disk that cannot be written yet is no reason to stay down.
     let _ = boots::note();
     let found = Found::read(which)?;
+    // Of `hotset`, which has the lock and starts the unit of the disk that it has just activated.
+    if found.tier(which).is_active() {
+        return Ok(());
+    }
     let _lock = lock::take(&which.disk)?;
     // Again, as whoever had the lock may have changed it.
     let found = if found.tier(which).is_active() {

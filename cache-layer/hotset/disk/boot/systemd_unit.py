@@ -7,6 +7,7 @@ Beside it a unit that waits for no device puts down every start of the machine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -58,6 +59,20 @@ def renew(attached: AttachedDisk) -> None:
     """Have the unit fit the disk and this version of hotset, if it has one."""
     if is_installed(attached) and _write(attached):
         reload(attached.machine)
+
+
+def start(attached: AttachedDisk, say: Callable[[str], None]) -> None:
+    """Have the unit of an active disk be active, if it has one: a boot at which it failed, or a
+    `systemctl stop`, left it so that the next shutdown would not take the tier down."""
+    machine, name = attached.machine, path_of(attached.disk).name
+    if not is_installed(attached) or not runs(machine):
+        return
+    done = machine.run(["systemctl", "start", name], check=False)
+    if done.rc:
+        say(
+            f"{name} cannot be started, so a shutdown would not take {attached.disk.device} down in"
+            f" good order: {done.stderr.strip()}"
+        )
 
 
 def count_starts(machine: Machine) -> None:
