@@ -710,9 +710,13 @@ def _given_up(machine: Machine, card: Card, yes: bool) -> None:
 
 
 def active(attached: AttachedDisk) -> DiskTier:
-    """:raises TierRefusedError: it is not."""
+    """:raises CardError: it is not, nor can it be: the flash is of a later version of hotset, or
+        another machine's.
+    :raises TierRefusedError: it is not, and can be activated.
+    """
     tier = attached.tier
     if not is_up(tier):
+        cards.require_ours(attached.machine, attached.card)
         raise not_active(attached.disk)
     return tier
 

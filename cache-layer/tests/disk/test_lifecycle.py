@@ -30,6 +30,7 @@ from hotset.tier.base import MetadataDamagedError, Report, State, WriteMode
 from hotset.tier.dmcache.tier import DmCache
 from hotset.tier.pins import Preferences
 from tests.disk.test_cache_device import CARD, SECOND, disk, part
+from tests.disk.test_create import LATER, with_card
 from tests.fake_machine import FakeMachine, decided, record_of
 from tests.tier.test_dmcache import LINE
 
@@ -102,6 +103,22 @@ def test_what_is_mounted_stays(verb: str) -> None:
     with pytest.raises(TierRefusedError, match="is mounted on /srv: unmount it first"):
         verbs[verb]()
     assert not [line for line in there.commands if "remove" in line or "reload" in line]
+
+
+@pytest.mark.parametrize("verb", ["resize", "set", "flush"])
+def test_what_wants_an_active_disk_names_the_version_of_a_later_label(verb: str) -> None:
+    """It said that the disk is not active and to activate it, which was refused then."""
+    there = with_card()
+    found = cards.find(there, "oltp")
+    for place, text in there.sectors.items():
+        there.sectors[place] = text.replace(*LATER)
+    verbs: dict[str, Callable[[], object]] = {
+        "resize": lambda: resizing.resize(found, None, False, print, print),
+        "set": lambda: retune(found, "smq", None, print, print),
+        "flush": lambda: lifecycle.flush(found, print),
+    }
+    with pytest.raises(CardError, match="its label is of version 2, and this hotset reads"):
+        verbs[verb]()
 
 
 @pytest.mark.parametrize(
