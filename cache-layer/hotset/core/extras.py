@@ -95,11 +95,16 @@ def added(*extras: Extra) -> str:
     "pip install 'hotset[bench,report]'"
     """
     named = f"'hotset[{','.join(extras)}]'"
-    if sys.prefix != PACKAGED:
+    if not is_packaged():
         return f"pip install {named}"
     if _IN_ANOTHER_PACKAGE.issuperset(extras):
         return "apt-get install hotset-bench (the package of the same version)"
     return f"no package of hotset has it, its wheel does: uv tool install {named}"
+
+
+def is_packaged() -> bool:
+    """Whether this hotset was installed as a Linux package."""
+    return sys.prefix == PACKAGED
 
 
 def _has(extra: Extra) -> bool:

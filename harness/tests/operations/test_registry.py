@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,9 @@ import typer.main
 
 from hotset import cli
 from hotset.cli import generate
-from hotset.core import wording
+from hotset.core import extras, wording
 from hotset.core.errors import HotsetError, NotFoundError, Remedy, RequestError
+from hotset.operations import connect
 from hotset.operations.base import audit, registry, run
 from hotset.operations.base.audit import Caller
 from hotset.operations.base.kinds import FieldKind
@@ -25,6 +29,8 @@ from hotset.operations.base.registry import Kind, Operation
 from hotset.operations.base.remote import Names
 from hotset.operations.base.result import Lines
 from hotset.operations.base.rights import Needs, Right
+from hotset.tier import kinds
+from tests.disk.test_cache_device import Keeping
 
 OPERATIONS = list(registry.every())
 SECRET = "open-sesame"  # noqa: S105
@@ -351,6 +357,26 @@ def test_an_answer_is_one_whatever_it_amounts_to(monkeypatch: pytest.MonkeyPatch
     result = run.answer("doctor", {})
     assert "missing" in {finding["state"] for finding in result.document()["findings"]}
     assert result.failure() is not None
+
+
+def test_the_doctor_of_a_package_looks_at_this_computers_disks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It named what the lab lacks, which nobody wants who has just installed a package."""
+    there = Keeping()
+    there.answers |= {"id -u": "0\n", "uname -m": f"{platform.machine()}\n"}
+    asked = list[str]()
+
+    @contextmanager
+    def opened(name: str) -> Iterator[Keeping]:
+        asked.append(name)
+        yield there
+
+    monkeypatch.setattr(connect, "open_machine", opened)
+    monkeypatch.setattr(sys, "prefix", extras.PACKAGED)
+    found = {one["what"] for one in run.answer("doctor", {}).document()["findings"]}
+    assert asked == ["local"]
+    assert found == {"hotset's programs", *kinds.names()}
 
 
 def test_what_is_never_an_option_is_not_told_as_one() -> None:

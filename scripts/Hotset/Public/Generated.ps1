@@ -1242,7 +1242,8 @@ function Test-HotsetHost {
     Check what hotset needs on this computer, and say what installs it.
     .DESCRIPTION
     With -Machine: which kinds of cache that server can have, and what its disks lack. Modules of
-    the kernel are loaded there, and nothing else is changed.
+    the kernel are loaded there, and nothing else is changed. Of a hotset that was installed as a
+    Linux package, this computer is that server.
 
     The token needs the right 'read'. On the server's own command line this is "hotset doctor".
     .PARAMETER Machine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hotset.core import extras
 from hotset.core.errors import PrerequisiteError
 
 from ..base import fields, places
@@ -59,11 +60,14 @@ def doctor(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     """Check what hotset needs on this computer, and say what installs it.
 
     With `--machine`: which kinds of cache that server can have, and what its disks lack. Modules of
-    the kernel are loaded there, and nothing else is changed. Exit code 3: something is missing.
+    the kernel are loaded there, and nothing else is changed. Of a hotset that was installed as a
+    Linux package, this computer is that server. Exit code 3: something is missing.
     """
     from hotset.doctor.examination import Findings, examine, examine_server
 
-    if request.machine is None:
+    # Who installs a package has disks to accelerate; the lab says by itself what it lacks.
+    machine = request.machine or ("local" if extras.is_packaged() else None)
+    if machine is None:
         return Examined(Findings(tuple(examine())))
-    with places.machine(request.machine) as there:
+    with places.machine(machine) as there:
         return Examined(Findings(tuple(examine_server(there))))
