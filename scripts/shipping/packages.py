@@ -32,6 +32,7 @@ _SITE = PREFIX / "lib/python3/site-packages"
 _SHARE = Path("usr/share")
 _DOC = _SHARE / "doc"
 KINDS = ("deb", "rpm")
+_ACTIVE = "#ACTIVE#\n"
 _MAINTAINER = "hotset maintainers <maintainers@hotset.invalid>"
 
 
@@ -114,8 +115,18 @@ def lay_out(package: Package, added: Mapping[str, str], release: Release, folder
     overrides.parent.mkdir(parents=True)
     shutil.copy(described / "lintian-overrides", overrides)
     for one in (folder / "scripts" / package.name).iterdir():
+        one.write_text(script(one), encoding="utf-8")
         one.chmod(0o755)
     _settle(folder, release.epoch)
+
+
+def script(file: Path) -> str:
+    """A script that dpkg and rpm call, which has to be one file: what two of them ask is put into
+    both, in the place of :data:`_ACTIVE`."""
+    text = file.read_text(encoding="utf-8")
+    if _ACTIVE not in text:
+        return text
+    return text.replace(_ACTIVE, file.with_name("active").read_text(encoding="utf-8"))
 
 
 def _programs(root: Path, package: Package) -> None:
