@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hotset import __version__
+from hotset.core.extras import Extra
 from release import SUMS, sums
 from shipping import modules, oci
 from shipping.programs import ARCHITECTURES, CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[1]
-SUITE, PYTHON = "trixie", "3.13"
+SUITE, PYTHON, GLIBC = "trixie", "3.13", "manylinux_2_40"
 PACKAGES = (
     "base-files",
     "ca-certificates",
@@ -73,10 +74,12 @@ install -d -m 2770 -o {USER} -g {GROUP} "$1{HOME}"
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="has the wheel")
-    parser.add_argument("--extras", default="console", help="of the package, such as console,bench")
+    parser.add_argument(
+        "--extras", type=chosen, default="console", help="of the package: console,bench, or all"
+    )
     given = parser.parse_args()
     try:
-        image = build(given.dist.resolve(), given.extras.split(","))
+        image = build(given.dist.resolve(), given.extras)
     except (CannotBuildError, subprocess.CalledProcessError) as error:
         print(f"container: {error}", file=sys.stderr)
         return 3
@@ -84,7 +87,20 @@ def main() -> int:
     return 0
 
 
-def build(dist: Path, extras: list[str]) -> Path:
+def chosen(text: str) -> list[Extra]:
+    """Extras as they are named on the command line.
+
+    :raises argparse.ArgumentTypeError: there is none of a name.
+    """
+    if text == "all":
+        return list(Extra)
+    try:
+        return [Extra(word) for word in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; there are: {', '.join(Extra)}, all") from None
+
+
+def build(dist: Path, extras: list[Extra]) -> Path:
     """The image of the wheel in ``dist``, beside it.
 
     :raises CannotBuildError: there is no wheel with programs, or no mmdebstrap.
@@ -106,25 +122,13 @@ def build(dist: Path, extras: list[str]) -> Path:
     return into
 
 
-def lay(laid: Path, wheel: Path, machine: str, extras: list[str]) -> None:
+def lay(laid: Path, wheel: Path, machine: str, extras: list[Extra]) -> None:
     """Python's packages as the lock file has them, hotset, and what no package brings."""
     site = laid / SITE
-    site.mkdir(parents=True)
-    wanted = laid / "wanted.txt"
-    chosen = [word for extra in extras for word in ("--extra", extra)]
-    export = ["uv", "export", "--quiet", "--locked", "--no-dev", "--no-emit-project", *chosen]
-    _run(*export, f"--output-file={wanted}")
-    install = ["uv", "pip", "install", "--quiet", "--no-deps", "--link-mode=copy"]
-    install += [f"--target={site}", f"--python-version={PYTHON}", "--only-binary=:all:"]
-    install += [f"--python-platform={machine}-manylinux_2_40"]
-    _run(*install, "--require-hashes", f"--requirements={wanted}")
-    _run(*install, str(wheel))
-    wanted.unlink()
+    wanted = modules.requirements(ROOT, extras, PYTHON)
+    work = laid.with_name("modules")
+    modules.install(wanted, [wheel], [PYTHON], machine, site, work, GLIBC)
     shutil.rmtree(site / "bin", ignore_errors=True)
-    for one in site.glob("*.dist-info/*"):
-        if one.name in modules.OF_THE_INSTALLATION:
-            one.unlink()
-    (site / ".lock").unlink(missing_ok=True)
     for name, text, mode in (
         ("usr/local/bin/hotset", _ENTRY, 0o755),
         ("etc/passwd", _PASSWD, 0o644),
@@ -148,7 +152,7 @@ def unpack(root: Path, laid: Path, machine: str, epoch: int) -> None:
     _run(*argv, SUITE, str(root), *([mirror] if mirror else []), SOURCE_DATE_EPOCH=str(epoch))
 
 
-def describe(machine: str, epoch: int, extras: list[str]) -> oci.Image:
+def describe(machine: str, epoch: int, extras: list[Extra]) -> oci.Image:
     """What the image tells of itself, and how it is run."""
     created = datetime.fromtimestamp(epoch, UTC).isoformat().replace("+00:00", "Z")
     labels = {

@@ -29,7 +29,7 @@ _WITHOUT_WHEEL = {"aarch64": ("hdrhistogram",)}
 """Has wheels for x86_64 alone; its one C file is compiled here, by :func:`_compile`."""
 OF_THE_INSTALLATION = ("RECORD", "REQUESTED", "INSTALLER", "direct_url.json", "uv_cache.json")
 """Files that tell where and when a distribution was installed."""
-_GLIBC = "manylinux_2_34"
+GLIBC = "manylinux_2_34"
 """As the wheel's own programs ask for, at least (`wheel_programs.py`)."""
 
 
@@ -61,6 +61,7 @@ def install(
     machine: str,
     into: Path,
     work: Path,
+    glibc: str = GLIBC,
 ) -> None:
     """Install them for each Python, into one folder.
 
@@ -68,6 +69,8 @@ def install(
     :param pythons: the oldest first.
     :param wheels: installed as well, without what they ask for.
     :param machine: ``x86_64``.
+    :param work: a folder, which is made.
+    :param glibc: of the oldest system it is to run on.
     :raises CannotBuildError: there is no wheel for one of them, or two would not fit one folder.
     """
     work.mkdir(parents=True)
@@ -76,7 +79,7 @@ def install(
         one = work / python
         argv = ["uv", "pip", "install", "--quiet", "--no-deps", f"--target={one}"]
         argv += [f"--python={sys.executable}", f"--python-version={python}"]
-        argv += [f"--python-platform={machine}-{_GLIBC}", "--link-mode=copy"]
+        argv += [f"--python-platform={machine}-{glibc}", "--link-mode=copy"]
         with_wheel = [line for line in wanted.values() if line not in compiled]
         _run([*argv, "--only-binary=:all:", *_listed(work / "wheels.txt", with_wheel)])
         if compiled:

@@ -19,6 +19,7 @@ import container
 from hotset import __version__
 from hotset.core import environment, wording
 from hotset.core.errors import PrerequisiteError
+from hotset.core.extras import Extra
 from hotset.lab import lab
 from hotset.operations import connect
 from shipping import oci
@@ -42,7 +43,7 @@ def root_file_system(file: Path, names: list[str], owner: str) -> Path:
 
 @pytest.fixture
 def image() -> oci.Image:
-    return container.describe("x86_64", EPOCH, ["console"])
+    return container.describe("x86_64", EPOCH, [Extra.CONSOLE])
 
 
 def blobs(file: Path) -> dict[str, bytes]:
