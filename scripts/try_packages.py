@@ -3,9 +3,10 @@
 Each system is unpacked into a folder and entered in namespaces of its own; it gets the packages and
 its own archive, and no checkout, compiler or systemd that runs. A walk is a list of commands, how
 each has to end and what it has to say. `first` goes from the package to the first hit ratio, in at
-most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `faults` has a
-full disk, an interrupted dpkg, another computer's package and the like. Printed is a Markdown
-table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
+most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `upgrade` does
+so while a disk is written to and warmed up, from `--before`, the package of an earlier version;
+`faults` has a full disk, an interrupted dpkg, another computer's package and the like. Printed is a
+Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
 
     make release && python3 scripts/try_packages.py --system debian12 --walk first
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ from typing import TextIO
 from bare.enter import enter
 from bare.steps import Step, execute, table, write
 from bare.unpack import SUITES, TOO_OLD, build_base, call_inside, remove_on_signals, unpacked
+from campaign.records import MISSING, SLOTS, WRITE
 
 ROOT = Path(__file__).parents[1]
 HOME = Path("/root")
@@ -61,7 +64,7 @@ _HIT_RATIO = Act(f"hotset report hit-ratio shop --by table --dsn {_DSN}", says="
 FIRST = (
     Act("apt-get update"),
     Act(f"{_INSTALL} ./hotset_*.deb"),
-    Act("hotset doctor --machine local", says="possible"),
+    Act("hotset doctor", says="possible"),
     _FILES,
     _CREATE,
     Act("mkdir /srv/db && mount /dev/hotset/shop /srv/db"),
@@ -179,6 +182,66 @@ LIFE = (
     Act("! dpkg --status hotset && test ! -e /usr/lib/hotset"),
 )
 
+_EARLIER = _repacked("before", r"sed -i 's/^Version: .*/Version: 0/' one/DEBIAN/control")
+_ENGINE = "/run/hotset/engine/shop/pid"
+_ACTIVE = Act("hotset tier status --format json", says='"state": "active"')
+
+
+def _records(program: str, *more: str) -> str:
+    """A program of `campaign.records` on the disk."""
+    return f"python3 -u -c {shlex.quote(program)} /srv/db/records {SLOTS} {' '.join(more)}"
+
+
+_WRITTEN = Act(
+    f'lost=$({_records(MISSING, "$(wc -l < /srv/acks)")}) && echo "$lost" && test -z "$lost"'
+)
+_GOES_ON = Act(
+    "n=$(wc -l < /srv/acks); until [ $(wc -l < /srv/acks) -gt $((n + 64)) ]; do sleep 0.1; done;"
+    f" cmp {_ENGINE} /srv/engine && readlink /proc/$(cat {_ENGINE})/exe",
+    says="hotset-engine",
+)
+UPGRADE = (
+    Act("apt-get update"),
+    Act(f"test -e before.deb || {{ {_EARLIER.command}; }}"),
+    Act(f"{_INSTALL} --no-install-recommends ./before.deb && hotset --version"),
+    _FILES,
+    _CREATE,
+    Act(f"mkdir /srv/db && mount /dev/hotset/shop /srv/db && cp {_ENGINE} /srv/engine"),
+    Act(
+        "(n=0; while [ ! -e /srv/stop ]; do echo $n; n=$((n + 1)); done |"
+        f" {_records(WRITE)} > /srv/acks 2>&1; touch /srv/stopped) &"
+        " until [ -s /srv/acks ]; do sleep 0.1; done"
+    ),
+    # Half a minute, of what nobody has read.
+    Act(
+        "(hotset warmup run region:1536MiB+256MiB --method online --rate 8MB/s > /srv/warm-up 2>&1;"
+        " echo $? > /srv/warm-up.code) & sleep 3; test ! -e /srv/warm-up.code"
+    ),
+    _ACTIVE,
+    Act("dpkg --install hotset_*.deb && test ! -e /srv/warm-up.code"),
+    _ACTIVE,
+    _GOES_ON,
+    Act(
+        "until [ -e /srv/warm-up.code ]; do sleep 1; done;"
+        " cat /srv/warm-up; exit $(cat /srv/warm-up.code)"
+    ),
+    Act("dpkg --remove hotset", 1, says="hotset tier deactivate NAME"),
+    _GOES_ON,
+    _WHOLE,
+    Act(
+        "touch /srv/stop; until [ -e /srv/stopped ]; do sleep 0.1; done;"
+        " wc -l < /srv/acks; ! grep -v '^[0-9]*$' /srv/acks"
+    ),
+    _WRITTEN,
+    Act("umount /srv/db && hotset tier deactivate shop && hotset tier activate shop"),
+    Act(f"mount /dev/hotset/shop /srv/db && ! cmp -s {_ENGINE} /srv/engine"),
+    _WRITTEN,
+    Act("umount /srv/db && hotset tier destroy --yes && mount -o loop /srv/disk /srv/db"),
+    _WRITTEN,
+    Act(f"umount /srv/db && {_PURGE}"),
+    _GONE,
+)
+
 FAULTS = (
     Act("apt-get update"),
     # All that it asks for, so that what fails is only what is to.
@@ -224,7 +287,7 @@ OLD = (
     Act("dpkg --purge hotset && test ! -e /usr/lib/hotset"),
 )
 
-WALKS = {"first": FIRST, "life": LIFE, "faults": FAULTS, "too-old": OLD}
+WALKS = {"first": FIRST, "life": LIFE, "upgrade": UPGRADE, "faults": FAULTS, "too-old": OLD}
 
 
 def main() -> int:
@@ -245,7 +308,7 @@ def main() -> int:
     for system in options.system:
         base = build_base(system, options.work)
         for walk in options.walk:
-            steps += try_out(base, system, walk, packages, options.work)
+            steps += try_out(base, system, walk, packages, options)
             print(table(steps), flush=True)
     slow = [one for one in steps if one.command == "first hit ratio" and not one.expected]
     for one in slow:
@@ -256,6 +319,9 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the packages are")
+    parser.add_argument(
+        "--before", type=Path, metavar="DEB", help="of walk upgrade: `hotset` of an earlier version"
+    )
     parser.add_argument("--system", choices=SUITES | TOO_OLD, action="append")
     parser.add_argument("--walk", choices=WALKS, action="append", help="default: first")
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/hotset-bare-systems"))  # noqa: S108
@@ -266,14 +332,19 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def try_out(base: Path, system: str, walk: str, packages: Sequence[Path], work: Path) -> list[Step]:
+def try_out(
+    base: Path, system: str, walk: str, packages: Sequence[Path], options: argparse.Namespace
+) -> list[Step]:
     """A walk in a fresh copy of the system, which is removed afterwards."""
+    work: Path = options.work
     logs = work / f"packages-{system}-{walk}"
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir()
     with unpacked(base, f"packages-{system}-{walk}", work) as root:
         for one in packages:
             shutil.copy(one, root / "root" / one.name)
+        if options.before:
+            shutil.copy(options.before, root / "root/before.deb")
         call_inside(__file__, [str(root), str(logs), system, walk])
     return [Step(**one) for one in json.loads((logs / "steps.json").read_text())]
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,8 +80,9 @@ def _end(number: int, _frame: object) -> None:
 
 def prepare(root: Path) -> None:
     """What an installer would have set: name servers, certificates and proxies, the table of
-    mounts, a user."""
+    mounts, what tells the system from others (machine-id(5)), a user."""
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    (root / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
     (root / "etc/mtab").unlink(missing_ok=True)
     (root / "etc/mtab").symlink_to("/proc/self/mounts")

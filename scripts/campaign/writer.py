@@ -13,33 +13,8 @@ from typing import Protocol
 from hotset.core.machines.base import CommandError, Machine, MachineGoneError
 from hotset.core.waiting import wait_until
 
-_SLOTS = 512
-"""Records lie in turn in so many places: an older one in the place of a newer one is found."""
-_RECORD = """
-import hashlib, os, sys
-SIZE, SLOTS = 4096, int(sys.argv[2])
-def record(number):
-    body = (b"%d " % number * SIZE)[: SIZE - 32]
-    return hashlib.sha256(body).digest() + body
-"""
-_WRITE = f"""{_RECORD}
-file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
-for line in sys.stdin:
-    try:
-        os.pwrite(file, record(int(line)), int(line) % SLOTS * SIZE)
-        os.fsync(file)
-        print(int(line), flush=True)
-    except OSError as error:
-        print(error, flush=True)
-"""
-_READ = f"""{_RECORD}
-with open(sys.argv[1], "rb") as file:
-    for slot in range(SLOTS):
-        found = file.read(SIZE)
-        number = found[32:].partition(b" ")[0]
-        whole = number.isdigit() and found == record(int(number))
-        print(slot, int(number) if whole else -1)
-"""
+from .records import MISSING, SLOTS, WRITE
+
 _ANSWER_S = 300.0
 
 
@@ -58,12 +33,12 @@ class Writer:
     def __init__(self, host: Host, file: PurePosixPath) -> None:
         self.acknowledged = 0
         self._host = host
-        self._argv = ["sh", "-c", 'exec python3 -u -c "$@"', "sh", _WRITE, str(file), str(_SLOTS)]
+        self._argv = ["sh", "-c", 'exec python3 -u -c "$@"', "sh", WRITE, str(file), str(SLOTS)]
         self._is_to_end = threading.Event()
         self._failure: str | None = None
         self._thread = threading.Thread(target=self._write, daemon=True, name="writer")
         self._thread.start()
-        self.require_more(_SLOTS // 8)
+        self.require_more(SLOTS // 8)
 
     def require_more(self, records: int) -> None:
         """Wait until so many more are acknowledged.
@@ -84,16 +59,8 @@ class Writer:
 
     def missing(self, machine: Machine, file: PurePosixPath) -> str | None:
         """Which acknowledged records are not in the file, in words; None if all are."""
-        script = ["sh", "-ec", 'exec python3 -c "$@"', "sh", _READ, str(file), str(_SLOTS)]
-        lost = []
-        for line in machine.run(script).stdout.splitlines():
-            slot, found = (int(word) for word in line.split())
-            last = self.acknowledged - 1 - (self.acknowledged - 1 - slot) % _SLOTS
-            # The one that was on its way when the power went may be there, or a part of it.
-            is_under_way = slot == self.acknowledged % _SLOTS
-            if found not in ((last, last + _SLOTS, -1) if is_under_way else (last,)) and last >= 0:
-                lost.append(f"{last} (there is {found if found >= 0 else 'none that is whole'})")
-        return f"{len(lost)} acknowledged records lack: {', '.join(lost[:5])}" if lost else None
+        script = ["sh", "-ec", 'exec python3 -c "$@"', "sh", MISSING, str(file), str(SLOTS)]
+        return machine.run([*script, str(self.acknowledged)]).stdout.strip() or None
 
     def _has_ended(self) -> bool:
         return not self._thread.is_alive()
