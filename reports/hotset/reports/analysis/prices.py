@@ -6,6 +6,8 @@ not a TPC price/performance metric, and the text says so wherever the values are
 
 from __future__ import annotations
 
+from math import fsum
+
 from ..model import words
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, Cost, RunDocument
@@ -135,7 +137,7 @@ def _price(document: RunDocument, prices: Prices, arm: ArmName) -> float | None:
     if arm == "in-memory" and document.database is not None:
         parts.append(_times(prices.memory_per_gb, document.database.bytes / GB))
     known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+    return fsum(known) if len(known) == len(parts) else None
 
 
 def _times(price: float | None, amount: float) -> float | None:

@@ -311,7 +311,7 @@ def _pages(arm: Arm) -> float | None:
     done = fsum(each for _, each in counted)
     if len(counted) < len(arm.repeats) or not done:
         return None
-    return sum(pages for pages, _ in counted) / done
+    return fsum(pages for pages, _ in counted) / done
 
 
 def about(factor: float) -> str:

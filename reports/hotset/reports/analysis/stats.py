@@ -127,10 +127,10 @@ def ratio_of_means(
         (float(each.var(ddof=1)) + extra) / len(each)
         for each, extra in zip(logs, more, strict=True)
     ]
-    variance = sum(parts)
+    variance = math.fsum(parts)
     if variance == 0:
         return ratio, ratio, ratio
-    freedom = variance**2 / sum(
+    freedom = variance**2 / math.fsum(
         part**2 / (len(each) - 1) for part, each in zip(parts, logs, strict=True)
     )
     middle = float(logs[0].mean() - logs[1].mean())

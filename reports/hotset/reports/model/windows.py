@@ -347,7 +347,7 @@ class PowerRun(Window):
     @property
     def total_s(self) -> float:
         """Seconds of all queries; too few where one did not finish."""
-        return sum(query.seconds for query in self.queries)
+        return fsum(query.seconds for query in self.queries)
 
     @property
     def geometric_mean_s(self) -> float | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from ..analysis import disks as analysis
@@ -224,7 +225,7 @@ def _files(passes: list[Document]) -> list[tuple[str, int, float]]:
     speeds: dict[str, list[float]] = {}
     for draw in (draw for one in passes for draw in one["draws"]):
         speeds.setdefault(draw["name"], []).append(draw["bytes"] / 1e6 / draw["seconds"])
-    found = [(name, len(each), sum(each) / len(each)) for name, each in speeds.items()]
+    found = [(name, len(each), fmean(each)) for name, each in speeds.items()]
     return sorted(found, key=lambda one: one[1])
 
 

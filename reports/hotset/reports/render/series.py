@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
 from ..analysis.answer import ArmFigures
@@ -111,4 +112,4 @@ def _means(points: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
     groups: dict[int, list[float]] = {}
     for start, value in points:
         groups.setdefault(start, []).append(value)
-    return [(start, sum(values) / len(values)) for start, values in sorted(groups.items())]
+    return [(start, fmean(values)) for start, values in sorted(groups.items())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import fsum
 
 from ...model import words
 from ...model.document import RunDocument
@@ -59,5 +60,5 @@ def _merged(name: str, some: list[Part]) -> Part:
 
 def _mean(weighted: Iterable[tuple[float | None, int]]) -> float | None:
     known = [(ratio, weight) for ratio, weight in weighted if ratio is not None and weight]
-    total = sum(weight for _, weight in known)
-    return min(1.0, sum(ratio * weight for ratio, weight in known) / total) if total else None
+    total = fsum(weight for _, weight in known)
+    return min(1.0, fsum(ratio * weight for ratio, weight in known) / total) if total else None

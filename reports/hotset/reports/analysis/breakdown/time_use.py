@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import fsum
 from statistics import fmean
 from typing import get_args
 
@@ -59,7 +60,7 @@ def most(use: TimeUse) -> str:
 
 def storage_share(use: TimeUse) -> float:
     """What waited for storage: data read and written, and the log."""
-    return float(sum(getattr(use, name) for name in STORAGE))
+    return fsum(getattr(use, name) for name in STORAGE)
 
 
 def sentence(document: RunDocument) -> str | None:
