@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from io import TextIOWrapper
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Annotated, NoReturn
 
 import typer
@@ -73,6 +73,7 @@ def main() -> NoReturn:
             # An 8-bit locale has no bars: better a question mark than no result.
             stream.reconfigure(errors="replace")
     hide_password()
+    _leave_out()
     try:
         arguments = _with_run(sys.argv[1:])
         words = (argument for argument in arguments if not argument.startswith("-"))
@@ -87,6 +88,15 @@ def main() -> NoReturn:
     if code == INTERRUPTED:
         _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave_out() -> None:
+    """A third of the time of a help text would go into loading what typer never draws for hotset:
+    Markdown, and tracebacks with their source in colours."""
+    for name, wanted in (("rich.markdown", "Markdown"), ("rich.traceback", "Traceback")):
+        empty = ModuleType(name)
+        setattr(empty, wanted, object)
+        sys.modules.setdefault(name, empty)
 
 
 def _with_run(arguments: list[str]) -> list[str]:
