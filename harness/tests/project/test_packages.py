@@ -16,6 +16,7 @@ import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import pytest
 
 import release
@@ -23,7 +24,7 @@ from hotset import __version__
 from hotset.block import label
 from hotset.core import extras
 from hotset.core.extras import Extra
-from hotset.core.machines import needrestart
+from hotset.core.machines import elf, needrestart
 from hotset.disk.boot import systemd_unit
 from hotset.warmup import schedule
 from shipping import modules, packages
@@ -109,6 +110,25 @@ def test_the_package_asks_for_what_hotset_needs_and_for_no_dmeventd(deb: Path) -
         "/etc/hotset/console/environment",
         "/etc/needrestart/conf.d/hotset-package.conf",
     ]
+
+
+def test_the_package_asks_for_every_library_that_its_modules_load(
+    deb: Path, tmp_path: Path
+) -> None:
+    """numpy's libstdc++ was left to whatever else had brought it."""
+    of_packages = {"libgcc_s.so.1": "libgcc-s1", "libstdc++.so.6": "libstdc++6"}
+    of_packages |= {"libz.so.1": "zlib1g"}
+    of_libc = re.compile(r"(lib(c|m|dl|rt|resolv|pthread|util)|ld-linux-x86-64)\.so\.\d")
+    said("dpkg-deb", "--extract", str(deb), str(tmp_path))
+    site = Path(numpy.__file__).parents[1]
+    files = [tmp_path.rglob("*"), (site / "numpy").rglob("*"), (site / "numpy.libs").rglob("*")]
+    own = [one for each in files for one in each if one.is_file() and not one.is_symlink()]
+    programs = {one.name: one for one in own if elf.is_program(one)}
+    text = said("readelf", "--dynamic", "--wide", *map(str, programs.values()))
+    needed = set(re.findall(r"\(NEEDED\)\s+Shared library: \[(.*)\]", text)) - programs.keys()
+    asked = said("dpkg-deb", "--field", str(deb), "Depends").replace(",", " ").split()
+    assert {of_packages[one] for one in needed if not of_libc.match(one)} <= set(asked)
+    assert needed >= of_packages.keys()
 
 
 def test_what_is_unpacked_runs_with_the_systems_python_alone(deb: Path, tmp_path: Path) -> None:
