@@ -179,7 +179,7 @@ LIFE = (
     Act(_PURGE),
     _GONE,
     Act("dpkg --install broken.deb", 1),
-    Act("! dpkg --status hotset && test ! -e /usr/lib/hotset"),
+    Act("dpkg --status hotset && test ! -e /usr/lib/hotset", says="install ok not-installed"),
 )
 
 _EARLIER = _repacked("before", r"sed -i 's/^Version: .*/Version: 0/' one/DEBIAN/control")
@@ -209,13 +209,13 @@ UPGRADE = (
     Act(f"mkdir /srv/db && mount /dev/hotset/shop /srv/db && cp {_ENGINE} /srv/engine"),
     Act(
         "(n=0; while [ ! -e /srv/stop ]; do echo $n; n=$((n + 1)); done |"
-        f" {_records(WRITE)} > /srv/acks 2>&1; touch /srv/stopped) &"
+        f" {_records(WRITE)} > /srv/acks 2>&1; touch /srv/stopped) > /dev/null 2>&1 &"
         " until [ -s /srv/acks ]; do sleep 0.1; done"
     ),
     # Half a minute, of what nobody has read.
     Act(
         "(hotset warmup run region:1536MiB+256MiB --method online --rate 8MB/s > /srv/warm-up 2>&1;"
-        " echo $? > /srv/warm-up.code) & sleep 3; test ! -e /srv/warm-up.code"
+        " echo $? > /srv/warm-up.code) > /dev/null 2>&1 & sleep 3; test ! -e /srv/warm-up.code"
     ),
     _ACTIVE,
     Act("dpkg --install hotset_*.deb && test ! -e /srv/warm-up.code"),
