@@ -45,6 +45,7 @@ class Parameter:
     :ivar category: the type's: N are numbers, S strings, D dates.
     :ivar column: None where none was found.
     :ivar sample: a value that it had once, as SQL writes it; empty where none is known.
+    :ivar is_list: it stands for a list of values; how many they were, the server does not keep.
     """
 
     mark: str
@@ -52,6 +53,7 @@ class Parameter:
     category: str
     column: Column | None
     sample: str = ""
+    is_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,9 +245,12 @@ class _Drawn:
 def _drawn(catalog: Catalog, place: int, parameter: Parameter) -> _Drawn:
     column = parameter.column
     about = None if column is None else catalog.look_up(column)
+    line = f"-- p{place}: a list, of which one value is drawn: how many it had is not known"
+    if parameter.is_list:
+        one = _drawn(catalog, place, replace(parameter, is_list=False))
+        return replace(one, lines=(line, *one.lines))
     if parameter.category == "A" and about is not None and about.category != "A":
         one = _drawn(catalog, place, replace(parameter, category=about.category))
-        line = f"-- p{place}: a list, of which one value is drawn: how many it had is not known"
         return replace(one, lines=(line, *one.lines), term=f"ARRAY[{one.term}]::{parameter.kind}")
     if about is None or not (about.common or about.bounds):
         return _guess(catalog, place, parameter)

@@ -1,9 +1,10 @@
 """The statements of a PostgreSQL database that take the most time, and what their parameters are
 compared with.
 
-pg_stat_statements has the texts, with `$1` in place of each constant. The server itself is asked
-what a parameter belongs to: the statement is prepared, and its generic plan (EXPLAIN, which runs
-nothing) shows conditions such as `(item.id = $1)`.
+pg_stat_statements has the texts, with `$1` in place of each constant and, from PostgreSQL 18 on,
+`$1 /*, ... */` in place of a list of them. The server itself is asked what a parameter belongs to:
+the statement is prepared, and its generic plan (EXPLAIN, which runs nothing) shows conditions such
+as `(item.id = $1)`.
 """
 
 from __future__ import annotations
@@ -138,8 +139,11 @@ def parameters(session: PostgresSession, text: str) -> list[Parameter]:
         if _is_of_catalogs(plan, text):
             raise Aborted("catalogs", False, CATALOGS_ONLY)
         found = dict(_columns(session, plan, text))
+        squashed = {int(place) for place in _SQUASHED.findall(text)}
         return [
-            Parameter(f"${place}", str(kind), str(category), found.get(place))
+            Parameter(
+                f"${place}", str(kind), str(category), found.get(place), is_list=place in squashed
+            )
             for place, (kind, category) in enumerate(types, 1)
         ]
     finally:
@@ -207,7 +211,9 @@ _COMPARED = (
     re.compile(rf"{_COLUMN}{_SIGN}(?:ANY\s*)?\(*(?:ARRAY\[)?\(*\$(?P<place>\d+)\b"),
     re.compile(rf"\$(?P<place>\d+)\)*{_CAST}\)*{_SIGN}{_COLUMN}"),
 )
-_PLACES = r"\$\d+(?:\s*,\s*\$\d+)*"
+_REST = r"\s*/\*, \.\.\. \*/"
+_SQUASHED = re.compile(rf"\$(\d+){_REST}")
+_PLACES = rf"\$\d+(?:\s*,\s*\$\d+|{_REST})*"
 _LISTED = re.compile(rf"{_COLUMN}{_SIGN}(?:ANY|ALL)\s*\(+ARRAY\[(?P<places>[^\]]*)\]")
 _IN = re.compile(
     rf"(?P<column>\"(?:[^\"]|\"\")+\"|\w+)\s+(?:not\s+)?in\s*\(\s*(?P<places>{_PLACES})\s*\)", re.I
