@@ -4,9 +4,10 @@ Each system is unpacked into a folder and entered in namespaces of its own; it g
 its own archive, and no checkout, compiler or systemd that runs. A walk is a list of commands, how
 each has to end and what it has to say. `first` goes from the package to the first hit ratio, in at
 most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `upgrade` does
-so while a disk is written to and warmed up, from `--before`, the package of an earlier version;
-`faults` has a full disk, an interrupted dpkg, another computer's package and the like. Printed is a
-Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
+so while a disk is written to and warmed up, from `--before`, the package of an earlier version, and
+goes back to it meanwhile; `faults` has a full disk, an interrupted dpkg, another computer's package
+and the like. Printed is a Markdown table; the logs stay in the work folder. Needs root, mmdebstrap,
+FUSE and loop devices.
 
     make release && python3 scripts/try_packages.py --system debian12 --walk first
 """
@@ -204,6 +205,7 @@ UPGRADE = (
     Act("apt-get update"),
     Act(f"test -e before.deb || {{ {_EARLIER.command}; }}"),
     Act(f"{_INSTALL} --no-install-recommends ./before.deb && hotset --version"),
+    Act("! cp /var/lib/hotset/made /srv || grep -x user /srv/made"),
     _FILES,
     _CREATE,
     Act(f"mkdir /srv/db && mount /dev/hotset/shop /srv/db && cp {_ENGINE} /srv/engine"),
@@ -228,6 +230,12 @@ UPGRADE = (
     Act("dpkg --remove hotset", 1, says="hotset tier deactivate NAME"),
     _GOES_ON,
     _WHOLE,
+    Act("dpkg --install ./before.deb", says="downgrading"),
+    _ACTIVE,
+    _GOES_ON,
+    Act("dpkg --install hotset_*.deb"),
+    _ACTIVE,
+    _GOES_ON,
     Act(
         "touch /srv/stop; until [ -e /srv/stopped ]; do sleep 0.1; done;"
         " wc -l < /srv/acks; ! grep -v '^[0-9]*$' /srv/acks"
@@ -239,16 +247,22 @@ UPGRADE = (
     Act("umount /srv/db && hotset tier destroy --yes && mount -o loop /srv/disk /srv/db"),
     _WRITTEN,
     Act(f"umount /srv/db && {_PURGE}"),
-    _GONE,
+    # The account of a version that did not note that it had made it stays, as any of before.
+    Act(f"[ -e /srv/made ] || userdel hotset; {_GONE.command}"),
 )
 
 FAULTS = (
     Act("apt-get update"),
-    # All that it asks for, so that what fails is only what is to.
-    Act(f"{_BARE} && dpkg --purge hotset"),
+    # All that it asks for, so that what fails is only what is to. Noted: room for its files in a
+    # tmpfs, which has pages of 4 KiB, and for a part of what is compiled of them.
+    Act(
+        f"{_BARE} && find /usr/lib/hotset -type f ! -name '*.pyc' -printf '%s\\n' |"
+        " awk '{pages += int(($1 + 4095) / 4096)} END {print pages * 4 + 8192}' > /srv/kib"
+        " && dpkg --purge hotset"
+    ),
     Act("mkdir /usr/lib/hotset && mount -t tmpfs -o size=60m tmpfs /usr/lib/hotset"),
     Act("dpkg --install hotset_*.deb", 1, says="No space left on device"),
-    Act("mount -o remount,size=158m /usr/lib/hotset"),
+    Act("mount -o remount,size=$(cat /srv/kib)k /usr/lib/hotset"),
     Act("dpkg --install hotset_*.deb", says="is the disk full?"),
     _WHOLE,
     Act("dpkg --purge hotset; mount -o remount,ro /usr/lib/hotset"),
