@@ -70,9 +70,10 @@ def test_keys_and_statistics_are_there(session: PostgresTpchSession) -> None:
         )
     )
     assert kinds == {"p": 8, "f": 8}
+    # From PostgreSQL 16 on, COPY leaves pages without rows behind the last one that has some.
     assert session.query(
         "SELECT count(*) FROM pg_class WHERE relname = 'lineitem' AND reltuples = 60175"
-        " AND relallvisible = relpages"
+        " AND relallvisible > (SELECT max((ctid::text::point)[0]) FROM lineitem)"
     ) == [(1,)]
 
 

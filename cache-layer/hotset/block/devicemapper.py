@@ -204,7 +204,7 @@ def require(machine: Machine) -> None:
     if asked.rc:
         said = asked.stderr.strip().partition("\n")[0]
         raise PrerequisiteMissingError(
-            f"the kernel of {machine.kind} has no device mapper ({said}); a distribution's own has",
+            f"the kernel has no device mapper ({said}); a distribution's own has",
             IN_USER_SPACE,
         )
 
@@ -218,7 +218,7 @@ def load(machine: Machine, *modules: str) -> None:
     if done.rc:
         release = machine.run(["uname", "-r"]).stdout.strip()
         raise PrerequisiteMissingError(
-            f"the kernel of {machine.kind} ({release}) has no {' or '.join(modules)}:"
+            f"the kernel ({release}) has no {' or '.join(modules)}:"
             f" {done.stderr.strip()[:200]}; a distribution's own kernel has them",
             IN_USER_SPACE,
         )
