@@ -230,7 +230,7 @@ UPGRADE = (
     Act("dpkg --remove hotset", 1, says="hotset tier deactivate NAME"),
     _GOES_ON,
     _WHOLE,
-    Act("dpkg --install ./before.deb", says="downgrading"),
+    Act("dpkg --install ./before.deb", says="over ("),
     _ACTIVE,
     _GOES_ON,
     Act("dpkg --install hotset_*.deb"),
