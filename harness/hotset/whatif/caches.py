@@ -22,7 +22,7 @@ from hotset.core.units import Bytes
 from hotset.reports.model.schema import Versioned
 
 from . import parquet
-from .choices import Mode, Policy
+from .choices import BOUNDS, Mode, Policy
 
 _FOLDER = "whatif"
 LOADS = ("tpcc", "tpch")
@@ -213,7 +213,8 @@ def simulate(
     slots = cache.cache_bytes // cache.block_bytes
     words = ["simulate", f"--trace={trace}", f"--cache-blocks={slots}"]
     words += [f"--block={cache.block_bytes}", f"--mode={cache.mode}", "--json", "--progress", *more]
-    words.append("--bound" if cache.policy == "bound" else f"--policy={cache.policy}")
+    known = BOUNDS.get(cache.policy)
+    words.append(f"--bound={known}" if known else f"--policy={cache.policy}")
     return Outcome.parse(flashdev.figures(local, words, on_read))
 
 

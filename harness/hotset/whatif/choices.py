@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 Policy = Literal[
@@ -18,6 +19,9 @@ Policy = Literal[
     "smq",
     "bcache",
     "bound",
+    "rates",
 ]
-"""Those of ``flashdev simulate``, and Belady's bound: what one hits that knows the future."""
+"""Those of ``flashdev simulate``, and :data:`BOUNDS`."""
+BOUNDS: Mapping[Policy, str] = {"bound": "future", "rates": "rates"}
+"""No real policies, but what one would hit that knows this."""
 Mode = Literal["writeback", "writethrough"]

@@ -131,7 +131,18 @@ def test_a_sample_says_how_far_it_may_be_off(trace: Path) -> None:
 
 
 def test_every_policy_is_simulated_with_every_size(trace: Path) -> None:
-    policies = ["lru", "fifo", "clock", "2q", "lirs", "w-tinylfu", "bcache", "bound", "smq"]
+    policies = [
+        "lru",
+        "fifo",
+        "clock",
+        "2q",
+        "lirs",
+        "w-tinylfu",
+        "rates",
+        "bcache",
+        "bound",
+        "smq",
+    ]
     sizes = ["4MiB", "8MiB"]
     found = asked("whatif simulate", trace=str(trace), policy=policies, cache=sizes, block=["8KiB"])
     rows = found.document()["caches"]

@@ -5646,7 +5646,7 @@ function Get-HotsetCacheAdvice {
         [ValidateRange(0.0, 1.0)]
         [Nullable[double]] $Share,
 
-        [ValidateSet('hotset', 'lru', 'fifo', 'clock', '2q', 'arc', 'lirs', 'w-tinylfu', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound')]
+        [ValidateSet('hotset', 'lru', 'fifo', 'clock', '2q', 'arc', 'lirs', 'w-tinylfu', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound', 'rates')]
         [string] $Policy,
 
         [ValidateSet('writeback', 'writethrough')]
@@ -6048,8 +6048,8 @@ function Invoke-HotsetSimulation {
     .PARAMETER Cache
     A cache size.
     .PARAMETER Policy
-    What decides which blocks are cached; bound: the best possible choice, which knows the future.
-    It is hotset if left out.
+    What decides which blocks are cached; bound: the best possible choice, which knows the future;
+    rates: one that knows how often each block is asked for. It is hotset if left out.
     .PARAMETER Block
     Size of a cache block. It is 64 KiB if left out.
     .PARAMETER Mode
@@ -6081,7 +6081,7 @@ function Invoke-HotsetSimulation {
         [Parameter(Mandatory, ValueFromPipelineByPropertyName)]
         [string[]] $Cache,
 
-        [ValidateSet('hotset', 'lru', 'fifo', 'clock', '2q', 'arc', 'lirs', 'w-tinylfu', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound')]
+        [ValidateSet('hotset', 'lru', 'fifo', 'clock', '2q', 'arc', 'lirs', 'w-tinylfu', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound', 'rates')]
         [string[]] $Policy,
 
         [string[]] $Block,

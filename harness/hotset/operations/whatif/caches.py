@@ -112,7 +112,8 @@ class Simulate(Request):
         Field(
             max_length=20,
             description="What decides which blocks are cached; bound: the best possible choice,"
-            " which knows the future. Repeatable; hotset if left out.",
+            " which knows the future; rates: one that knows how often each block is asked for."
+            " Repeatable; hotset if left out.",
         ),
     ] = None
     block: Annotated[

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
 use cache_core::layout::Layout;
 use cache_core::policy::{self, Block, Geometry, Nothing};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use hotset_engine::Refusal;
 use hotset_engine::tier::dirty_target;
 use storage_model::spec::ModelSpec;
@@ -17,6 +17,7 @@ use whatif::belady;
 use whatif::curve::Reader;
 use whatif::hit_ratio::{self, Setup, accesses, blocks, warm_blocks};
 use whatif::policies::{BcacheSettings, Kind};
+use whatif::rates;
 use whatif::timed::{Arrivals, TimedOutcome, simulate_timed};
 use whatif::trace::binary::Writer;
 use whatif::trace::foreign::{self, Format};
@@ -110,6 +111,15 @@ pub(crate) struct MrcArgs {
     progress: bool,
 }
 
+/// What a policy knows that no real one does.
+#[derive(Clone, Copy, ValueEnum)]
+enum Bound {
+    /// When each block is wanted again (Belady).
+    Future,
+    /// How often each block is wanted.
+    Rates,
+}
+
 /// Options of `simulate`.
 #[derive(Args)]
 pub(crate) struct SimulateArgs {
@@ -122,9 +132,9 @@ pub(crate) struct SimulateArgs {
     /// Leave the cache out: what the slow device does alone.
     #[arg(long, requires = "origin_model", conflicts_with = "warm_by")]
     alone: bool,
-    /// In place of a policy's hits, the most that any policy could have: Belady's bound.
-    #[arg(long, conflicts_with_all = ["policy", "origin_model"])]
-    bound: bool,
+    /// In place of a policy's hits, the most that one could have that knows this.
+    #[arg(long, value_name = "KNOWS", conflicts_with_all = ["policy", "origin_model"])]
+    bound: Option<Bound>,
     /// Size of a cache block, bytes or with K, M, G (powers of 1024).
     #[arg(long, default_value = "64K", value_parser = parse_size)]
     block: u64,
@@ -278,7 +288,7 @@ pub(crate) fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
         return print(&run_timed(args, models, &trace)?, args.json);
     }
     let (mut requests, end) = with_end(&args.trace)?;
-    if args.policy.goes_by_time() && !args.bound {
+    if args.policy.goes_by_time() && args.bound.is_none() {
         require_times(&requests, &format!("policy {}", args.policy.name()))?;
     }
     let cache_bytes = u64::from(args.cache_blocks).saturating_mul(args.block);
@@ -295,9 +305,12 @@ pub(crate) fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
         .collect::<Result<_, _>>()?;
     let warm = warm_blocks(&accesses(&past, args.block)?, args.cache_blocks);
     let mut requests = Told::new(requests, args.progress);
-    let outcome = if args.bound {
-        let rest = requests.collect::<Result<Vec<_>, _>>()?;
-        belady::bound(args.cache_blocks, &warm, &accesses(&rest, args.block)?)
+    let outcome = if let Some(bound) = args.bound {
+        let rest = accesses(&requests.collect::<Result<Vec<_>, _>>()?, args.block)?;
+        match bound {
+            Bound::Future => belady::bound(args.cache_blocks, &warm, &rest),
+            Bound::Rates => rates::bound(args.cache_blocks, &warm, &rest),
+        }
     } else {
         let setup = Setup {
             kind: args.policy,

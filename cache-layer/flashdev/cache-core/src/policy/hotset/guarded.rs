@@ -1,11 +1,17 @@
-//! A scan displaces what nobody has wanted for long, and nothing else.
+//! Who comes back has to be wanted more than whom it displaces.
 //!
-//! [`S3Fifo`] lets a block into its main queue as soon as it misses again. Three reads of a cold
-//! table from end to end, with nothing else going on, so push a hot one out: its blocks have lost
-//! the three touches that are counted by the second turn of the queue. So here a block that comes
-//! back with a scan meets the one that the main queue would give up next, and takes its place only
-//! if that has not been touched for some turns. Other blocks come in as ever: a working set that
-//! moves is cached at once.
+//! [`S3Fifo`] lets a block into its main queue as soon as it misses again. In a cache that holds a
+//! small share of what is asked for at random, most of what misses again is no hotter than the
+//! rest, and turns the main queue over so fast that hot blocks lose their touches and go. So here a
+//! block that comes back meets the one that the main queue would give up next, and takes its place
+//! only if it had left lately and the other was not touched in its last turn (admission by
+//! comparison: Einziger, Friedman, Manes, "TinyLFU: A highly efficient cache admission policy", ACM
+//! Transactions on Storage 13(4), 2017). One that stays has a touch less, whoever it met: a working
+//! set that has moved is there after some turns.
+//!
+//! Three reads of a cold table from end to end, with nothing else going on, would push a hot set out
+//! all the same. So a block that comes back with a scan takes the other's place only if that has not
+//! been touched for some turns.
 
 use fixedbitset::FixedBitSet;
 
@@ -20,7 +26,7 @@ const TURNS_MOST: i8 = 8;
 /// Share of the slots that is enough for scans to pass through: one in so many.
 const PASSAGE_SHARE: u32 = 64;
 
-/// S3-FIFO that withstands scans: 21 bytes per slot and a bit per block of the origin.
+/// S3-FIFO with admission: 21 bytes per slot and a bit per block of the origin.
 pub struct Guarded {
     queues: S3Fifo,
     streams: Streams,
@@ -42,12 +48,16 @@ impl Guarded {
         }
     }
 
-    /// Whether a block that comes back with a scan is to be in the main queue. If so, the one whose
-    /// place it takes is the next to go; if not, that one stays for another turn.
-    fn wins(&mut self) -> bool {
+    /// Whether a block that comes back, with a scan or without, is to be in the main queue. If not,
+    /// the one whose place it would take stays for another turn; if a scan's is to be, that one is the
+    /// next to go.
+    fn wins(&mut self, came_with_scan: bool) -> bool {
         let Some(oldest) = self.queues.oldest_of_full_main() else {
             return true;
         };
+        if !came_with_scan {
+            return !self.queues.withstands(oldest);
+        }
         let is_forsaken = self.queues.untouched_turns(oldest) >= TURNS_MOST;
         if is_forsaken {
             self.queues.demote(oldest);
@@ -83,14 +93,14 @@ impl Replacement for Guarded {
     }
 
     fn recall(&mut self, block: Block, slots: &mut Slots) -> bool {
-        if !self.queues.recall(block, slots) {
+        let Some(left_lately) = self.queues.recall_lately(block, slots) else {
             return false;
-        }
+        };
         let came_with_scan = self.scanned[block as usize];
         if !self.scans {
             self.scanned.remove(block as usize);
         }
-        !came_with_scan || self.wins()
+        self.wins(came_with_scan) && (came_with_scan || left_lately)
     }
 
     /// What a scan brings in takes the place of what it brought before.

@@ -4,11 +4,11 @@
 //! asked for; a write that misses is put into a slot, and nothing is read. So slots must be free
 //! before they are needed: [`Hotset`] keeps some, at the cost of the blocks that are worth least.
 //!
-//! Which those are, says S3-FIFO, with two additions against scans. Neighbouring requests touch a
+//! Which those are, says S3-FIFO, with two additions. Neighbouring requests touch a
 //! block several times within a moment, though it is wanted once (correlated references: O'Neil,
 //! O'Neil, Weikum, "The LRU-K page replacement algorithm", SIGMOD 1993). So a touch counts only
 //! when a share of the cache has been brought in since the last one that did. And what comes back
-//! with a scan takes the place only of what nobody has wanted for long: [`Guarded`].
+//! takes the place only of what is wanted less: [`Guarded`].
 
 mod guarded;
 mod streams;

@@ -108,3 +108,51 @@ fn what_was_warmed_withstands_scans() {
     scan(&mut cache, 6);
     assert!(hot(&cache) >= 97, "{}", hot(&cache));
 }
+
+/// A request drawn at random: half of them for the first tenth of the blocks, …
+fn draw(random: &mut u32, first: Block) -> Block {
+    *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+    let (half, place) = (*random >> 31, (*random >> 8) % 1_000_000);
+    let blocks = GEOMETRY.origin_blocks / 2;
+    first
+        + if half == 0 {
+            place % (blocks / 10)
+        } else {
+            place % blocks
+        }
+}
+
+#[test]
+fn a_small_cache_keeps_what_is_asked_for_most() {
+    // … of which the cache has room for four fifths.
+    let mut cache = Hotset::new(Geometry {
+        slots: 400,
+        ..GEOMETRY
+    });
+    let mut random = 1;
+    for _ in 0..200_000 {
+        request(&mut cache, draw(&mut random, 0));
+    }
+    let there = (0..500).filter(|&block| cache.resident(block).is_some());
+    let share = there.count() as u32 * 100 / 400;
+    assert!(share >= 80, "{share} % of the slots");
+}
+
+#[test]
+fn what_is_asked_for_now_takes_the_place_of_what_was() {
+    let mut cache = Hotset::new(Geometry {
+        slots: 400,
+        ..GEOMETRY
+    });
+    let mut random = 1;
+    let moved = GEOMETRY.origin_blocks / 2;
+    for at in 0..100_000 {
+        request(
+            &mut cache,
+            draw(&mut random, if at < 80_000 { 0 } else { moved }),
+        );
+    }
+    let there = (moved..moved + 500).filter(|&block| cache.resident(block).is_some());
+    let share = there.count() as u32 * 100 / 400;
+    assert!(share >= 70, "{share} % of the slots");
+}
