@@ -1,5 +1,6 @@
 """This computer with an /etc/hotset, /run/hotset and /dev/hotset of its own: a mount namespace, so
-that a test's cards are nobody else's and nothing of them is left."""
+that a test's cards are nobody else's and nothing of them is left. Without ublk, whose devices would
+be the whole computer's, and which not every computer has: disks in it are served by FUSE."""
 
 from __future__ import annotations
 
@@ -19,9 +20,12 @@ _FOLDERS = (
     "/dev/hotset",
     "/etc/udev/rules.d",
     "/usr/local/lib/hotset",
+    "/etc/modprobe.d",
 )
 _OPEN = """
 for one in "$@"; do mkdir -p "$one" && mount -t tmpfs none "$one" || exit 1; done
+echo install ublk_drv /bin/false > /etc/modprobe.d/hotset.conf
+[ ! -e /dev/ublk-control ] || mount --bind /dev/null /dev/ublk-control || exit 1
 echo open
 exec sleep infinity
 """

@@ -156,6 +156,26 @@ def test_a_state_that_nobody_knows_is_not_well(tmp_path: Path) -> None:
     assert "'half-asleep'" in report.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("front", "words"),
+    [
+        ({"ublk": {"device": "/dev/ublkb0", "queues": 4}}, "ublk (/dev/ublkb0)"),
+        ({"fuse": {"why": "it is not permitted"}}, "FUSE and a loop device (it is not permitted)"),
+        ({"nvme": {"device": "/dev/nvme0n1"}}, None),
+        ({"ublk": {}}, None),
+        ("ublk", None),
+        (None, None),
+    ],
+)
+def test_how_a_disk_is_served_is_told_and_what_nobody_knows_keeps_nobody_from_the_rest(
+    tmp_path: Path, front: object, words: str | None
+) -> None:
+    with answering(tmp_path, 2, lambda reply: {**reply, "front": front}) as tier:
+        report = tier.report()
+    assert report.state == "active"
+    assert dict(report.tunables).get("served by") == words
+
+
 @pytest.mark.parametrize("line", ["", "hello", "[1]", "7"])
 def test_what_is_no_answer_is_a_tier_that_failed(line: str) -> None:
     with pytest.raises(TierFailedError, match="not an answer"):

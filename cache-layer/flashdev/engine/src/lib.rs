@@ -9,13 +9,17 @@
 pub mod backing;
 pub mod cli;
 pub mod control_socket;
+pub mod daemon;
 pub mod direct_io;
 pub mod flash_file;
+mod front;
 pub mod fuse;
 pub mod real_time;
+pub mod reply;
 mod ring;
 pub mod tier;
 pub mod tools;
+pub mod ublk;
 
 use block_trace::TraceError;
 use cache_core::layout::LayoutError;

@@ -19,6 +19,7 @@ use hotset_engine::tools::ask::ask;
 use hotset_engine::tools::compare::compare;
 use hotset_engine::tools::copy::{CopyOptions, Run, copy, read_runs};
 use hotset_engine::tools::record::record;
+use hotset_engine::ublk::remove_device;
 
 /// hotset's cache engine, and what else it runs on a server.
 #[derive(Parser)]
@@ -41,6 +42,10 @@ enum Command {
     /// `hotset-engine tier` begins a new cache only on such a flash; one with no metadata at all may have
     /// been erased, and is refused.
     Format(FormatArgs),
+    /// Remove the ublk device of a disk, whether its engine runs or not; nothing where it has none.
+    ///
+    /// Requests that wait for an engine, and those of whoever has the device open, get errors.
+    RemoveDevice(RemoveDeviceArgs),
     /// Write what a damaged cache holds and its origin lacks to the origin, as far as it is proven.
     ///
     /// Takes the options that its `hotset-engine tier` had. The cache is only read. Without --write this
@@ -76,6 +81,13 @@ struct FormatArgs {
     /// With --refill: the `--origin-id` of that tier; what belongs to another origin is not noted.
     #[arg(long, value_name = "ID", value_parser = parse_id, requires = "refill")]
     origin_id: Option<OriginId>,
+}
+
+#[derive(Args)]
+struct RemoveDeviceArgs {
+    /// The `--origin-id` of its `hotset-engine tier`.
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
+    origin_id: OriginId,
 }
 
 #[derive(Args)]
@@ -148,6 +160,7 @@ fn main() -> ExitCode {
             run_tier(&args.options(), check)
         }
         Command::Format(args) => run_format(args),
+        Command::RemoveDevice(args) => remove_device(&args.origin_id),
         Command::Copy(args) => run_copy(args),
         Command::Compare(args) => run_compare(&args),
         Command::Ask(args) => ask(&args.socket, &args.question, &mut Output::new()),

@@ -9,7 +9,7 @@ use std::io;
 
 use serde::Serialize;
 
-use hotset_engine::fuse::reply::Outcome;
+use hotset_engine::reply::Outcome;
 use storage_model::device::Op;
 
 /// What has gone through the device.

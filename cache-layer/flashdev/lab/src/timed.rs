@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hotset_engine::direct_io::PageBuffer;
-use hotset_engine::fuse::reply::{Outcome, Reply};
 use hotset_engine::real_time::{self, Pacer, SyncBacking};
+use hotset_engine::reply::{Outcome, Reply};
 use storage_model::device::{Completion, Device, Op, Request};
 use virtual_time::{Nanos, TimeScale};
 

@@ -34,11 +34,16 @@ ENV{{DM_UDEV_DISABLE_SUBSYSTEM_RULES_FLAG}}="1", ENV{{DM_UDEV_DISABLE_OTHER_RULE
 ENV{{ID_FS_TYPE}}="hotset", ENV{{SYSTEMD_READY}}="0", ENV{{UDISKS_IGNORE}}="1"
 """
 
-_LOOPS = FOLDER / "99-hotset.rules"
-_LOOP_RULES = f"""\
-# Written by hotset: what it calls a loop device is a device to systemd, for which a mount can wait.
-SUBSYSTEM=="block", KERNEL=="loop[0-9]*", TEST=="{loop.FOLDER}", \
+_DEVICES = FOLDER / "99-hotset.rules"
+_OF_UBLK = f'SUBSYSTEM=="block", KERNEL=="ublkb[0-9]*", ENV{{SYSTEMD_ALIAS}}=="*{loop.FOLDER}/*"'
+_DEVICE_RULES = f"""\
+# Written by hotset: a loop or ublk device that it names is a device to systemd, for which a mount
+# can wait. An older udev makes no links by what lies on a ublk device.
+SUBSYSTEM=="block", KERNEL=="loop[0-9]*|ublkb[0-9]*", TEST=="{loop.FOLDER}", \
 PROGRAM=="/usr/bin/find {loop.FOLDER} -lname $devnode", RESULT=="?*", ENV{{SYSTEMD_ALIAS}}+="%c"
+{_OF_UBLK}, IMPORT{{builtin}}="blkid"
+{_OF_UBLK}, ENV{{ID_FS_USAGE}}=="filesystem|other|crypto", ENV{{ID_FS_UUID_ENC}}=="?*", \
+SYMLINK+="disk/by-uuid/$env{{ID_FS_UUID_ENC}}"
 """
 
 AWAY = locks.RUNTIME / "away"
@@ -60,7 +65,7 @@ def prepare(attached: AttachedDisk) -> None:
         return
     match kinds.of(attached.disk.kind).made_by:
         case "loop":
-            _write(machine, _LOOPS, _LOOP_RULES)
+            _write(machine, _DEVICES, _DEVICE_RULES)
         case "mapper":
             for path in _INNER:
                 _write(machine, path, _INNER_RULES)
@@ -162,9 +167,9 @@ def forget(machine: Machine, inventory: Inventory) -> None:
     needed = {
         path
         for card in inventory.cards
-        for path in ([_LOOPS] if card.devices == "loop" else _INNER if card.disks else [])
+        for path in ([_DEVICES] if card.devices == "loop" else _INNER if card.disks else [])
     }
-    rules = [path for path in (_LOOPS, *_INNER) if path not in needed]
+    rules = [path for path in (_DEVICES, *_INNER) if path not in needed]
     there = [
         str(rule) for rule in rules if machine.run(["test", "-e", str(rule)], check=False).rc == 0
     ]

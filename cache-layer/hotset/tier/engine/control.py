@@ -47,6 +47,15 @@ class Refill:
 
 
 @dataclass(frozen=True, slots=True)
+class Front:
+    """How a disk is served: ``ublk``, a block device of the kernel's, or ``fuse``, a file with a
+    loop device over it. ``detail``: the device; or why it is no such one."""
+
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Serving:
     """What a running engine says of itself. ``state``: ``serving``, ``flushing``, ``stopping``,
     ``pass-through`` (the flash failed, nothing is cached) or ``read-only`` (a device failed while
@@ -61,6 +70,8 @@ class Serving:
     """What went through its devices, where that was asked for."""
     refill: Refill | None = None
     """None where the cache did not begin empty; also of an engine of an earlier version."""
+    front: Front | None = None
+    """None if it does not say, as one of an earlier version, or says what is not known here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,18 @@ def parse_serving(line: str) -> Serving:
     )
     names = (reply["policy"], reply["mode"], reply["state"])
     refill = _refill(reply["refill"]) if "refill" in reply else None
-    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices, refill)
+    front = _front(reply.get("front"))
+    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices, refill, front)
+
+
+def _front(reply: object) -> Front | None:
+    match reply:
+        case {"ublk": {"device": str(device)}}:
+            return Front("ublk", device)
+        case {"fuse": {"why": str(why)}}:
+            return Front("fuse", why)
+        case _:
+            return None
 
 
 def _refill(reply: Answer) -> Refill:

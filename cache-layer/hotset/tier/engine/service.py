@@ -1,6 +1,10 @@
 """What keeps the cache engine of a disk at work: a shell script on its machine, and a systemd unit
 that calls it where systemd runs the machine; elsewhere the script watches over the engine itself.
 
+The engine serves the disk as a block device where the kernel's ublk can be used, and as a file of
+FUSE's elsewhere, over which the script puts a loop device. It chooses at each start, and says what
+it chose in the file ``front``.
+
 The script stays after hotset has ended, and needs nothing of hotset's but ``hotset-engine``.
 """
 
@@ -20,6 +24,8 @@ UNITS = PurePosixPath("/etc/systemd/system")
 _START_LIMIT_S = 60
 _RESTART_LIMIT_S = 60
 """For how long after its end an engine is started again without a question."""
+_REMOVAL_LIMIT_S = 60
+"""For how long the kernel is waited for: it removes a device once what is under way has ended."""
 
 
 def control_of(disk: str) -> PurePosixPath:
@@ -63,6 +69,8 @@ def script(disk: str, identity: str, engine: Sequence[str]) -> str:
     return _SCRIPT.format(
         disk=disk,
         engine=shlex.join(engine),
+        program=shlex.quote(engine[0]),
+        origin_id=identity.replace("-", ""),
         folder=RUNTIME / disk,
         devices=DEVICES,
         sequence=SEQUENCE,
@@ -73,6 +81,7 @@ def script(disk: str, identity: str, engine: Sequence[str]) -> str:
         alive=_alive(disk),
         polls=_START_LIMIT_S * 20,
         restart_limit=_RESTART_LIMIT_S,
+        removal_polls=_REMOVAL_LIMIT_S * 20,
     )
 
 
@@ -104,6 +113,8 @@ alive() {{
 
 # A loop device whose engine has died answers every request with an error, for as long as somebody
 # has it open: that is what a file system on it is to see. The engine that comes next gets another.
+# A ublk device has its requests wait, and the engine that is started again within the limit takes
+# it over; where none is, it is removed, and they get errors.
 _SCRIPT = """\
 #!/bin/sh
 # Written by hotset: the cache engine of disk {disk}. `hotset tier activate {disk}` writes it anew.
@@ -116,6 +127,9 @@ mount=$folder/mount log=$folder/log device={devices}/{disk}
 may_run() {{
     [ -d /run/systemd/system ] || return 0
     ! rm "$folder/may-run" 2> /dev/null || return 0
+    has_just_ended
+}}
+has_just_ended() {{
     read -r since 2> /dev/null < "$folder/ended-at" || return 1
     since=$(($(date +%s) - since)); [ $since -ge 0 ] && [ $since -le {restart_limit} ]
 }}
@@ -127,8 +141,11 @@ run() {{
         exit 2
     }}
     mkdir -p "$mount" {given_up_folder}
+    [ -c /dev/ublk-control ] || modprobe -q ublk_drv 2> /dev/null
     # Given up: the origin has all, what is left on the flash is old.
     [ ! -e {given_up} ] || set -- "$@" --discard
+    # Beside the command, which hotset-boot writes anew.
+    set -- --front "$folder/front" "$@"
     exec {engine} --mount "$mount" --control "$folder/control" "$@"
 }}
 {sequence}
@@ -149,22 +166,50 @@ loops() {{
                 [ "$(sequence "$loop")" != "$number" ] || echo "$loop"
         done
 }}
+# A ublk device that waits for its engine is not.
 attached() {{
     read -r noted number 2> /dev/null < "$folder/attached" || return 1
-    [ "$(readlink "$device") $(sequence "$noted")" = "$noted $number" ]
+    [ "$(readlink "$device") $(sequence "$noted")" = "$noted $number" ] || return 1
+    case $noted in /dev/ublkb*) [ ! -e "$folder/ended-at" ] ;; esac
 }}
 # One that takes its time is at work (124: it did not answer yet).
 works() {{
     attached || return 1
+    case $noted in /dev/ublkb*) alive; return ;; esac
     timeout 10 head -c 0 "$mount/data" 2> /dev/null || [ $? = 124 ]
+}}
+# By what it is served; fails as long as it is not.
+front() {{
+    read -r front served 2> /dev/null < "$folder/front" || return 1
+    case $front in
+        ublk) [ -b "$served" ] ;;
+        *) [ -e "$mount/data" ] ;;
+    esac
 }}
 attach() {{
     mkdir -p {devices}
-    loop=$(losetup --find --show --direct-io=on "$mount/data") || return 1
-    echo "$loop $(sequence "$loop")" > "$folder/attached"
-    ln -sfn "$loop" "$device"
+    front || return 1
+    case $front in
+        ublk) shown=$served ;;
+        *) shown=$(losetup --find --show --direct-io=on "$mount/data") || return 1 ;;
+    esac
+    echo "$shown $(sequence "$shown")" > "$folder/attached"
+    ln -sfn "$shown" "$device"
     rm -f "$folder/ended-at"
-    tell_systemd "$loop"
+    tell_systemd "$shown"
+}}
+# In the background: the kernel waits for what is under way, however long that takes. Fails if the
+# disk had a ublk device, and may still have it.
+remove_device() {{
+    [ -c /dev/ublk-control ] || return 0
+    {program} remove-device --origin-id {origin_id} 9>&- &
+    n=0
+    while [ -e "/proc/$!/exe" ] && [ $n -lt {removal_polls} ]; do n=$((n + 1)); sleep 0.05; done
+    [ -e "/proc/$!/exe" ] || ! wait $! || return 0
+    read -r noted number 2> /dev/null < "$folder/attached" || return 0
+    case $noted in /dev/ublkb*) ;; *) return 0 ;; esac
+    echo "hotset-engine: $noted is not removed: requests to it are under way, or it is in use" >&2
+    return 1
 }}
 detach() {{
     rm -f "$device"
@@ -173,21 +218,28 @@ detach() {{
     (
         flock 9
         for loop in $(loops); do losetup --detach "$loop"; tell_systemd "$loop"; done
-        rm -f "$folder/attached"
+        remove_device && rm -f "$folder/attached"
     ) 9> "$folder/detaching"
 }}
 release() {{
     # Told by systemd, of an engine that is started again.
-    case ${{SERVICE_RESULT:-success}}-${{EXIT_STATUS-}} in
-        # One that refuses is not.
-        success-*|exit-code-2) ;;
+    case ${{SERVICE_RESULT-}}-${{EXIT_STATUS-}} in
+        # Before a start.
+        -*) ;;
+        # One that was told to end or refuses is not; nobody is to wait for it.
+        success-*|exit-code-2) rm -f "$folder/ended-at" ;;
         *) date +%s > "$folder/ended-at" ;;
     esac
-    detach
+    # The engine that comes takes a ublk device over.
+    case $(cat "$folder/attached" 2> /dev/null) in
+        /dev/ublkb*) has_just_ended || detach ;;
+        *) detach ;;
+    esac
     umount -l "$mount" 2> /dev/null
-    rm -f "$folder/control"
+    rm -f "$folder/control" "$folder/front"
 }}
-# Says how many seconds ago the engine ended, if it is about to be started again.
+# Says how many seconds ago the engine ended, if it is about to be started again, and whether
+# requests wait for that.
 restarting() {{
     read -r since 2> /dev/null < "$folder/ended-at" || return 1
     if [ -d /run/systemd/system ]; then
@@ -196,7 +248,9 @@ restarting() {{
         read -r watching 2> /dev/null < "$folder/supervisor" || return 1
         grep -qzx supervise "/proc/$watching/cmdline" 2> /dev/null || return 1
     fi
-    echo $(($(date +%s) - since))
+    waits=$(cut -d ' ' -f 1 "$folder/attached" 2> /dev/null)
+    case $waits in /dev/ublkb*) waits=waits ;; *) waits= ;; esac
+    echo $(($(date +%s) - since)) $waits
 }}
 check() {{
     run --check
@@ -208,12 +262,13 @@ supervise() {{
         (run) >> "$log" 2>&1 &
         engine=$! ready=
         echo "$engine" > "$folder/pid"
-        until [ -e "$mount/data" ] || [ ! -e "/proc/$engine/exe" ]; do sleep 0.05; done
-        [ ! -e "$mount/data" ] || {{ attach >> "$log" 2>&1 && ready=1; }}
+        until front || [ ! -e "/proc/$engine/exe" ]; do sleep 0.05; done
+        ! front || {{ attach >> "$log" 2>&1 && ready=1; }}
         wait "$engine"
         ended=$?
         # 0: it was told to end, 2: it refuses what it was given.
         case $ended in 0|2) ready= ;; esac
+        rm -f "$folder/ended-at"
         [ -z "$ready" ] || date +%s > "$folder/ended-at"
         release
         [ -n "$ready" ] || break
@@ -251,7 +306,10 @@ start() {{
 stop() {{
     if [ -d /run/systemd/system ]; then
         systemctl stop {unit}
-        return
+        set -- $?
+        # One that is not started again, as it ended too often, leaves its device.
+        detach || return 1
+        return $1
     fi
     detach
     # Whoever watches over it tidies up, unless that was killed as well, and starts no other.
@@ -264,6 +322,7 @@ stop() {{
     done
     release
     rm -f "$folder/pid"
+    detach
 }}
 
 "$1"
@@ -290,7 +349,7 @@ ExecStartPre=/bin/mkdir -p {RUNTIME / disk}/mount
 ExecStartPre={script} release
 ExecStart={script} run
 ExecStartPost={script} attach
-ExecStop={script} detach
+ExecStop=-{script} detach
 ExecStopPost={script} release
 Restart=on-failure
 RestartSec=1

@@ -1,6 +1,7 @@
 """hotset's own cache engine as a tier, on any Linux with FUSE and loop devices.
 
-``hotset-engine tier`` serves the accelerated disk as a file; a loop device shows it to the machine.
+``hotset-engine tier`` serves the accelerated disk as a block device where the kernel's ublk can be
+used, else as a file, and a loop device shows that to the machine. It chooses at each start.
 Its metadata and cached blocks lie on the same parts of the flash that a kernel's tier would have,
 and origin and flash may be block devices or files. What keeps the engine at work is in
 :mod:`.service`.
@@ -320,7 +321,10 @@ class Userspace(EngineTier, InPlaceTier):
         self.reconfigure()
 
     def follow_origin(self) -> Bytes:
-        """Take in an origin that has grown, without an interruption; returns its size."""
+        """Take in an origin that has grown, without an interruption; returns its size.
+
+        :raises TierFailedError: it is served by ublk, which cannot; all is as it was.
+        """
         done = engine.ask(self.machine, self.control, {"reconfigure": {"follow_origin": True}})[-1]
         # The kernel asks for a file's size again after a second.
         time.sleep(1.1)
@@ -348,6 +352,7 @@ class Userspace(EngineTier, InPlaceTier):
             ("mode", now.mode),
             ("policy", now.policy),
             ("engine", now.state),
+            *_front_in_words(now.front),
             *_refill_in_words(now.refill),
             *division,
         )
@@ -359,9 +364,11 @@ class Userspace(EngineTier, InPlaceTier):
         restarting = self._script("restarting")
         if restarting.rc:
             return Report("inactive", None)
-        note = (
-            f"its cache engine ended {restarting.stdout.strip()} s ago and is being restarted."
-            " Programs that had the disk open get errors: once it is active, unmount its file"
+        since, _, waits = restarting.stdout.strip().partition(" ")
+        note = f"its cache engine ended {since} s ago and is being restarted." + (
+            " Programs that have the disk open wait for it, and then go on"
+            if waits
+            else " Programs that had the disk open get errors: once it is active, unmount its file"
             " system and mount it again"
         )
         return Report("restarting", None, (), (note,))
@@ -486,6 +493,20 @@ def _note(state: str) -> str | None:
         return None
     unknown = f"its engine says {state!r}, which this version of hotset does not know"
     return _NOTES.get(state, unknown)
+
+
+def _front_in_words(front: engine.Front | None) -> tuple[tuple[str, str], ...]:
+    """How the disk is served.
+
+    >>> _front_in_words(engine.Front("ublk", "/dev/ublkb0"))
+    (('served by', 'ublk (/dev/ublkb0)'),)
+    >>> _front_in_words(engine.Front("fuse", "no ublk"))
+    (('served by', 'FUSE and a loop device (no ublk)'),)
+    """
+    if front is None:
+        return ()
+    kind = "FUSE and a loop device" if front.kind == "fuse" else front.kind
+    return (("served by", f"{kind} ({front.detail})"),)
 
 
 def _refill_in_words(refill: engine.Refill | None) -> tuple[tuple[str, str], ...]:

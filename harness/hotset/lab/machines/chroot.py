@@ -40,7 +40,8 @@ _ENVIRONMENT = ("env", "-i", _PATH, "LC_ALL=C.UTF-8", "HOME=/root")
 _READY = "hotset-ready"
 _HOLD_FOLDER = "image"
 # $1: the image's disk, $2: an empty folder to mount on, $3: the lab's folder. Bash, because the
-# first process of a PID namespace has to reap what others leave.
+# first process of a PID namespace has to reap what others leave. Without ublk: its devices would
+# outlive the process.
 _HOLD = """
 set -e
 mount -t tmpfs tmpfs "$2"
@@ -49,6 +50,9 @@ mount -o loop,ro "$1" "$2/image"
 root="$2/root"
 mount -t overlay overlay -o "lowerdir=$2/image,upperdir=$2/upper,workdir=$2/work" "$root"
 mount --rbind /dev "$root/dev"
+mkdir -p "$root/etc/modprobe.d"
+echo install ublk_drv /bin/false > "$root/etc/modprobe.d/hotset.conf"
+[ ! -e "$root/dev/ublk-control" ] || mount --bind /dev/null "$root/dev/ublk-control"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 mount -t tmpfs tmpfs "$root/run"

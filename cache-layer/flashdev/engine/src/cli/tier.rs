@@ -95,6 +95,10 @@ pub struct TierArgs {
     /// Where to put the control socket.
     #[arg(long, value_name = "SOCKET")]
     control: PathBuf,
+    /// Serve the disk as a block device by the kernel's ublk where that can be used, and write to this
+    /// file which it is: `ublk DEVICE`, or `fuse WHY` [default: as a file, by FUSE].
+    #[arg(long, value_name = "FILE")]
+    front: Option<PathBuf>,
     /// Where to keep what is pinned, excluded and shared, for the next start [default: nowhere].
     #[arg(long, value_name = "FILE")]
     shares: Option<PathBuf>,
@@ -139,6 +143,7 @@ impl TierArgs {
             scale: TimeScale::ONE,
             mount: self.mount,
             control: self.control,
+            front: self.front,
             allow_other: self.allow_other,
             die_with_parent: self.die_with_parent,
         }

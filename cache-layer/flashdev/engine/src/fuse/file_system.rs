@@ -12,7 +12,7 @@ use fuser::{
 };
 use nix::fcntl::FallocateFlags;
 
-use crate::fuse::reply::{Handler, Reply};
+use crate::reply::{Handler, Reply};
 
 /// The first file; the directory is `INodeNo::ROOT`.
 const FIRST_FILE: u64 = 2;
@@ -61,13 +61,13 @@ impl ServedFile {
 }
 
 /// A directory with files.
-pub(super) struct Directory {
+pub(crate) struct Directory {
     files: Vec<ServedFile>,
     born: SystemTime,
 }
 
 impl Directory {
-    pub(super) fn new(files: Vec<ServedFile>) -> Directory {
+    pub(crate) fn new(files: Vec<ServedFile>) -> Directory {
         Directory {
             files,
             born: SystemTime::now(),

@@ -1,6 +1,4 @@
 //! The mounted files: FUSE's side of a daemon.
 
-pub mod daemon;
 pub mod file_system;
 pub mod mount;
-pub mod reply;

@@ -55,7 +55,7 @@ fn escape(path: &OsStr) -> Vec<u8> {
 
 /// Takes the mount out of the name space though somebody still has the file open; what they do
 /// with it fails from the moment this process ends.
-pub(super) fn detach(dir: &Path) {
+pub(crate) fn detach(dir: &Path) {
     if umount2(dir, MntFlags::MNT_DETACH).is_ok() {
         return;
     }

@@ -14,7 +14,7 @@ use super::meter::Meter;
 use super::{Op, Pacer, StartPacer};
 use crate::backing::Backing;
 use crate::direct_io::PageBuffer;
-use crate::fuse::reply::{Handler, Outcome, Reply};
+use crate::reply::{Handler, Outcome, Reply};
 
 /// Threads that move data below a pacer. The backing file is much faster than what is paced on it;
 /// a few are enough to keep it so when some of them wait for a real disk.
@@ -329,7 +329,7 @@ fn no_bytes(result: io::Result<()>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuse::reply::wait_for;
+    use crate::reply::wait_for;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
     use virtual_time::TimeScale;

@@ -15,7 +15,7 @@ use super::{Op, Pacer, StartPacer};
 use crate::backing::Durability;
 use crate::direct_io::PageBuffer;
 use crate::flash_file::FlashFile;
-use crate::fuse::reply::{Handler, Outcome, Reply};
+use crate::reply::{Handler, Outcome, Reply};
 use crate::ring::Rings;
 
 thread_local! {

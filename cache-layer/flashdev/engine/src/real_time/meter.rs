@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::Op;
-use crate::fuse::reply::Reply;
+use crate::reply::Reply;
 
 /// Binary digits of a latency that are kept: it is known to 1/16 of itself.
 const DIGITS: u32 = 4;

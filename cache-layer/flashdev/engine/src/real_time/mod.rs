@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use virtual_time::TimeScale;
 
-use crate::fuse::reply::{Outcome, Reply};
+use crate::reply::{Outcome, Reply};
 
 pub mod disk;
 pub mod flash;

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use virtual_time::TimeScale;
 
 use super::{DeviceModel, Op, Pacer, SyncBacking};
-use crate::fuse::reply::{Outcome, Reply};
+use crate::reply::{Outcome, Reply};
 
 /// Requests that are under way at a time, as in an array of so many disks.
 const LANES: usize = 6;

@@ -16,9 +16,9 @@ use slab::Slab;
 
 use super::Tier;
 use crate::direct_io::{DIRECT_ALIGN, PageBuffer};
-use crate::fuse::reply::{Handler, Outcome, Reply};
 use crate::real_time::Op;
 use crate::real_time::disk::Urgency;
+use crate::reply::{Handler, Outcome, Reply};
 use cache_core::engine::{
     Action, Buffer, BufferId, Device, Direction, Engine, Errno, Health, IoId, JobId, Request,
     RequestId,

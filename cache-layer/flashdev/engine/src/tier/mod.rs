@@ -9,14 +9,15 @@
 //! `salvage` gets back what a cache holds that no tier can take up.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::backing::{Backing, Durability};
 use crate::flash_file::FlashFile;
+use crate::front::Front;
 use crate::real_time::disk::Disk;
 use crate::real_time::flash::Flash;
 use crate::real_time::meter::Meter;
@@ -70,6 +71,8 @@ struct Tier {
     sharing: Mutex<shares::Sharing>,
     /// What the cache held before it was emptied.
     refill: refill::Refill,
+    /// How the disk is served, where that was chosen.
+    front: OnceLock<Front>,
     /// Held by jobs; whoever replaces the engine has it alone.
     undisturbed: RwLock<()>,
     start: Instant,

@@ -31,6 +31,7 @@ use cache_core::engine::{Counters, Mode};
 use cache_core::policy::Block;
 
 use super::refill::RefillStatus;
+use crate::front::Front;
 use crate::real_time::meter::DeviceCounters;
 
 /// Goes up when an answer loses a field, or a field gets another meaning. `PROTOCOL` in hotset's
@@ -228,6 +229,9 @@ pub(super) struct Status {
     pub(super) policy: String,
     pub(super) mode: Mode,
     pub(super) state: State,
+    /// How the disk is served; left out where it was not to be chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) front: Option<Front>,
     /// When the counters began at zero, seconds since 1970.
     pub(super) begun: f64,
     /// What is fetched again of a cache that had to begin empty; left out where nothing is.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Tier;
 
-use crate::fuse::reply::{Handler, Outcome, Reply};
+use crate::reply::{Handler, Outcome, Reply};
 
 /// What is read at a time, bytes, and how many such reads are under way: as in a warm-up.
 const READ_BYTES: u64 = 1 << 20;

@@ -18,6 +18,7 @@ use super::files::{StoreFiles, boot_id};
 use super::protocol::{Configuration, Reconfigure};
 use super::run::{dirty_target, name_of, since_1970};
 use crate::flash_file::Part;
+use crate::front::Front;
 
 /// How often it is checked whether the requests that were under way have been answered.
 const ANSWER_CHECK: Duration = Duration::from_millis(1);
@@ -131,6 +132,11 @@ impl Tier {
         ensure!(
             matches!(engine.health(), Health::Healthy) && !engine.is_stopping(),
             "the tier is not healthy: its log says why"
+        );
+        ensure!(
+            wanted.origin_bytes == engine.config().origin_bytes
+                || self.front.get().is_none_or(Front::can_grow),
+            "a ublk device cannot grow while it is in use: deactivate the disk and activate it again, which takes in the origin's new size"
         );
         let flash_bytes = match &wanted.parts {
             Some(parts) => parts.iter().map(|part| part.size).sum(),

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -27,8 +27,9 @@ use super::request::{Data, Volume};
 use super::shares::{Identified, Sharing};
 use crate::Refusal;
 use crate::backing::{Backing, Durability, view_of};
+use crate::daemon::Daemon;
 use crate::flash_file::{FlashFile, Part};
-use crate::fuse::daemon::Daemon;
+use crate::front;
 use crate::fuse::file_system::ServedFile;
 use crate::fuse::mount;
 use crate::real_time::disk::Disk;
@@ -86,6 +87,8 @@ pub struct TierOptions {
     pub mount: PathBuf,
     /// Where the control socket is put.
     pub control: PathBuf,
+    /// Where it is put down how the disk is served, if not by FUSE whatever the kernel has.
+    pub front: Option<PathBuf>,
     /// Whether users other than this one may use the files.
     pub allow_other: bool,
     /// Whether to end when the parent process does.
@@ -122,11 +125,36 @@ pub fn serve_tier(options: &TierOptions) -> anyhow::Result<()> {
     tier.start_ticker()?;
     tier.start_refill()?;
     let served = served_files(&tier, &files, options.layout)?;
-    let result = daemon.run(&dir, served, options.allow_other, tier.flash.has_to_wait());
+    let result = serve(&tier, options, daemon, &dir, served);
     drop(control);
     let closed = tier.stop();
     eprintln!("{}", serde_json::to_string(&tier.status())?);
     result.and(closed)
+}
+
+/// Serves the files, or the one of them that there is as a block device, until a signal.
+fn serve(
+    tier: &Tier,
+    options: &TierOptions,
+    daemon: Daemon,
+    dir: &Path,
+    files: Vec<ServedFile>,
+) -> anyhow::Result<()> {
+    let waits = tier.flash.has_to_wait();
+    if let Some(note) = &options.front {
+        let (front, device) = front::choose(&tier.origin_id.id, &files, waits);
+        let noted = front.note(note);
+        // Nobody else sets it.
+        let _ = tier.front.set(front);
+        if let Some(device) = device {
+            return match noted {
+                Ok(()) => daemon.run_device(device, tier.served_bytes()),
+                Err(error) => device.remove().and(Err(error)),
+            };
+        }
+        noted?;
+    }
+    daemon.run(dir, files, options.allow_other, waits)
 }
 
 /// Whether [`serve_tier`] could take up what is on the flash, which is only read.
@@ -309,6 +337,7 @@ impl Tier {
             released: Condvar::new(),
             sharing: Mutex::new(sharing),
             refill,
+            front: OnceLock::new(),
             undisturbed: RwLock::new(()),
             start: Instant::now(),
             scale,

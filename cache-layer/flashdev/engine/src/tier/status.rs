@@ -37,6 +37,7 @@ impl Tier {
             policy: name_of(shared.policy),
             mode: engine.config().mode,
             state,
+            front: self.front.get().cloned(),
             begun: shared.begun.as_secs_f64(),
             refill: self.refill.status(),
             devices: None,

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use hotset_engine::backing::Backing;
 use hotset_engine::direct_io::PageBuffer;
-use hotset_engine::fuse::reply::{Handler, Outcome, Reply};
+use hotset_engine::reply::{Handler, Outcome, Reply};
 
 /// How long requests under way are waited for, real time.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -235,7 +235,7 @@ impl<V: Fn() -> u64 + Send + Sync> Handler for Powered<V> {
 mod tests {
     use super::*;
     use hotset_engine::backing::Durability;
-    use hotset_engine::fuse::reply::wait_for;
+    use hotset_engine::reply::wait_for;
     use proptest::prelude::*;
 
     const PAGE: usize = 4096;

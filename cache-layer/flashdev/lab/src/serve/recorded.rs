@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nix::fcntl::FallocateFlags;
 
-use hotset_engine::fuse::reply::{Handler, Reply};
+use hotset_engine::reply::{Handler, Reply};
 use whatif::trace::Recorder;
 
 /// Another handler, watched.

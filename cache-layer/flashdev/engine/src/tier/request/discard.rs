@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::fuse::reply::Reply;
+use crate::reply::Reply;
 use crate::tier::Tier;
 
 /// Most blocks that the engine is asked to discard at a time: it thinks of each, some tenths of a
@@ -107,7 +107,7 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuse::reply::wait_for;
+    use crate::reply::wait_for;
 
     const BLOCK: u64 = 4096;
     const DEVICE: u64 = 5 * (1 << 30) + 100;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use nix::fcntl::FallocateFlags;
 
 use super::Tier;
-use crate::fuse::reply::{Handler, Reply};
 use crate::real_time::disk::is_discard;
 use crate::real_time::flash::Slice;
+use crate::reply::{Handler, Reply};
 
 /// The accelerated device.
 pub(super) struct Data(pub(super) Arc<Tier>);

@@ -9,9 +9,9 @@ use super::{Mode, Tier};
 use crate::backing::{Backing, Durability};
 use crate::direct_io::PageBuffer;
 use crate::flash_file::Part;
-use crate::fuse::reply::wait_for;
 use crate::real_time::DeviceModel;
 use crate::real_time::slow::{DISK, Slow};
+use crate::reply::wait_for;
 use cache_core::layout::Layout;
 use cache_core::policy::PolicyKind;
 use rand_xoshiro::SplitMix64;
@@ -153,6 +153,7 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
         scale: TimeScale::new(trial.scale).unwrap(),
         mount: dir.join("mount"),
         control: dir.join("control"),
+        front: None,
         allow_other: false,
         die_with_parent: false,
     }

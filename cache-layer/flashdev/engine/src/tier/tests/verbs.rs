@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::fuse::reply::Reply;
+use crate::reply::Reply;
 use cache_core::engine::{Counters, Health};
 use cache_core::policy::HOTTEST;
 use roaring::RoaringBitmap;

@@ -1,4 +1,4 @@
-//! A process that serves files on a mount until it is told to stop.
+//! A process that serves a disk until it is told to stop: files on a mount, or a block device.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,6 +13,7 @@ use sd_notify::NotifyState;
 
 use crate::fuse::file_system::{Directory, ServedFile};
 use crate::fuse::mount;
+use crate::ublk;
 
 /// Threads that take requests from the kernel. Where replies need no waiting, as with a cache
 /// hit, they do all the work; more of them would only fight for the queue.
@@ -80,6 +81,15 @@ impl Daemon {
             }
             End::Unmounted(result) => result.context("the connection to the kernel broke"),
         }
+    }
+
+    /// Says that a block device is there, and has it served until a signal.
+    pub fn run_device(self, device: ublk::Device, size_bytes: u64) -> anyhow::Result<()> {
+        let (ends, end) = channel();
+        watch_signals(self.signals, ends)?;
+        announce(&format!("ready {} {size_bytes}", device.path().display()));
+        end.recv().context("all threads are gone")?;
+        device.remove()
     }
 }
 
@@ -204,7 +214,7 @@ mod tests {
         }
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--nocapture"])
-            .arg("fuse::daemon::tests::a_panic_of_any_thread_ends_the_process")
+            .arg("daemon::tests::a_panic_of_any_thread_ends_the_process")
             .env(CHILD, "1")
             .output()
             .unwrap();

@@ -1,5 +1,7 @@
 //! What a served file does with requests, and where its replies go.
 
+pub(crate) mod block;
+
 use std::io;
 use std::sync::mpsc::sync_channel;
 
@@ -43,6 +45,8 @@ pub enum Reply {
     Written(ReplyWrite, u32),
     /// To the kernel: done.
     Done(ReplyEmpty),
+    /// To the kernel: a block device's request, whatever it was.
+    Block(block::Request),
     /// To whoever in this process waits for it. Must not take long: it may hold up other replies.
     Then(Box<dyn FnOnce(Outcome) + Send>),
 }
@@ -57,6 +61,7 @@ impl Reply {
     pub fn give(self, outcome: Outcome) {
         match (self, outcome) {
             (Reply::Then(next), outcome) => next(outcome),
+            (Reply::Block(request), outcome) => request.give(outcome),
             (reply, Ok(buffer)) => reply.give_bytes(buffer.bytes()),
             (Reply::Data(reply), Err(error)) => reply.error(Errno::from(error)),
             (Reply::Written(reply, _), Err(error)) => reply.error(Errno::from(error)),
@@ -70,6 +75,7 @@ impl Reply {
             Reply::Data(reply) => reply.data(bytes),
             Reply::Written(reply, len) => reply.written(len),
             Reply::Done(reply) => reply.ok(),
+            Reply::Block(request) => request.give_bytes(bytes),
             Reply::Then(next) => next(Ok(PageBuffer::copy_of(bytes))),
         }
     }
