@@ -193,6 +193,11 @@ def _records(program: str, *more: str) -> str:
     return f"python3 -u -c {shlex.quote(program)} /srv/db/records {SLOTS} {' '.join(more)}"
 
 
+_ABANDON = (
+    "device=$(readlink -f /dev/hotset/shop) && test -b $device || exit 0;"
+    " umount --lazy /srv/db; losetup --detach $device"
+)
+"""After a walk that was not met: loop devices are the computer's, and would outlive its system."""
 _WRITTEN = Act(
     f'lost=$({_records(MISSING, "$(wc -l < /srv/acks)")}) && echo "$lost" && test -z "$lost"'
 )
@@ -385,6 +390,7 @@ def walked(system: str, acts: Sequence[Act], log: TextIO) -> Iterator[Step]:
         total_s += step.seconds
         yield step
         if not step.expected:
+            execute(system, "root", _ABANDON, log, HOME)
             return
         if act is _HIT_RATIO:
             fits = total_s <= FIRST_MAX_S
