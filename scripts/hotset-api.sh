@@ -567,8 +567,8 @@ case $command in
             dry_run? -- "$@"
         ;;
     new-tier)
-        finish POST '/tier/create' disk flash origin cache database kind volume mode block policy \
-            reserve? break_reservation? machine yes? dry_run? -- "$@"
+        finish POST '/tier/create' disk flash origin cache database database_size kind volume \
+            mode block policy reserve? break_reservation? machine yes? dry_run? -- "$@"
         ;;
     disable-tier)
         finish POST '/tier/deactivate' disk machine -- "$@"

@@ -56,6 +56,7 @@ class CreateRequest:
     reserve: bool = True
     break_reservation: bool = False
     policy: str | None = None
+    database_size: Bytes | None = None
 
 
 def create(
@@ -396,6 +397,7 @@ def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: De
         wanted.mode,
         wanted.block,
         wanted.policy,
+        wanted.database_size,
     )
     if origin.size < chosen.spec.block:
         raise DeviceRefusedError(

@@ -29,10 +29,12 @@ def choose(
     mode: WriteMode | None,
     block: Bytes | None,
     policy: str | None = None,
+    database_size: Bytes | None = None,
 ) -> Choice:
     """:param flash: size of the whole flash: dm-cache's metadata is made large enough for a cache
         that grows to it (its size cannot be changed later). So with the cache in user space.
     :param mode: what was asked for; None picks. So with ``block``.
+    :param database_size: None if nobody has said; the user-space engine picks its blocks by it.
     :raises ChoiceError: sizes that the kind cannot have.
     """
     written = mode or _MODES[database]
@@ -48,5 +50,12 @@ def choose(
             Remedy("choose among policies", parameters={"kind": "userspace"}),
             field="policy",
         )
-    chosen = known.choose(Wanted(database, written, cache, volume, flash, block, policy))
+    if database_size is not None and not known.policies:
+        raise ChoiceError(
+            f"{kind} has the same blocks for a database of every size: leave that out",
+            Remedy("have it pick by the database's size", parameters={"kind": "userspace"}),
+            field="database_size",
+        )
+    wanted = Wanted(database, written, cache, volume, flash, block, policy, database_size)
+    chosen = known.choose(wanted)
     return replace(chosen, reasons=(first, *chosen.reasons))

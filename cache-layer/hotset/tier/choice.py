@@ -39,6 +39,7 @@ class Wanted:
 
     :ivar flash: size of the whole flash: a cache that grows to it needs metadata as large, which
         some kinds cannot enlarge later.
+    :ivar database_size: how large the database is; None if nobody has said.
     """
 
     database: DatabaseKind
@@ -48,6 +49,7 @@ class Wanted:
     flash: Bytes
     block: Bytes | None
     policy: str | None
+    database_size: Bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +84,25 @@ class Sizes:
 
 
 def block_of(
-    wanted: Wanted, check: Callable[[Bytes], Bytes], block_max: Bytes
+    wanted: Wanted,
+    check: Callable[[Bytes], Bytes],
+    block_max: Bytes,
+    suits: tuple[Bytes, str] | None = None,
 ) -> tuple[Bytes, str]:
     """The size of a cache's blocks, and why: the one that is asked for, or the database's.
 
     :param check: raises a ``ValueError`` for what the kind does not take.
+    :param suits: what the kind would pick in place of the database's, and why.
     :raises ChoiceError: the kind does not take it, or the cache is smaller than one.
     """
-    size = _checked(check, wanted.block) if wanted.block else _usual(wanted, block_max)
+    size, why = suits or (_usual(wanted, block_max), f"for {wanted.database}")
+    if wanted.block:
+        size, why = _checked(check, wanted.block), "asked for"
     if wanted.cache < size:
         raise ChoiceError(
             f"a cache of {wanted.cache} is smaller than one block of {size}: ask for more",
             field="cache",
         )
-    why = "asked for" if wanted.block else f"for {wanted.database}"
     return size, f"block {size} ({why}): {wanted.cache // size:,} cache blocks, each cached whole"
 
 

@@ -116,6 +116,49 @@ def test_the_kind_of_database_picks_and_says_so() -> None:
     assert any("lost with the flash" in one for one in oltp.reasons)
 
 
+@pytest.mark.parametrize(
+    ("size", "database", "block", "picked"),
+    [
+        (None, "oltp", None, 64),
+        (31, "oltp", None, 16),
+        (30, "oltp", None, 64),
+        (31, "oltp", 32, 32),
+        (31, "warehouse", None, 256),
+    ],
+)
+def test_a_small_cache_in_user_space_has_small_blocks(
+    size: int | None, database: DatabaseKind, block: int | None, picked: int
+) -> None:
+    """The cache has 10 GiB, blocks are in KiB."""
+    found = sizing.choose(
+        "userspace",
+        database,
+        Bytes(10 * GIB),
+        Bytes(0),
+        Bytes(1000 * GIB),
+        None,
+        Bytes(block * 1024) if block else None,
+        database_size=None if size is None else Bytes(size * GIB),
+    )
+    assert found.spec.block == picked * 1024
+    assert ("31 GiB" in found.reasons[1]) == (picked == 16), found.reasons[1]
+
+
+def test_only_user_space_asks_for_the_size_of_the_database() -> None:
+    with pytest.raises(ChoiceError, match="the same blocks") as refused:
+        sizing.choose(
+            "dm-cache",
+            "oltp",
+            Bytes(GIB),
+            Bytes(0),
+            Bytes(GIB),
+            None,
+            None,
+            database_size=Bytes(9 * GIB),
+        )
+    assert refused.value.field == "database_size"
+
+
 def test_blocks_grow_with_the_cache() -> None:
     """The kernel warns above a million of them."""
     for gib, block in ((64, 64), (65, 128), (600, 1024)):

@@ -2602,6 +2602,9 @@ function New-HotsetTier {
     Size of this disk's cache on the flash, such as 100GiB.
     .PARAMETER Database
     The kind of database: sets block size, write mode and bypass.
+    .PARAMETER DatabaseSize
+    How large the database is: userspace takes smaller blocks for a cache that holds less than a
+    third of it.
     .PARAMETER Kind
     The kernel's dm-cache or bcache, or hotset's own engine in user space, which needs neither.
     Default: dm-cache.
@@ -2657,6 +2660,8 @@ function New-HotsetTier {
         [ValidateSet('oltp', 'warehouse')]
         [string] $Database,
 
+        [string] $DatabaseSize,
+
         [ValidateSet('dm-cache', 'bcache', 'userspace')]
         [string] $Kind,
 
@@ -2695,6 +2700,7 @@ function New-HotsetTier {
             origin            = $Origin
             cache             = $Cache
             database          = $Database
+            database_size     = $DatabaseSize
             kind              = $Kind
             volume            = $Volume
             mode              = $Mode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.units import Bytes
 
 from ..base import TierSpec
 from ..choice import Choice, ChoiceError, Sizes, Wanted, block_of
@@ -14,9 +15,21 @@ from ..policies import POLICIES
 from .control import COUNTER_BITS
 from .tier import BLOCK_MAX, Userspace, check_block, require
 
+_SMALL_BLOCK = Bytes(16 * 1024)
+"""Of a cache that holds less than a third of an OLTP database: its pages are wanted one by one, and
+large blocks bring in neighbours in place of what else is wanted
+(``reports/published/20261122-small-caches``)."""
+
+
+def _suits(wanted: Wanted) -> tuple[Bytes, str] | None:
+    size = wanted.database_size
+    if wanted.database != "oltp" or size is None or wanted.cache * 3 >= size:
+        return None
+    return _SMALL_BLOCK, f"for a cache of less than a third of an oltp database of {size}"
+
 
 def _choose(wanted: Wanted) -> Choice:
-    size, block = block_of(wanted, check_block, BLOCK_MAX)
+    size, block = block_of(wanted, check_block, BLOCK_MAX, _suits(wanted))
     chosen = wanted.policy or POLICIES[0]
     if chosen not in POLICIES:
         raise ChoiceError(

@@ -68,6 +68,13 @@ class Create(Request):
         Literal["oltp", "warehouse"],
         Field(description="The kind of database: sets block size, write mode and bypass."),
     ]
+    database_size: Annotated[
+        fields.Size | None,
+        Field(
+            description="How large the database is: `userspace` takes smaller blocks for a cache"
+            " that holds less than a third of it."
+        ),
+    ] = None
     kind: Annotated[
         Literal["dm-cache", "bcache", "userspace"],
         Field(
@@ -135,6 +142,7 @@ def create(request: Create, context: Context) -> Lines:
         request.mode,
         fields.maybe_size(request.block),
         policy=request.policy,
+        database_size=fields.maybe_size(request.database_size),
         reserve=request.reserve,
         break_reservation=request.break_reservation,
     )
