@@ -168,7 +168,7 @@ def samples(found: Operation, odd: bool) -> dict[str, Any]:
     known |= {"label": "before"}
     sizes = {"cache", "volume", "block", "size", "log_size", "rate", "origin_rate"}
     sizes |= {"buffer", "id_size", "read_rate", "sequential_cutoff", "guarantee", "limit"}
-    sizes |= {"memory"}
+    sizes |= {"memory", "database_size"}
     for name, field in found.fields.items():
         kind = FieldKind.from_field(field)
         if name in known and kind.base in (str, float):
