@@ -41,8 +41,7 @@ pub fn bound(slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
             outcome.flash_writes += 1;
         }
     }
-    outcome.miss_ratio = outcome.misses as f64 / outcome.requests.max(1) as f64;
-    outcome
+    outcome.with_ratio()
 }
 
 /// When the block of each access is wanted again, and when each block is wanted first.

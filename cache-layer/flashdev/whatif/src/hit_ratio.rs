@@ -59,17 +59,23 @@ fn access(request: &Request, block: Block) -> Access {
     }
 }
 
-/// The blocks that are asked for most, as many as there are slots: what a warm-up by heat fetches.
-pub fn warm_blocks(past: &[Access], slots: u32) -> Vec<Mapping> {
-    let highest = past.iter().map(|access| access.block).max();
+/// The blocks that are asked for, those that are most first.
+pub fn most_wanted(accesses: &[Access]) -> Vec<Block> {
+    let highest = accesses.iter().map(|access| access.block).max();
     let mut counts = vec![0u32; highest.map_or(0, |block| block as usize + 1)];
-    for access in past {
+    for access in accesses {
         counts[access.block as usize] += 1;
     }
     let mut blocks: Vec<Block> = (0..counts.len() as Block)
         .filter(|&block| counts[block as usize] > 0)
         .collect();
     blocks.sort_by_key(|&block| std::cmp::Reverse(counts[block as usize]));
+    blocks
+}
+
+/// The blocks that are asked for most, as many as there are slots: what a warm-up by heat fetches.
+pub fn warm_blocks(past: &[Access], slots: u32) -> Vec<Mapping> {
+    let mut blocks = most_wanted(past);
     blocks.truncate(slots as usize);
     // The hottest last: a policy that knows no more than the order gives up the first.
     let mapping = |(slot, &block): (u32, &Block)| Mapping {

@@ -5,11 +5,10 @@
 //! replacement", Journal of the ACM 18(1), 1971). Real requests are not quite drawn like that, so a
 //! policy that follows what is wanted lately may hit a little more.
 
-use std::cmp::Reverse;
-
 use cache_core::policy::{Access, Block, Mapping};
 use fixedbitset::FixedBitSet;
 
+use crate::hit_ratio::most_wanted;
 use crate::outcome::Outcome;
 
 /// What it would make of a trace, with a cache of `slots` blocks that holds these when it begins, and
@@ -47,27 +46,16 @@ struct Cache {
 
 impl Cache {
     fn new(slots: u32, warm: &[Mapping], trace: &[Access]) -> Cache {
-        let blocks = trace.iter().map(|access| access.block);
-        let blocks = blocks.chain(warm.iter().map(|mapping| mapping.block));
-        let count = blocks.max().map_or(0, |block| block as usize + 1);
-        let mut wanted = vec![0u32; count];
-        for access in trace {
-            wanted[access.block as usize] += 1;
-        }
-        let mut order: Vec<Block> = (0..count as Block).collect();
-        order.retain(|&block| wanted[block as usize] > 0);
-        order.sort_by_key(|&block| Reverse(wanted[block as usize]));
-        order.truncate(slots as usize);
-        let among = |blocks: &mut dyn Iterator<Item = Block>| {
-            let mut set = FixedBitSet::with_capacity(count);
-            blocks.for_each(|block| set.insert(block as usize));
-            set
-        };
-        let best = among(&mut order.into_iter());
-        let held = among(&mut warm.iter().map(|mapping| mapping.block));
-        let others = held.difference(&best).map(|block| block as Block);
-        let mut others: Vec<Block> = others.collect();
-        others.sort_by_key(|&block| Reverse(wanted[block as usize]));
+        let order = most_wanted(trace);
+        let warm = || warm.iter().map(|mapping| mapping.block);
+        let highest = order.iter().copied().chain(warm()).max();
+        let count = highest.map_or(0, |block| block as usize + 1);
+        let (best, rest) = order.split_at(order.len().min(slots as usize));
+        let (best, wanted) = (set_of(count, best), set_of(count, &order));
+        let held = set_of(count, &warm().collect::<Vec<_>>());
+        let less = rest.iter().copied().filter(|&block| held[block as usize]);
+        let never = held.difference(&wanted).map(|block| block as Block);
+        let others = less.chain(never).collect();
         let free = slots - held.count_ones(..) as u32;
         let dirty = FixedBitSet::with_capacity(count);
         Cache {
@@ -92,6 +80,12 @@ impl Cache {
         outcome.promotions += 1;
         outcome.flash_writes += 1;
     }
+}
+
+fn set_of(count: usize, blocks: &[Block]) -> FixedBitSet {
+    let mut set = FixedBitSet::with_capacity(count);
+    blocks.iter().for_each(|&block| set.insert(block as usize));
+    set
 }
 
 #[cfg(test)]

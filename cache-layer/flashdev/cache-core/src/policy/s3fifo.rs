@@ -78,8 +78,7 @@ impl S3Fifo {
     pub(super) fn withstands(&mut self, slot: Slot) -> bool {
         let touches = self.entries[slot as usize].touches;
         if touches > 0 {
-            self.main.remove(&mut self.links, slot);
-            self.push(slot, true, touches - 1);
+            self.spare(slot);
         }
         touches > 0
     }

@@ -109,6 +109,11 @@ fn what_was_warmed_withstands_scans() {
     assert!(hot(&cache) >= 97, "{}", hot(&cache));
 }
 
+const SMALL: Geometry = Geometry {
+    slots: 400,
+    ..GEOMETRY
+};
+
 /// A request drawn at random: half of them for the first tenth of the blocks, …
 fn draw(random: &mut u32, first: Block) -> Block {
     *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -122,28 +127,27 @@ fn draw(random: &mut u32, first: Block) -> Block {
         }
 }
 
+/// The share of the slots that hold some of that tenth, percent.
+fn wanted_most(cache: &Hotset, first: Block) -> u32 {
+    let there = (first..first + 500).filter(|&block| cache.resident(block).is_some());
+    there.count() as u32 * 100 / SMALL.slots
+}
+
 #[test]
 fn a_small_cache_keeps_what_is_asked_for_most() {
     // … of which the cache has room for four fifths.
-    let mut cache = Hotset::new(Geometry {
-        slots: 400,
-        ..GEOMETRY
-    });
+    let mut cache = Hotset::new(SMALL);
     let mut random = 1;
     for _ in 0..200_000 {
         request(&mut cache, draw(&mut random, 0));
     }
-    let there = (0..500).filter(|&block| cache.resident(block).is_some());
-    let share = there.count() as u32 * 100 / 400;
+    let share = wanted_most(&cache, 0);
     assert!(share >= 80, "{share} % of the slots");
 }
 
 #[test]
 fn what_is_asked_for_now_takes_the_place_of_what_was() {
-    let mut cache = Hotset::new(Geometry {
-        slots: 400,
-        ..GEOMETRY
-    });
+    let mut cache = Hotset::new(SMALL);
     let mut random = 1;
     let moved = GEOMETRY.origin_blocks / 2;
     for at in 0..100_000 {
@@ -152,7 +156,6 @@ fn what_is_asked_for_now_takes_the_place_of_what_was() {
             draw(&mut random, if at < 80_000 { 0 } else { moved }),
         );
     }
-    let there = (moved..moved + 500).filter(|&block| cache.resident(block).is_some());
-    let share = there.count() as u32 * 100 / 400;
+    let share = wanted_most(&cache, moved);
     assert!(share >= 70, "{share} % of the slots");
 }
