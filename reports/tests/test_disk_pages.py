@@ -144,3 +144,17 @@ def test_without_a_search_it_is_not_spoken_of() -> None:
 
 def test_doctests() -> None:
     assert doctest.testmod(disk_pages).failed == 0
+
+
+def test_a_power_cut_is_shown_file_by_file_and_by_earlier_versions_as_one() -> None:
+    file = {"flushed_every": 16, "written_bytes": 8192, "flushed_bytes": 4096}
+    lost = {"lost_bytes": 4096, "flushed_lost_bytes": 0}
+    cut = {"protected": False, "said_bytes": 4096, **lost}
+    other = {**file, "flushed_every": None}
+    later = {**cut, "files": [{**file, **lost}, {**other, **lost}]}
+    (table,) = (one for one in disk_pages.of_arrays({**ARRAYS, "cuts": [cut, later]}).tables)
+    assert table.rows == (
+        ("without", "all", "–", "–", "4 KiB", "0 B"),
+        ("without", "1", "every 64 KiB", "8 KiB", "4 KiB", "0 B"),
+        ("without", "2", "never", "8 KiB", "4 KiB", "0 B"),
+    )

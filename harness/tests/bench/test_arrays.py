@@ -89,6 +89,8 @@ def test_what_was_flushed_outlives_a_power_cut_and_what_was_not_needs_protection
         cut = arrays.power_fails(Local(), drive, protected, SIZE)
         assert cut.flushed_lost_bytes == 0
         assert cut.said_bytes == cut.lost_bytes
+        assert any(file.flushed_bytes for file in cut.files)
+        assert any(file.flushed_every is None and file.written_bytes for file in cut.files)
         # On a busy computer a cut may come right after a flush: nothing is at stake then.
         if protected or cut.lost_bytes:
             break

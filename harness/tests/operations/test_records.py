@@ -11,7 +11,7 @@ import pytest
 
 from hotset.api import app
 from hotset.bench.disks import raffle
-from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, DiskArrays
+from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, CutFile, DiskArrays
 from hotset.bench.disks.disk_bench import Cell, DiskBench, JudgedBench, Sample
 from hotset.bench.disks.disk_models import DiskModels, ModelLine
 from hotset.bench.disks.fidelity import Cell as FidelityCell
@@ -122,7 +122,7 @@ RESULTS: list[Result] = [
         DiskArrays(
             (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
             (ArrayFailure("raid5", 9e4, 8e4, 1.5),),
-            (Cut(False, 4096, 4096, 0),),
+            (Cut(False, 4096, (CutFile(None, 8192, 0, 4096, 0),)),),
             (
                 ArraySearch(
                     "raid5",

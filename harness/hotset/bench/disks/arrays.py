@@ -12,7 +12,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from statistics import mean
+from threading import Event
+from typing import Any, BinaryIO, Literal
 
 from hotset.block import flashdev
 from hotset.block.flashdev import Model
@@ -52,9 +54,11 @@ _DRIVE = "dc500m"
 _SERVED = 0.05
 """A model that is served as fast as it is, within this, is not what makes a difference."""
 FAILED_MEMBER = 1
+_REBUILD_LIMIT_S = 120.0
 _CUT_AFTER_S = 1.0
 _PAGE = 4096
-_BATCH = 64
+_FLUSHED_EVERY = (16, 64, 256, None, None, None)
+"""Files that are written at once: after how many pages each is flushed; None: never."""
 CUT_SIZE = Bytes(1024**3)
 
 
@@ -78,8 +82,8 @@ class ArrayLine:
 @dataclass(frozen=True, slots=True)
 class ArrayFailure:
     """4 KiB random reads, 32 at a time: all members there, one failing and being rebuilt on a
-    spare, all there again. ``rebuilt_s``: from the failure on; None if it took longer than the
-    measurement."""
+    spare, which takes part of what the members can do. ``rebuilt_s``: from the failure on, under
+    the reads; None if it took longer than two minutes."""
 
     array: str
     before_iops: float
@@ -88,15 +92,34 @@ class ArrayFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class CutFile:
+    """What became of a file that was written when the power failed. ``flushed_every``: pages;
+    None: never. Bytes that were answered, of them those that its own flushes had made safe, what
+    it lacks of both afterwards; of what was flushed it must lack nothing."""
+
+    flushed_every: int | None
+    written_bytes: int
+    flushed_bytes: int
+    lost_bytes: int
+    flushed_lost_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
-    """A drive's power fails under writes, some of which were flushed. ``said_bytes``: what
-    the model says it lost; ``lost_bytes``: what the file lacks; ``flushed_lost_bytes``: of what
-    was flushed, which must be 0."""
+    """A drive's power fails while files on it are written, some of which are flushed now and then.
+    ``said_bytes``: what the model says it lost."""
 
     protected: bool
     said_bytes: int
-    lost_bytes: int
-    flushed_lost_bytes: int
+    files: tuple[CutFile, ...]
+
+    @derived
+    def lost_bytes(self) -> int:
+        return sum(file.lost_bytes for file in self.files)
+
+    @derived
+    def flushed_lost_bytes(self) -> int:
+        return sum(file.flushed_lost_bytes for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +310,11 @@ def explained(
 
 
 def _slower(unit: str, most: float) -> str:
-    return f"this computer serves it more slowly ({most:,.0f} {unit} without a model)"
+    """One request at a time, so that both times add up."""
+    return (
+        "it was served more slowly, as this computer's own time"
+        f" ({most:,.0f} {unit} without a model) is added to the model's"
+    )
 
 
 def _faster(path_us: int | None) -> str:
@@ -313,29 +340,43 @@ def _in(unit: Unit, sample: Sample) -> float:
 def member_fails(
     local: Local, array: Model, size: Bytes, seconds: float, path_us: int | None = None
 ) -> ArrayFailure:
-    """A member fails under load; a spare takes its place."""
+    """A member fails under load, which goes on until a spare has taken its place."""
+    over = Event()
     with (
         served_model.serve_model(local, array, size, path_us=path_us) as served,
         ThreadPoolExecutor(1) as beside,
     ):
         before = reads(local, served.file, size, seconds)
-        under_load = beside.submit(reads, local, served.file, size, seconds)
-        begun = time.monotonic()
-        served_model.fail(local, served.socket, FAILED_MEMBER)
-        rebuilt = None
-        while rebuilt is None and not under_load.done():
-            time.sleep(0.1)
-            state = served_model.status(local, served.socket)
-            if all(member.state == "active" for member in state.members):
-                rebuilt = time.monotonic() - begun
+        under_load = beside.submit(_reads_until, over, local, served.file, size, seconds)
+        try:
+            begun = time.monotonic()
+            served_model.fail(local, served.socket, FAILED_MEMBER)
+            rebuilt = None
+            while rebuilt is None and not under_load.done():
+                time.sleep(0.1)
+                state = served_model.status(local, served.socket)
+                if all(member.state == "active" for member in state.members):
+                    rebuilt = time.monotonic() - begun
+                elif time.monotonic() - begun > _REBUILD_LIMIT_S:
+                    break
+        finally:
+            over.set()
         return ArrayFailure(str(array), before, under_load.result(), rebuilt)
+
+
+def _reads_until(over: Event, local: Local, file: Path, size: Bytes, seconds: float) -> float:
+    """Reads a second, of as many runs as begin before it is over; of one at least."""
+    found = [reads(local, file, size, seconds)]
+    while not over.is_set():
+        found.append(reads(local, file, size, seconds))
+    return mean(found)
 
 
 def power_fails(
     local: Local, drive: Model, protected: bool, size: Bytes, path_us: int | None = None
 ) -> Cut:
-    """Write to a drive with or without power-loss protection until its power fails, and compare
-    its file with what was written."""
+    """Write files on a drive with or without power-loss protection until its power fails, and
+    compare them with what was written."""
     model = flashdev.library_model(local, drive) if isinstance(drive, str) else drive
     _protect(model["device"], protected)
     with tempfile.TemporaryDirectory(prefix="hotset-cut-") as folder:
@@ -346,16 +387,18 @@ def power_fails(
             served_model.serve_model(
                 local, model, size, backing=backing, path_us=path_us
             ) as served,
-            ThreadPoolExecutor(1) as beside,
+            ThreadPoolExecutor(len(_FLUSHED_EVERY)) as beside,
         ):
-            writing = beside.submit(_write, served.file, size)
+            share = size // len(_FLUSHED_EVERY) // _PAGE
+            writing = [
+                beside.submit(_write, served.file, range(nth * share, (nth + 1) * share), every)
+                for nth, every in enumerate(_FLUSHED_EVERY)
+            ]
             time.sleep(_CUT_AFTER_S)
             said = served_model.power_cut(local, served.socket)
-            written, flushed = writing.result()
-        stored = backing.read_bytes()
-    lost = [number for number, page in enumerate(written) if not _holds(stored, number, page)]
-    flushed_lost = sum(number < flushed for number in lost)
-    return Cut(protected, int(said), len(lost) * _PAGE, flushed_lost * _PAGE)
+            written = [one.result() for one in writing]
+        with backing.open("rb") as stored:
+            return Cut(protected, int(said), tuple(_left(stored, one) for one in written))
 
 
 def _protect(device: dict[str, Any], protected: bool) -> None:
@@ -367,22 +410,37 @@ def _protect(device: dict[str, Any], protected: bool) -> None:
             _protect(fields, protected)
 
 
-def _write(file: Path, size: Bytes) -> tuple[list[bytes], int]:
-    """Pages one after the other, a batch and a flush in turn, until that fails. Returns the pages
-    that were answered, and how many of them were flushed."""
-    written: list[bytes] = []
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Pages of a file that were answered, from page ``first`` of the drive on; so many of them
+    were flushed."""
+
+    every: int | None
+    first: int
+    pages: list[bytes]
+    flushed: int
+
+
+def _write(drive: Path, where: range, every: int | None) -> _Written:
+    """A file's pages one after the other, and a flush ``every`` so many, until that fails."""
+    pages: list[bytes] = []
     flushed = 0
-    with suppress(OSError), file.open("r+b", buffering=0) as out:
-        for number in range(size // _PAGE):
+    with suppress(OSError), drive.open("r+b", buffering=0) as out:
+        out.seek(where.start * _PAGE)
+        for number in range(1, len(where) + 1):
             page = os.urandom(_PAGE)
             out.write(page)
-            written.append(page)
-            if number % _BATCH == _BATCH - 1:
+            pages.append(page)
+            if every and number % every == 0:
                 os.fsync(out.fileno())
-                flushed = len(written)
-    return written, flushed
+                flushed = number
+    return _Written(every, where.start, pages, flushed)
 
 
-def _holds(stored: bytes, number: int, page: bytes) -> bool:
-    start = number * _PAGE
-    return stored[start : start + _PAGE] == page
+def _left(stored: BinaryIO, written: _Written) -> CutFile:
+    """What the drive holds of a file after the cut."""
+    stored.seek(written.first * _PAGE)
+    lost = [nth for nth, page in enumerate(written.pages) if stored.read(_PAGE) != page]
+    flushed_lost = sum(nth < written.flushed for nth in lost)
+    pages = (len(written.pages), written.flushed, len(lost), flushed_lost)
+    return CutFile(written.every, *(_PAGE * count for count in pages))

@@ -86,7 +86,9 @@ class ArraysResult(Recorded["DiskArrays"]):
             kind = "with" if cut.protected else "without"
             console.print(
                 f"power cut {kind} power-loss protection: {Bytes(cut.lost_bytes)} of answered"
-                f" writes lost, {Bytes(cut.flushed_lost_bytes)} of what was flushed",
+                f" writes lost, {Bytes(cut.flushed_lost_bytes)} of what was flushed;"
+                f" {sum(file.lost_bytes > 0 for file in cut.files)} of {len(cut.files)} files"
+                " are not as they were answered",
                 markup=False,
             )
 

@@ -70,7 +70,21 @@ class DiskArrayFailure(Record):
     before_iops: NonNegativeFloat
     during_iops: NonNegativeFloat
     rebuilt_s: NonNegativeFloat | None
-    """None where it took longer than the measurement."""
+    """Under the reads; None where it took longer than two minutes (until November 2026: than the
+    measurement)."""
+
+
+class DiskPowerFailureFile(Record):
+    """A file that was written when the power failed."""
+
+    flushed_every: PositiveInt | None
+    """Pages of 4 KiB; None where it was never flushed."""
+    written_bytes: NonNegativeInt
+    """What was answered."""
+    flushed_bytes: NonNegativeInt
+    lost_bytes: NonNegativeInt
+    """What it lacks of what was answered."""
+    flushed_lost_bytes: NonNegativeInt
 
 
 class DiskPowerFailure(Record):
@@ -80,8 +94,10 @@ class DiskPowerFailure(Record):
     said_bytes: NonNegativeInt
     """What the model says it lost."""
     lost_bytes: NonNegativeInt
-    """What the file lacks of what was answered."""
+    """What the files lack of what was answered."""
     flushed_lost_bytes: NonNegativeInt
+    files: tuple[DiskPowerFailureFile, ...] = ()
+    """Missing in documents of before November 2026."""
 
 
 class Searched(Record):

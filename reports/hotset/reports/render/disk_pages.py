@@ -335,18 +335,27 @@ def _failures(failures: list[Document]) -> Figure:
 
 
 def _cuts(cuts: list[Document]) -> Table:
-    return Table(
-        "The power fails under writes",
-        ("power-loss protection", "answered and lost", "flushed and lost"),
-        tuple(
-            (
-                "with" if cut["protected"] else "without",
-                words.size(cut["lost_bytes"]),
-                words.size(cut["flushed_lost_bytes"]),
-            )
-            for cut in cuts
-        ),
+    """A row a file; in documents of earlier versions a row a cut."""
+    rows = tuple(
+        (
+            "with" if cut["protected"] else "without",
+            *_cut_file(number, file),
+            words.size(file["lost_bytes"]),
+            words.size(file["flushed_lost_bytes"]),
+        )
+        for cut in cuts
+        for number, file in enumerate(cut.get("files") or [cut], 1)
     )
+    columns = ("protection", "file", "flushed", "written", "answered and lost", "flushed and lost")
+    return Table("The power fails under writes", columns, rows)
+
+
+def _cut_file(number: int, file: Document) -> tuple[str, str, str]:
+    if "written_bytes" not in file:
+        return ("all", words.ABSENT, words.ABSENT)
+    every = file["flushed_every"]
+    often = f"every {words.size(every * 4096)}" if every else "never"
+    return str(number), often, words.size(file["written_bytes"])
 
 
 def _searches(searches: list[Document]) -> Figure:
