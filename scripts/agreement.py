@@ -1,8 +1,10 @@
 """Do our smq and bcache cache what the kernel's do? Timed traces through both; a table, and JSON.
 
 Each load is replayed in real time on the kernel's own dm-cache and bcache in the lab's machine
-(User-Mode Linux, or what --machine names), and simulated. Without LOADs: TPC-C as it was recorded,
-TPC-C and a scan beside it, TPC-H's scans, and two scans of the same data, of 40 to 60 seconds each.
+(User-Mode Linux, or what --machine names) three times, as no two replays are quite alike, and
+simulated. Without LOADs: TPC-C as it was recorded, TPC-C and a scan beside it, TPC-H's scans, and
+two scans of the same data, of 40 to 60 seconds each, and a working set that moves for three
+minutes, which makes smq demote: all that it has ranks highest until a period of 60 seconds is over.
 Write a load of your own as NAME=FILE:DISK_MIB:CACHE_MIB; FILE has `SECONDS R|W OFFSET BYTES` lines,
 plain or as .gz. bcache counts requests and not blocks, so it is sent them in pages of 8 KiB.
 """
@@ -13,13 +15,24 @@ import argparse
 import gzip
 import heapq
 import json
+import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import NamedTuple
 
-from campaign.agreement import Agreement, Load, TooSlowError, agreement, flash_bytes
+from campaign.agreement import (
+    MIGRATIONS,
+    RATIOS,
+    Agreement,
+    Figure,
+    Load,
+    TooSlowError,
+    agreement,
+    flash_bytes,
+)
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
@@ -33,6 +46,8 @@ SECONDS = 40.0
 SCAN_AT = 832 * MIB
 """Behind TPC-C's data, on a disk of 1 GiB."""
 SCAN_SECONDS = 60.0
+MOVES, STAYS_S, MOVING_BLOCKS, MOVING_RATE = 3, 60.0, 2048, 400.0
+"""A working set of 128 MiB, Zipf-distributed, which is another one every minute."""
 
 
 class Row(NamedTuple):
@@ -49,19 +64,25 @@ def main() -> None:
     words.add_argument("loads", nargs="*", metavar="NAME=FILE:DISK_MIB:CACHE_MIB")
     words.add_argument("--machine", default="uml", choices=["local", "uml", "vm"])
     words.add_argument("--tier", action="append", choices=["dm-cache", "bcache"])
+    words.add_argument("--replays", type=int, default=3, help="by the kernel, of each load")
     words.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")
     wanted = words.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         given = [parsed(text, folder / str(n)) for n, text in enumerate(wanted.loads)]
         own = given or own_loads(folder)
-        loads = [for_tier(load, tier) for tier in wanted.tier or KINDS for load in own]
+        loads = [
+            for_tier(load, tier)
+            for tier in wanted.tier or KINDS
+            for load in own
+            if tier == "dm-cache" or load.name not in DM_CACHE_ALONE
+        ]
         spec = LabSpec(wanted.machine, 2, Bytes(1024 * MIB), flash_bytes(loads))
         found = []
         with labs.running(spec, "agreement", print) as lab:
             for load in loads:
                 try:
-                    found.append(agreement(lab, load))
+                    found.append(agreement(lab, load, wanted.replays))
                 except TooSlowError as slow:
                     print(f"{load.name} on {load.kind}: {slow}", flush=True)
                     continue
@@ -73,6 +94,8 @@ def main() -> None:
 
 
 KINDS = ("dm-cache", "bcache")
+DM_CACHE_ALONE = {"a set that moves, 64 MiB"}
+"""bcache has nothing to demote."""
 
 
 def parsed(text: str, plain: Path) -> Load:
@@ -102,6 +125,7 @@ def own_loads(folder: Path) -> list[Load]:
         load(folder, "TPC-C and a scan", mixed, 1024, 256),
         load(folder, "TPC-H", tpch(folder), 128, 48),
         load(folder, "scan, twice", twice, 256, 96),
+        load(folder, "a set that moves", moving(), 1024, 64),
     ]
 
 
@@ -127,6 +151,21 @@ def scan(start: int, size: int, rate: int, until: float) -> list[Row]:
     step = 64 * 1024
     count = int(until * rate / step)
     return [Row(n * step / rate, "R", start + n * step % size, step) for n in range(count)]
+
+
+def moving() -> list[Row]:
+    """Requests of 8 KiB, three of four read, of blocks that are wanted by Zipf's law (1.0)."""
+    drawn = random.Random(1)
+    weights = [1 / rank for rank in range(1, MOVING_BLOCKS + 1)]
+    rows = list[Row]()
+    for move in range(MOVES):
+        blocks = drawn.sample(range(1024 * MIB // (64 * 1024)), MOVING_BLOCKS)
+        count = int(STAYS_S * MOVING_RATE)
+        for n, block in enumerate(drawn.choices(blocks, weights, k=count)):
+            offset = block * 64 * 1024 + drawn.randrange(8) * PAGE
+            op = "R" if drawn.random() < 0.75 else "W"
+            rows.append(Row(move * STAYS_S + n / MOVING_RATE, op, offset, PAGE))
+    return rows
 
 
 def tpch(folder: Path) -> list[Row]:
@@ -156,30 +195,39 @@ def write(file: Path, rows: list[Row]) -> None:
 
 
 def table(found: list[Agreement]) -> list[str]:
-    """As Markdown: the kernel's figure / ours / the simulation's in which data moves at once."""
+    """As Markdown: the kernel's figure on average, from its least to its most where they differ, /
+    ours / the simulation's in which data moves at once."""
     lines = [
         "| tier | trace, cache | read hits % | write hits % | all % | promotions | demotions |",
         "|---|---|---|---|---|---|---|",
     ]
     for one in found:
-        sides = [one.kernel, one.ours, *([one.at_once] if one.kind == "dm-cache" else [])]
-        cells = [
-            " / ".join(map(percent, [side.read_ratio for side in sides])),
-            " / ".join(map(percent, [side.write_ratio for side in sides])),
-            " / ".join(map(percent, [side.ratio for side in sides])),
-            " / ".join(count(side.promotions) for side in sides),
-            " / ".join(count(side.demotions) for side in sides),
-        ]
+        cells = [cell(one, figure, percent) for figure in RATIOS.values()]
+        cells += [cell(one, figure, count) for figure in MIGRATIONS.values()]
         lines.append(f"| {one.kind} | {one.load} | {' | '.join(cells)} |")
     return lines
+
+
+def cell(one: Agreement, figure: Figure, shown: Callable[[float | None], str]) -> str:
+    kernel = one.kernels(figure)
+    if not kernel:
+        return shown(None)
+    low, high = shown(min(kernel)), shown(max(kernel))
+    sides = [shown(mean(kernel)) + (f" ({low}–{high})" if low != high else "")]
+    sides += [shown(figure(side)) for side in (one.ours, one.at_once)[: SIDES[one.kind]]]
+    return " / ".join(sides)
+
+
+SIDES = {"dm-cache": 2, "bcache": 1}
+"""Simulations beside the kernel's: bcache has none but that in which data moves at once."""
 
 
 def percent(ratio: float | None) -> str:
     return "–" if ratio is None else f"{100 * ratio:.1f}"
 
 
-def count(number: int | None) -> str:
-    return "–" if number is None else f"{number:,}"
+def count(number: float | None) -> str:
+    return "–" if number is None else f"{number:,.0f}"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What hotset's own engine adds to its flash: warm hits against the bare volume, side by side.
+"""What a cache adds to its flash: warm hits against the bare flash, side by side.
 
-As files: a hit, and the volume's part of the flash by the same way; and a hit while checkpoints are
-written. As root also as devices: the accelerated disk as databases use it, and the flash by itself,
-each behind a loop device. Rounds are interleaved; medians are printed. Needs fio and /dev/fuse;
-nothing else should run.
+Of hotset's own engine as files: a hit, and the volume's part of the flash by the same way; and a
+hit while checkpoints are written. As root also as devices: the accelerated disk as databases use
+it, and the flash by itself, each behind a loop device; and dm-cache in User-Mode Linux, beside its
+own flash there. No flash here is modelled. Rounds are interleaved; medians are printed. Needs fio
+and /dev/fuse; nothing else should run.
 """
 
 from __future__ import annotations
@@ -16,21 +17,32 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from hotset.block import engine_program, flashdev
+from hotset.block.extents import Run
+from hotset.core.machines.base import Machine
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
-from hotset.core.units import Bytes, mb_per_s
+from hotset.core.units import Blocks, Bytes, mb_per_s
+from hotset.lab import lab as labs
+from hotset.lab.backend import alone
+from hotset.tier.base import TierSpec
+from hotset.tier.disk_tier import metadata_bytes
+from hotset.tier.dmcache.tier import DmCache
+from hotset.warmup.fill import fill
 
 MIB = 1024**2
 CACHED = Bytes(512 * MIB)
 BLOCK = Bytes(64 * 1024)
 SMALL_BLOCK = Bytes(4096)
+KERNELS = Bytes(256 * MIB)
+"""Cached by dm-cache, in the memory of its machine."""
 METADATA = Bytes(32 * MIB)
 """Where the flash's cache begins."""
 ROUNDS = 5
+DEPTHS = (1, 4, 32, 128)
 LONG_JOURNALS, SHORT_JOURNALS = Bytes(128 * MIB), Bytes(4 * MIB)
 """Of blocks of 4 KiB: room for two million changes before a checkpoint is due, and for 32,000."""
 WRITES_PER_S = 4000
@@ -45,25 +57,52 @@ class Reads:
     latency_us: float
 
 
-def fio(local: Local, file: Path, depth: int, offset: int = 0) -> Reads:
+@dataclass(frozen=True)
+class Side:
+    """What is read: a file or a device, from a byte on."""
+
+    file: PurePath
+    offset: int = 0
+
+
+def compare(machine: Machine, what: str, hit: Side, bare: Side, size: Bytes = CACHED) -> None:
+    """Random reads of both by turns, one to many at a time; a line a depth."""
+    found: dict[tuple[Side, int], list[Reads]] = {}
+    for number in range(ROUNDS):
+        for side in (hit, bare) if number % 2 else (bare, hit):
+            for depth in DEPTHS:
+                found.setdefault((side, depth), []).append(fio(machine, side, depth, size))
+        print(f"{what}: round {number + 1} of {ROUNDS}", file=sys.stderr)
+    for depth in DEPTHS:
+        hits, bares = found[hit, depth], found[bare, depth]
+        iops, bare_iops = (statistics.median(one.iops for one in side) for side in (hits, bares))
+        us, bare_us = (statistics.median(one.latency_us for one in side) for side in (hits, bares))
+        print(
+            f"{what:9} QD{depth:<4}{iops:9,.0f} IOPS of warm hits, {bare_iops:9,.0f} of the bare"
+            f" flash: {iops / bare_iops:.2f}; {us:7.1f} µs, {bare_us:7.1f}",
+            flush=True,
+        )
+
+
+def fio(machine: Machine, side: Side, depth: int, size: Bytes) -> Reads:
     argv = [
         "fio",
         "--name=hotset",
-        f"--filename={file}",
+        f"--filename={side.file}",
         "--rw=randread",
         "--bs=8k",
         f"--iodepth={depth}",
         "--ioengine=libaio",
         "--direct=1",
-        f"--offset={offset}",
-        f"--size={int(CACHED)}",
+        f"--offset={side.offset}",
+        f"--size={int(size)}",
         "--time_based",
         "--runtime=4",
         "--ramp_time=1",
         "--norandommap",
         "--output-format=json",
     ]
-    text = local.run(argv, timeout_s=60).stdout
+    text = machine.run(argv, timeout_s=60).stdout
     read = json.loads(text[text.index("{") :])["jobs"][0]["read"]
     return Reads(read["iops"], read["lat_ns"]["mean"] / 1000)
 
@@ -140,6 +179,8 @@ def main() -> None:
         if os.geteuid() == 0:
             devices(tier.local, tier.folder)
     checkpoints()
+    if os.geteuid() == 0:
+        dm_cache()
     print(f"warm-up       {warm_rate:8.1f} MB/s, {warm_rate / origin_rate:.0%} of the origin's")
     print(f"memory        {memory_per_block():8.0f} bytes per cached block, beside the buffers")
 
@@ -169,25 +210,7 @@ def hits(local: Local, mount: Path) -> None:
             "status=none",
         ]
     )
-    rounds = []
-    for number in range(ROUNDS):
-        names = ("data", "volume") if number % 2 else ("volume", "data")
-        rounds.append(
-            {(name, depth): fio(local, mount / name, depth) for name in names for depth in (1, 32)}
-        )
-        print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
-
-    def median(name: str, depth: int) -> Reads:
-        figures = [one[name, depth] for one in rounds]
-        return Reads(
-            statistics.median(read.iops for read in figures),
-            statistics.median(read.latency_us for read in figures),
-        )
-
-    bare, hit = median("volume", 1).latency_us, median("data", 1).latency_us
-    print(f"QD1 latency   {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")
-    bare, hit = median("volume", 32).iops, median("data", 32).iops
-    print(f"QD32          {hit:8,.0f} IOPS warm hits, {bare:,.0f} the bare flash: {hit / bare:.0%}")
+    compare(local, "file", Side(mount / "data"), Side(mount / "volume"))
 
 
 def checkpoints() -> None:
@@ -228,16 +251,37 @@ def beside_writes(local: Local, file: Path) -> tuple[float, float]:
 
 
 def devices(local: Local, folder: Path) -> None:
-    """A warm hit on the accelerated disk against the same part of the flash, one at a time."""
-    found: dict[str, list[float]] = {"mount/data": [], "flash": []}
+    """The accelerated disk against the same part of the flash, each as a block device."""
     with ExitStack() as stack:
-        loops = {name: stack.enter_context(loop(local, folder / name)) for name in found}
-        for number in range(ROUNDS):
-            for name in sorted(found, reverse=number % 2 == 1):
-                offset = int(METADATA) if name == "flash" else 0
-                found[name].append(fio(local, loops[name], 1, offset).latency_us)
-    hit, bare = (statistics.median(found[name]) for name in ("mount/data", "flash"))
-    print(f"QD1 on device {hit:8.1f} µs a warm hit, {bare:.1f} the bare flash: {hit - bare:+.1f}")
+        data, flash = (
+            stack.enter_context(loop(local, folder / name)) for name in ("mount/data", "flash")
+        )
+        compare(local, "device", Side(data), Side(flash, int(METADATA)))
+
+
+def dm_cache() -> None:
+    """The kernel's, between loop devices in the memory of its machine."""
+    spec = labs.LabSpec("uml", 2, Bytes(3072 * MIB), Bytes(64 * MIB), tier="dm-cache")
+    with labs.running(spec, "bench hits", lambda said: print(said, file=sys.stderr)) as lab:
+        machine, there = lab.machine, PurePosixPath("/run/hotset/bench")
+        machine.run(["mkdir", "-p", str(there)])
+        machine.run(["mount", "-t", "tmpfs", "-o", "size=2G", "none", str(there)])
+        sizes = {"origin": 2 * KERNELS, "flash": Bytes(KERNELS + METADATA + 64 * MIB)}
+        devices = dict[str, PurePosixPath]()
+        for name, size in sizes.items():
+            file = str(there / name)
+            machine.run(["fallocate", "-l", str(int(size)), file])
+            argv = ["losetup", "--find", "--show", "--direct-io=on", file]
+            devices[name] = PurePosixPath(machine.run(argv).stdout.strip())
+        metadata = metadata_bytes(KERNELS, BLOCK)
+        wanted = TierSpec("writeback", "smq", BLOCK, metadata, KERNELS, Bytes(16 * MIB))
+        place = alone(machine, wanted, devices["flash"], devices["origin"])
+        tier = DmCache(machine, wanted, place)
+        lab.cleanup.call("remove the tier", tier.discard)
+        tier.prepare()
+        fill(tier, [Run(Blocks(0), KERNELS.blocks(BLOCK))], 100, lambda _: None)
+        bare = Side(devices["flash"], int(wanted.volume + metadata))
+        compare(machine, "dm-cache", Side(tier.create()), bare, KERNELS)
 
 
 @contextmanager

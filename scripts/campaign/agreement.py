@@ -8,8 +8,10 @@ machine that serves a tier, and the simulation in which data moves in no time; o
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
+from statistics import mean
 from typing import Any
 from uuid import uuid4
 
@@ -68,47 +70,60 @@ class TooSlowError(PrerequisiteError):
     """The device did not keep up with the trace."""
 
 
+Figure = Callable[[Hits], float | None]
+RATIOS: dict[str, Figure] = {
+    "read": lambda hits: hits.read_ratio,
+    "write": lambda hits: hits.write_ratio,
+    "all": lambda hits: hits.ratio,
+}
+MIGRATIONS: dict[str, Figure] = {
+    "promotions": lambda hits: hits.promotions,
+    "demotions": lambda hits: hits.demotions,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """What both made of one load: hit ratios by requests cut at the blocks.
 
+    :ivar kernel: of each replay, of which no two are quite alike.
     :ivar ours: of smq the engine's in virtual time, of bcache the simulation's.
     :ivar at_once: of the simulation in which data moves in no time (``hotset whatif simulate``).
     """
 
     load: str
     kind: KernelKind
-    kernel: Hits
+    kernel: tuple[Hits, ...]
     ours: Hits
     at_once: Hits
 
+    def kernels(self, figure: Figure) -> list[float]:
+        """A figure of each of the kernel's replays; none where it does not count that."""
+        return [found for one in self.kernel if (found := figure(one)) is not None]
+
     def points(self) -> dict[str, float]:
-        """By kind of request, by how many percentage points our hit ratio is above the kernel's."""
-        pairs = {
-            "read": (self.kernel.read_ratio, self.ours.read_ratio),
-            "write": (self.kernel.write_ratio, self.ours.write_ratio),
-            "all": (self.kernel.ratio, self.ours.ratio),
-        }
+        """By kind of request, by how many percentage points our hit ratio is above the kernel's,
+        of its replays on average."""
         return {
-            name: 100 * (ours - kernel)
-            for name, (kernel, ours) in pairs.items()
-            if kernel is not None and ours is not None
+            name: 100 * (ours - mean(kernel))
+            for name, figure in RATIOS.items()
+            if (kernel := self.kernels(figure)) and (ours := figure(self.ours)) is not None
         }
 
     def migrations(self) -> dict[str, float]:
-        """Our promotions and demotions by the kernel's; a kind that the kernel had none of is
-        left out."""
-        pairs = {
-            "promotions": (self.kernel.promotions, self.ours.promotions),
-            "demotions": (self.kernel.demotions, self.ours.demotions),
+        """Our promotions and demotions by the kernel's, of its replays on average; a kind that the
+        kernel had none of is left out."""
+        return {
+            name: (figure(self.ours) or 0) / mean(kernel)
+            for name, figure in MIGRATIONS.items()
+            if any(kernel := self.kernels(figure))
         }
-        return {name: (ours or 0) / kernel for name, (kernel, ours) in pairs.items() if kernel}
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "load": self.load,
             "kind": self.kind,
-            "kernel": asdict(self.kernel),
+            "kernel": [asdict(one) for one in self.kernel],
             "ours": asdict(self.ours),
             "at_once": asdict(self.at_once),
             "points": self.points(),
@@ -206,8 +221,8 @@ def at_once(local: Local, load: Load) -> Hits:
     return Hits(read_hits, read_misses, write_hits, writes - write_hits, *moved)
 
 
-def agreement(lab: Lab, load: Load) -> Agreement:
-    """One load on both."""
-    kernel, instant = on_kernel(lab, load), at_once(Local(), load)
+def agreement(lab: Lab, load: Load, replays: int = 1) -> Agreement:
+    """One load on both; the kernel's ``replays`` times."""
+    kernel, instant = tuple(on_kernel(lab, load) for _ in range(replays)), at_once(Local(), load)
     ours = instant if load.kind == "bcache" else simulated(Local(), load)
     return Agreement(load.name, load.kind, kernel, ours, instant)
