@@ -130,6 +130,19 @@ def test_a_sample_says_how_far_it_may_be_off(trace: Path) -> None:
     assert json.loads(json.dumps(sampled.document()))["sampled_share"] == 0.25
 
 
+def test_how_far_off_a_policy_is_known_to_be_is_said_beside_it(trace: Path) -> None:
+    def said(*policies: str) -> str:
+        console = Console(file=StringIO(), width=200)
+        asked("whatif simulate", trace=str(trace), policy=[*policies], cache=["4MiB"]).show(console)
+        assert isinstance(console.file, StringIO)
+        return console.file.getvalue()
+
+    assert "the kernel's" not in said("hotset")
+    both = said("smq", "bcache")
+    assert "smq: the kernel's" in both
+    assert "bcache: the kernel's" in both
+
+
 def test_every_policy_is_simulated_with_every_size(trace: Path) -> None:
     policies = [
         "lru",
