@@ -195,8 +195,8 @@ def write(file: Path, rows: list[Row]) -> None:
 
 
 def table(found: list[Agreement]) -> list[str]:
-    """As Markdown: the kernel's figure on average, from its least to its most where they differ, /
-    ours / the simulation's in which data moves at once."""
+    """As Markdown: the kernel's figure / ours / of smq that of the simulation in which data moves
+    at once; on average of the replays, from the least to the most where they differ."""
     lines = [
         "| tier | trace, cache | read hits % | write hits % | all % | promotions | demotions |",
         "|---|---|---|---|---|---|---|",
@@ -209,17 +209,17 @@ def table(found: list[Agreement]) -> list[str]:
 
 
 def cell(one: Agreement, figure: Figure, shown: Callable[[float | None], str]) -> str:
-    kernel = one.kernels(figure)
-    if not kernel:
-        return shown(None)
-    low, high = shown(min(kernel)), shown(max(kernel))
-    sides = [shown(mean(kernel)) + (f" ({low}–{high})" if low != high else "")]
-    sides += [shown(figure(side)) for side in (one.ours, one.at_once)[: SIDES[one.kind]]]
+    sides = [of_replays(side(figure), shown) for side in (one.kernels, one.ours)]
+    if one.kind == "dm-cache":
+        sides.append(shown(figure(one.at_once)))
     return " / ".join(sides)
 
 
-SIDES = {"dm-cache": 2, "bcache": 1}
-"""Simulations beside the kernel's: bcache has none but that in which data moves at once."""
+def of_replays(figures: list[float], shown: Callable[[float | None], str]) -> str:
+    if not figures:
+        return shown(None)
+    low, high = shown(min(figures)), shown(max(figures))
+    return shown(mean(figures)) + (f" ({low}–{high})" if low != high else "")
 
 
 def percent(ratio: float | None) -> str:

@@ -1,18 +1,21 @@
 """Our smq and bcache against the kernel's: one timed trace through the real cache and through ours.
 
 The kernel replays it in real time, in a lab's machine, on an origin as fast as flash. Ours is
-``flashdev simulate``: of smq both the engine on modelled devices in virtual time, the same state
-machine that serves a tier, and the simulation in which data moves in no time; of bcache the latter.
+``flashdev simulate``, of the requests as that replay made them: a machine that wakes up some
+milliseconds late makes several at once, and smq counts otherwise then. Of smq it is both the engine
+on modelled devices in virtual time, the same state machine that serves a tier, and the simulation
+in which data moves in no time; of bcache the latter.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from statistics import mean
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -26,22 +29,20 @@ from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
 from hotset.lab.backend import VOLUME, alone
 from hotset.lab.lab import Lab
-from hotset.tier.base import Hits, Tier, TierSpec, hits_between
+from hotset.tier.base import Counters, Hits, Tier, TierSpec, hits_between
 from hotset.tier.bcache import tier as bcache
 from hotset.tier.bcache.tier import Bcache
 from hotset.tier.disk_tier import metadata_bytes
 from hotset.tier.dmcache.tier import DmCache
 
 _THERE = PurePosixPath("/run/hotset/trace")
+_MADE = PurePosixPath("/run/hotset/made")
 _REPLAY_LIMIT_S = 500.0
 _BLOCK = Bytes(64 * 1024)
 _PAGE = Bytes(8 * 1024)
 _ORIGIN = "hotset-agreement"
 _REPLAY_TASKS = 64
 """Threads of ``flashdev replay``, which take turns."""
-_LEAD_S = 2.0
-"""The kernel's cache is made some seconds before its first request, and smq's periods of up to a
-minute are counted from there. Any more of them are alike."""
 LATE_MS_MAX = 200.0
 """A replay whose requests were later on average shows another load than the trace."""
 
@@ -87,52 +88,56 @@ MIGRATIONS: dict[str, Figure] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """One replay by the kernel, and ours of the same requests at the same times: of smq the
+    engine's in virtual time, of bcache the simulation's."""
+
+    kernel: Hits
+    ours: Hits
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """What both made of one load: hit ratios by requests cut at the blocks.
 
-    :ivar kernel: of each replay, of which no two are quite alike.
-    :ivar ours: of smq the engine's in virtual time, of bcache the simulation's.
-    :ivar at_once: of the simulation in which data moves in no time (``hotset whatif simulate``).
+    :ivar replays: no two are quite alike.
+    :ivar at_once: of the load as it is written, the simulation in which data moves in no time
+        (``hotset whatif simulate``).
     """
 
     load: str
     kind: KernelKind
-    kernel: tuple[Hits, ...]
-    ours: Hits
+    replays: tuple[Replay, ...]
     at_once: Hits
 
     def kernels(self, figure: Figure) -> list[float]:
         """A figure of each of the kernel's replays; none where it does not count that."""
-        return [found for one in self.kernel if (found := figure(one)) is not None]
+        return [found for one in self.replays if (found := figure(one.kernel)) is not None]
+
+    def ours(self, figure: Figure) -> list[float]:
+        """As :meth:`kernels`."""
+        return [found for one in self.replays if (found := figure(one.ours)) is not None]
 
     def points(self) -> dict[str, float]:
         """By kind of request, by how many percentage points our hit ratio is above the kernel's,
-        of its replays on average."""
+        on average of the replays."""
         return {
-            name: 100 * (ours - mean(kernel))
+            name: 100 * (mean(ours) - mean(kernel))
             for name, figure in RATIOS.items()
-            if (kernel := self.kernels(figure)) and (ours := figure(self.ours)) is not None
+            if (kernel := self.kernels(figure)) and (ours := self.ours(figure))
         }
 
     def migrations(self) -> dict[str, float]:
-        """Our promotions and demotions by the kernel's, of its replays on average; a kind that the
-        kernel had none of is left out."""
+        """Our promotions and demotions by the kernel's, of all replays; a kind that the kernel had
+        none of is left out."""
         return {
-            name: (figure(self.ours) or 0) / mean(kernel)
+            name: sum(self.ours(figure)) / sum(kernel)
             for name, figure in MIGRATIONS.items()
             if any(kernel := self.kernels(figure))
         }
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "load": self.load,
-            "kind": self.kind,
-            "kernel": [asdict(one) for one in self.kernel],
-            "ours": asdict(self.ours),
-            "at_once": asdict(self.at_once),
-            "points": self.points(),
-            "migrations": self.migrations(),
-        }
+        return {**asdict(self), "points": self.points(), "migrations": self.migrations()}
 
 
 def flash_bytes(loads: list[Load]) -> Bytes:
@@ -145,9 +150,11 @@ def flash_bytes(loads: list[Load]) -> Bytes:
     return Bytes(max(map(needed, loads)) + 64 * 1024**2)
 
 
-def on_kernel(lab: Lab, load: Load) -> Hits:
-    """Replay on the kernel's, in the lab's machine; the origin is a slice of its fast disk.
+def on_kernel(lab: Lab, load: Load, made: Path) -> tuple[Hits, float]:
+    """Replay on the kernel's, in the lab's machine; the origin is a slice of its fast disk. Returns
+    also how old the cache was when that began, seconds.
 
+    :param made: becomes a trace of when the requests were made.
     :raises TooSlowError: it did not keep up.
     """
     spec = load.spec()
@@ -163,33 +170,46 @@ def on_kernel(lab: Lab, load: Load) -> Hits:
         lab.cleanup.call("remove the volume", lambda: remove(lab.machine, [VOLUME]))
         lab.cleanup.call("remove the tier", tier.discard)
         tier.prepare()
-        device = tier.create()
         lab.machine.run(["mkdir", "-p", str(_THERE.parent)])
         lab.machine.put(load.trace, _THERE)
-        return replay(lab.machine, tier, device, str(_THERE))
+        flashdev.on(lab.machine)
+        begun = time.monotonic()
+        device = tier.create()
+        before = tier.counters()
+        age = time.monotonic() - begun
+        hits = replay(lab.machine, tier, device, before)
+        lab.machine.get(_MADE, made)
+        return hits, age
 
 
-def replay(machine: Machine, tier: Tier, device: PurePosixPath, trace: str) -> Hits:
+def replay(machine: Machine, tier: Tier, device: PurePosixPath, before: Counters) -> Hits:
     """Hits and misses of a replay in real time.
 
+    :param before: the counters now.
     :raises TooSlowError: it did not keep up.
     """
-    before = tier.counters()
-    argv = [flashdev.on(machine), "replay", "--overwrite", str(device), "--trace", trace]
+    argv = [flashdev.on(machine), "replay", "--overwrite", str(device)]
+    argv += ["--trace", str(_THERE), "--made", str(_MADE)]
     result: dict[str, Any] = json.loads(machine.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
     if result["late_ms_mean"] > LATE_MS_MAX:
-        raise TooSlowError(f"the device did not keep up with {trace}: {result}")
+        raise TooSlowError(f"the device did not keep up: {result}")
     return hits_between(before, tier.counters(), tier.counter_bits)
 
 
-def simulated(local: Local, load: Load, policy: str = "smq") -> Hits:
-    """Our engine on the same trace, on modelled flash, in virtual time."""
+def simulated(local: Local, load: Load, age_s: float = 0.0, policy: str = "smq") -> Hits:
+    """Our engine on the same trace, on modelled flash, in virtual time.
+
+    :param age_s: how old the cache is when the trace begins. smq's periods of up to a minute are
+        counted from the making of the kernel's; ours begin with a request that is made for that.
+    """
     with NamedTemporaryFile("w", suffix=".trace") as trace:
+        trace.write(f"0 R {int(load.disk - _BLOCK)} {int(_BLOCK)}\n")
         for line in load.trace.read_text().splitlines():
             at, rest = line.split(maxsplit=1)
-            trace.write(f"{float(at) + _LEAD_S:.6f} {rest}\n")
+            trace.write(f"{float(at) + age_s:.6f} {rest}\n")
         trace.flush()
-        return _simulated(local, load, Path(trace.name), policy)
+        found = _simulated(local, load, Path(trace.name), policy)
+    return replace(found, read_misses=found.read_misses - 1)
 
 
 def _simulated(local: Local, load: Load, trace: Path, policy: str) -> Hits:
@@ -235,7 +255,15 @@ def at_once(local: Local, load: Load) -> Hits:
 
 
 def agreement(lab: Lab, load: Load, replays: int = 1) -> Agreement:
-    """One load on both; the kernel's ``replays`` times."""
-    kernel, instant = tuple(on_kernel(lab, load) for _ in range(replays)), at_once(Local(), load)
-    ours = instant if load.kind == "bcache" else simulated(Local(), load)
-    return Agreement(load.name, load.kind, kernel, ours, instant)
+    """One load on both, so many times."""
+    found = tuple(_replayed(lab, load) for _ in range(replays))
+    return Agreement(load.name, load.kind, found, at_once(Local(), load))
+
+
+def _replayed(lab: Lab, load: Load) -> Replay:
+    with TemporaryDirectory(prefix="hotset-agreement-") as name:
+        made = replace(load, trace=Path(name) / "made")
+        kernel, age_s = on_kernel(lab, load, made.trace)
+        if load.kind == "bcache":
+            return Replay(kernel, at_once(Local(), made))
+        return Replay(kernel, simulated(Local(), made, age_s))

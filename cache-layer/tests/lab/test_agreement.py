@@ -48,9 +48,9 @@ def test_smq_is_the_kernels(trace: Path) -> None:
             if agrees(found):
                 break
     assert agrees(found), (found.points(), found.migrations())
-    (kernel,) = found.kernel
-    assert kernel.ratio is not None
-    assert 0.05 < kernel.ratio < 0.95, "a ratio that any cache would have shows nothing"
+    (replay,) = found.replays
+    assert replay.kernel.ratio is not None
+    assert 0.05 < replay.kernel.ratio < 0.95, "a ratio that any cache would have shows nothing"
     assert found.points().keys() == {"read", "write", "all"}
     assert "promotions" in found.migrations()
 

@@ -142,6 +142,9 @@ struct ReplayArgs {
     /// The trace.
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
+    /// Write down when each request was made, as a trace; the clock begins with the replay.
+    #[arg(long, value_name = "FILE")]
+    made: Option<PathBuf>,
     /// Real seconds per second of the trace: 2 takes twice as long.
     #[arg(long, default_value = "1", value_parser = parse_scale)]
     time_scale: TimeScale,
@@ -212,7 +215,8 @@ fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
 
 fn run_replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let requests = whole(&args.trace, "a replay")?;
-    let replayed = replay(&args.overwrite, &requests, args.time_scale)?;
+    let made = args.made.as_deref();
+    let replayed = replay(&args.overwrite, &requests, args.time_scale, made)?;
     Ok(say(serde_json::to_string(&replayed)?)?)
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use hotset_engine::Refusal;
 use hotset_engine::direct_io::PageBuffer;
 use virtual_time::TimeScale;
-use whatif::trace::Request;
+use whatif::trace::{Recorder, Request};
 
 /// Requests that can be under way at a time; more than any queue of the traced devices held.
 const WORKERS: usize = 64;
@@ -35,12 +35,18 @@ pub struct Replayed {
 }
 
 /// Replays a trace; `scale` 2 takes twice as long. What is written is without meaning: the data
-/// of the device is lost.
+/// of the device is lost. `made` becomes a trace of when the requests were made, in real time: a
+/// computer that is slow to wake up makes many at once.
 ///
 /// # Errors
 /// The device cannot be opened, or a request fails; the text names it. Refused, before anything is
 /// written: the trace is of a disk of smaller sectors.
-pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Result<Replayed> {
+pub fn replay(
+    device: &Path,
+    trace: &[Request],
+    scale: TimeScale,
+    made: Option<&Path>,
+) -> anyhow::Result<Replayed> {
     let shown = device.display();
     let file = OpenOptions::new()
         .read(true)
@@ -51,10 +57,11 @@ pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Res
     require_whole_sectors(trace, sector_bytes(device)?, device)?;
     let (due, queue) = channel::<(Instant, Request)>();
     let queue = Mutex::new(queue);
+    let recorder = made.map(Recorder::start).transpose()?;
     let begun = Instant::now();
     let lates = thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
-            .map(|_| scope.spawn(|| work(&file, &queue)))
+            .map(|_| scope.spawn(|| work(&file, &queue, recorder.as_ref())))
             .collect();
         dispatch(trace, scale, begun, &due);
         drop(due);
@@ -62,6 +69,9 @@ pub fn replay(device: &Path, trace: &[Request], scale: TimeScale) -> anyhow::Res
         workers.into_iter().map(join).collect::<Result<Vec<_>, _>>()
     })
     .with_context(|| format!("replaying on {shown}"))?;
+    if let Some(recorder) = recorder {
+        recorder.finish()?;
+    }
     Ok(Replayed {
         requests: trace.len() as u64,
         seconds: begun.elapsed().as_secs_f64(),
@@ -127,7 +137,11 @@ fn dispatch(trace: &[Request], scale: TimeScale, begun: Instant, due: &Sender<(I
     }
 }
 
-fn work(file: &File, queue: &Mutex<Receiver<(Instant, Request)>>) -> std::io::Result<Late> {
+fn work(
+    file: &File,
+    queue: &Mutex<Receiver<(Instant, Request)>>,
+    recorder: Option<&Recorder>,
+) -> std::io::Result<Late> {
     let mut late = Late::default();
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -138,6 +152,9 @@ fn work(file: &File, queue: &Mutex<Receiver<(Instant, Request)>>) -> std::io::Re
         late.sum += this;
         late.max = late.max.max(this);
         let mut buffer = PageBuffer::zeroed(request.bytes as usize);
+        if let Some(recorder) = recorder {
+            recorder.record(request.write, request.offset, request.bytes);
+        }
         if request.write {
             file.write_all_at(buffer.bytes(), request.offset)?;
         } else {
@@ -170,8 +187,19 @@ mod tests {
             request(0.05, true, 4096),
             request(0.1, true, 8192),
         ];
-        let replayed = replay(&device, &trace, TimeScale::new(2.0).unwrap()).unwrap();
+        let made = folder.path().join("made");
+        let slowly = TimeScale::new(2.0).unwrap();
+        let replayed = replay(&device, &trace, slowly, Some(&made)).unwrap();
         assert_eq!(replayed.requests, 3);
+        let made = whatif::trace::open(&made)
+            .unwrap()
+            .collect::<Result<Vec<_>, _>>()
+            .unwrap();
+        for (made, request) in made.iter().zip(&trace) {
+            assert_eq!((made.write, made.offset), (request.write, request.offset));
+            assert!(made.at >= 2 * request.at, "{made:?}");
+        }
+        assert_eq!(made.len(), 3);
         assert!(replayed.seconds >= 0.2, "{replayed:?}");
         let expected = [vec![7; 4096], vec![0; 8192], vec![7; 4096]].concat();
         assert!(std::fs::read(&device).unwrap() == expected);
@@ -204,7 +232,7 @@ mod tests {
         let device = folder.path().join("device");
         std::fs::write(&device, vec![7; 4 * 4096]).unwrap();
         let trace = [request(0.0, true, 0), of_bytes(4096, 100)];
-        let error = replay(&device, &trace, TimeScale::ONE).unwrap_err();
+        let error = replay(&device, &trace, TimeScale::ONE, None).unwrap_err();
         assert!(error.is::<Refusal>(), "{error:#}");
         assert_eq!(std::fs::read(&device).unwrap(), vec![7; 4 * 4096]);
     }
@@ -214,7 +242,7 @@ mod tests {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let device = folder.path().join("device");
         std::fs::write(&device, vec![7; 4096]).unwrap();
-        let error = replay(&device, &[request(0.0, false, 4096)], TimeScale::ONE).unwrap_err();
+        let error = replay(&device, &[request(0.0, false, 4096)], TimeScale::ONE, None).unwrap_err();
         assert!(format!("{error:#}").contains("device"), "{error:#}");
     }
 }
