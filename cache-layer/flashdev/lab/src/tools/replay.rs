@@ -242,7 +242,8 @@ mod tests {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let device = folder.path().join("device");
         std::fs::write(&device, vec![7; 4096]).unwrap();
-        let error = replay(&device, &[request(0.0, false, 4096)], TimeScale::ONE, None).unwrap_err();
+        let error =
+            replay(&device, &[request(0.0, false, 4096)], TimeScale::ONE, None).unwrap_err();
         assert!(format!("{error:#}").contains("device"), "{error:#}");
     }
 }
