@@ -23,7 +23,7 @@ from pathlib import Path
 from hotset import __version__
 from hotset.core.extras import Extra
 from release import SUMS, sums
-from shipping import modules, oci
+from shipping import entry, modules, oci
 from shipping.programs import ARCHITECTURES, CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +57,6 @@ ALIVE = (
 """Without a proxy, and without hotset's own start."""
 LEFT_OUT = re.compile(r"dev/|var/(cache|log)/|var/lib/apt/|etc/apt/|usr/lib/[^/]+/gconv/")
 """Whoever runs it has devices of its own; nobody there uses apt, or the tables of iconv(3)."""
-_ENTRY = "#!/usr/bin/python3\nfrom hotset.cli import main\n\nmain()\n"
 _PASSWD = f"root:x:0:0::/root:/bin/sh\nhotset:x:{USER}:{GROUP}::{HOME}:/bin/sh\n"
 _NOT_UNPACKED = ("doc", "man", "locale", "info", "perl5", "bash-completion", "lintian", "debconf")
 # $1: the root; $2: what is laid into it. Whoever builds it need not be root.
@@ -130,7 +129,7 @@ def lay(laid: Path, wheel: Path, machine: str, extras: list[Extra]) -> None:
     modules.install(wanted, [wheel], [PYTHON], machine, site, work, GLIBC)
     shutil.rmtree(site / "bin", ignore_errors=True)
     for name, text, mode in (
-        ("usr/local/bin/hotset", _ENTRY, 0o755),
+        ("usr/local/bin/hotset", entry.in_container(), 0o755),
         ("etc/passwd", _PASSWD, 0o644),
         ("etc/group", "root:x:0:\n", 0o644),
     ):

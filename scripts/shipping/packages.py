@@ -22,7 +22,7 @@ import manual
 from hotset.core.extras import PACKAGED, Extra
 from hotset.core.machines import needrestart
 
-from . import modules
+from . import entry, modules
 from .programs import ARCHITECTURES, CannotBuildError
 
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -146,7 +146,7 @@ def _environment(root: Path, described: Path, release: Release) -> None:
     prefix = root / PREFIX
     (prefix / "bin").mkdir(exist_ok=True)
     (prefix / "bin/python3").symlink_to("/usr/bin/python3")
-    shutil.copy(described / "launcher", prefix / "bin/hotset")
+    (prefix / "bin/hotset").write_text(entry.in_package(described), encoding="utf-8")
     (prefix / "bin/hotset").chmod(0o755)
     lines = "home = /usr/bin\ninclude-system-site-packages = false\n"
     (prefix / "pyvenv.cfg").write_text(lines, encoding="ascii")

@@ -27,7 +27,7 @@ from hotset.core.extras import Extra
 from hotset.core.machines import elf, needrestart
 from hotset.disk.boot import systemd_unit
 from hotset.warmup import schedule
-from shipping import modules, packages
+from shipping import entry, modules, packages
 from shipping.programs import PROGRAMS, CannotBuildError
 
 ROOT = Path(__file__).parents[3]
@@ -181,7 +181,7 @@ def test_maintainer_scripts_are_clean_posix_shell(script: str) -> None:
 
 
 def test_an_old_python_reads_the_launcher_and_says_what_it_lacks(tmp_path: Path) -> None:
-    text = (ROOT / "packaging/hotset/launcher").read_text(encoding="utf-8")
+    text = entry.in_package(ROOT / "packaging/hotset")
     ast.parse(text, feature_version=(3, 7))
     (tmp_path / "python3.99").mkdir()
     launcher = tmp_path / "launcher.py"
