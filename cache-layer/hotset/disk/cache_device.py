@@ -485,7 +485,7 @@ def save(machine: Machine, card: Card, *, take_over: bool = False) -> Card:
     card = replace(
         card,
         uuid=card.uuid or str(uuid.uuid4()),
-        host=owner.host_id(machine),
+        host=owner.settle(machine),
         host_name=owner.host_name(machine),
         hardware=owner.hardware_id(machine),
         generation=max(card.generation, known.generation if known else 0) + 1,

@@ -764,6 +764,27 @@ def test_writes_are_not_held_back_from_a_disk_that_no_boot_would_know() -> None:
     creation.create(nameless("5f3c\n"), WANTED, False, lambda _: None)
 
 
+def test_a_rehearsal_on_a_machine_without_an_id_knows_the_one_that_it_would_get() -> None:
+    """Each step took another for the machine's: the flash belonged to somebody else."""
+    real, shown = server(**{"cat /etc/machine-id": 1}), list[str]()
+    creation.create(DryRun(real, shown.append), WANTED, False, lambda _: None)
+    assert sum(line.startswith("write /etc/hotset/host-id ") for line in shown) == 1
+    assert real.files == {}
+
+
+def test_who_looks_gives_a_machine_no_id() -> None:
+    """The one that a creation gives it meanwhile would be overwritten, and its flash another's."""
+    labelled = with_card()
+    there = server(**{"cat /etc/machine-id": 1})
+    there.sectors = labelled.sectors
+    card = cards.read_card(there, FLASH)
+    assert card is not None
+    assert not cards.is_ours(there, card)
+    assert there.files == {}
+    creation.create(fresh := server(**{"cat /etc/machine-id": 1}), WANTED, False, lambda _: None)
+    assert "/etc/hotset/host-id" in fresh.files
+
+
 def test_a_dry_run_says_what_it_cannot_check_before_the_program_is_there() -> None:
     """It took its own words for the UUID of what lies on the disk."""
 

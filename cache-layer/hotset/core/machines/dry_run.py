@@ -130,11 +130,14 @@ class DryRun(Showing):
         self._machine = machine
         self._made = set[str]()
         self._written: dict[tuple[str, int], str] = {}
+        self._files: dict[str, str] = {}
 
     def execute(self, command: Command) -> Result:
         if only_reads(command.argv):
             return self._read(command)
         self._made.update(command.argv[1:])
+        for word in command.argv[1:]:
+            self._files.pop(word, None)
         if PurePosixPath(command.argv[0]).name == "dd" and command.stdin is not None:
             device, at, _ = _place(command.argv, "of", "seek")
             self._written[device, at] = command.stdin
@@ -142,7 +145,10 @@ class DryRun(Showing):
 
     def _read(self, command: Command) -> Result:
         """What the machine answers; made up where it fails after something would have changed."""
-        if PurePosixPath(command.argv[0]).name == "dd":
+        name, words = PurePosixPath(command.argv[0]).name, command.argv[1:]
+        if name == "cat" and len(words) == 1 and words[0] in self._files:
+            return Result(command.argv, 0, self._files[words[0]], "", 0.0)
+        if name == "dd":
             # A label that would have been written is read again by the steps that follow.
             device, first, count = _place(command.argv, "if", "skip")
             texts = [
@@ -160,7 +166,7 @@ class DryRun(Showing):
         else:
             if not (result.rc and self._made and self._may_come(result)):
                 return result
-        said = f"<{PurePosixPath(command.argv[0]).name}>"
+        said = f"<{name}>"
         return Result(command.argv, 0, said, "", 0.0, made_up=True)
 
     def _may_come(self, result: Result) -> bool:
@@ -179,10 +185,12 @@ class DryRun(Showing):
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         self._made.add(str(target))
+        self._files[str(target)] = source.read_text(encoding="utf-8", errors="replace")
         super().put(source, target, mode)
 
     def replace(self, text: str, target: PurePosixPath, mode: int = 0o644) -> None:
         self._made.add(str(target))
+        self._files[str(target)] = text
         super().replace(text, target, mode)
 
     def get(self, source: PurePosixPath, target: Path) -> None:

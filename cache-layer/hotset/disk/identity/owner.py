@@ -25,14 +25,20 @@ _NOBODYS = re.compile(r"0[0-]*|f[f-]*|03000200-0400-0500-0006-000700080009")
 
 
 def host_id(machine: Machine) -> str:
-    """The machine's id, the same as long as its root disk is."""
+    """The machine's id, the same as long as its root disk is; empty: it has none so far, and no
+    label names it."""
     for path in (_OWN_ID, _MACHINE_ID):
         text = machine.run(["cat", str(path)], check=False).stdout.strip()
         if text and text != "uninitialized":
             return _derived(text)
-    text = uuid.uuid4().hex
-    machine.replace(f"{text}\n", _OWN_ID)
-    return _derived(text)
+    return ""
+
+
+def settle(machine: Machine) -> str:
+    """:func:`host_id`, before something is to bear it: who has none is given one."""
+    if not host_id(machine):
+        machine.replace(f"{uuid.uuid4().hex}\n", _OWN_ID)
+    return host_id(machine)
 
 
 def hardware_id(machine: Machine) -> str:

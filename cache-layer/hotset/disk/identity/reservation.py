@@ -42,6 +42,7 @@ def take(machine: Machine, origin: PurePosixPath, *, by_force: bool = False) -> 
     paths = origins.paths(machine, origin)
     if not paths:
         return f"{origin} is not a whole disk ({origins.kind(machine, origin)})"
+    owner.settle(machine)
     keys, why_not = _keys(machine), None
     mine = keys.mine
     try:
@@ -151,7 +152,7 @@ class _Keys:
 
 
 def _keys(machine: Machine) -> _Keys:
-    former = int(owner.host_id(machine)[:16], 16)
+    former = int(owner.host_id(machine)[:16] or "0", 16)
     hardware = int(owner.hardware_id(machine)[:16] or "0", 16)
     return _Keys(f"{former ^ hardware:#x}", f"{former:#x}")
 
