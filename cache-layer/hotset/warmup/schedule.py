@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.core.errors import RequestError
+from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
 from hotset.core.record import Record
@@ -26,6 +26,8 @@ from .targets import parse
 
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
 PREFIX = "hotset-warmup-"
+_TARGETS = ("multi-user.target", "timers.target")
+"""What has systemd start a service or a timer."""
 _STAMPS = PurePosixPath("/var/lib/systemd/timers")
 """Where systemd keeps when each timer fired last; a later timer of that name would fire at once
 as it seems to have missed its time."""
@@ -202,10 +204,10 @@ def units(
     if wanted.on_boot:
         what = f"cache what disk {disk} had cached when the machine went down"
         needs = f"{order}ConditionPathExists={_snapshot(disk)}\n"
-        return [_service(name, what, f"ExecStart={command}\n", needs, "multi-user.target")]
+        return [_service(name, what, f"ExecStart={command}\n", needs, _TARGETS[0])]
     run = f"RemainAfterExit=yes\nExecStart=/bin/true\nExecStop={command}\n"
     what = f"save what disk {disk} has cached"
-    return [_service(name, what, run, order, "multi-user.target")]
+    return [_service(name, what, run, order, _TARGETS[0])]
 
 
 def _words(wanted: ScheduleRequest, disk: str) -> list[str]:
@@ -240,7 +242,7 @@ def _timer(name: str, what: str, at: str) -> Unit:
     return Unit(
         f"{PREFIX}{name}.timer",
         f"[Unit]\nDescription=hotset: {what}\n"
-        f"\n[Timer]\nOnCalendar={at}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n",
+        f"\n[Timer]\nOnCalendar={at}\nPersistent=true\n\n[Install]\nWantedBy={_TARGETS[1]}\n",
     )
 
 
@@ -287,8 +289,14 @@ def install(machine: Machine, wanted: Sequence[Unit], *, enable: bool) -> None:
     """Write the units and have systemd know them, in the place of a schedule of the same name.
 
     :raises ScheduleError: systemd finds fault with a unit.
-    :raises PrerequisiteMissingError: systemd does not run there.
+    :raises PrerequisiteMissingError: systemd does not run there, or does not take them.
     """
+    if not systemd_unit.runs(machine):
+        raise PrerequisiteMissingError(
+            f"systemd does not run on {machine.kind}, and would have to start it: nothing was"
+            " written",
+            Remedy("see the command, for cron to call", parameters={"dry_run": True}),
+        )
     _verify(machine, wanted)
     _end_earlier(machine, wanted[0].name.rpartition(".")[0])
     for unit in wanted:
@@ -373,7 +381,7 @@ def rows(machine: Machine, found: Sequence[Unit]) -> list[Schedule]:
 
 def _outcomes(machine: Machine, services: Sequence[str]) -> dict[str, tuple[Last, str]]:
     """How the last run of each came out since the machine's start, and when it ended."""
-    if not services:
+    if not services or not systemd_unit.runs(machine):
         return {}
     keys = "Id,ActiveState,Result,ExecMainExitTimestampMonotonic,ExecMainExitTimestamp"
     shown = machine.run(["systemctl", "show", f"--property={keys}", *services], check=False).stdout
@@ -400,6 +408,8 @@ def runs_of_disk(machine: Machine, disk: str) -> list[tuple[Schedule, Run | None
 def last_runs(machine: Machine, found: Sequence[Unit]) -> dict[str, Run]:
     """How long the last run of each schedule took, and whether there will be another, by the
     schedule's name. Nothing where systemd does not answer."""
+    if not systemd_unit.runs(machine):
+        return {}
     keys = "Id,ActiveState,ExecMainStartTimestampMonotonic,ExecMainExitTimestampMonotonic"
     names = [unit.name for unit in found]
     shown = machine.run(["systemctl", "show", f"--property={keys}", *names], check=False).stdout
@@ -482,8 +492,9 @@ def _disk_of(unit: Unit) -> str:
 
 
 def _end(machine: Machine, units: Sequence[str]) -> None:
-    machine.run(["systemctl", "disable", *units], check=False)
     _delete(machine, units)
+    if not systemd_unit.runs(machine):
+        return
     machine.run(["systemctl", "daemon-reload"], check=False)
     # Only now: systemd does not know any more what a stop would run, a snapshot of a disk that may
     # be gone.
@@ -492,8 +503,10 @@ def _end(machine: Machine, units: Sequence[str]) -> None:
 
 
 def _delete(machine: Machine, names: Sequence[str]) -> None:
+    """With what has systemd start them, as `systemctl disable` does."""
     stamps = [_STAMPS / f"stamp-{name}" for name in names if name.endswith(".timer")]
-    machine.run(["rm", "-f", *map(str, (*(FOLDER / name for name in names), *stamps))])
+    wanted = [FOLDER / f"{target}.wants" / name for target in _TARGETS for name in names]
+    machine.run(["rm", "-f", *map(str, (*(FOLDER / name for name in names), *wanted, *stamps))])
 
 
 def _has_systemd_analyze(machine: Machine) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hotset.core.machines.base import Machine
+from hotset.disk.boot import systemd_unit
 from hotset.disk.cache_device import AttachedDisk
 from hotset.reports.model.words import duration
 from hotset.warmup import plan_store, schedule
@@ -21,9 +22,16 @@ def warm_ups(ask: Ask, attached: AttachedDisk) -> list[Finding]:
 
 
 def _schedules(ask: Ask, machine: Machine) -> Iterator[Finding]:
+    starts = systemd_unit.runs(machine)
     for one, run in schedule.runs_of_disk(machine, ask.disk):
         unit = f"{schedule.PREFIX}{one.name}"
-        if one.last == "failed":
+        if not starts:
+            yield ask.say(
+                "warning",
+                f"{one.name} ({one.when}) does not run: this machine is run without systemd",
+                ask.remedy("remove it", "warmup schedule remove", name=one.name),
+            )
+        elif one.last == "failed":
             yield ask.say(
                 "warning",
                 f"{one.name} ({one.when}) failed: `journalctl --unit {unit}` there says why, and"

@@ -54,6 +54,13 @@ def machine(
     )
 
 
+def without_systemd() -> FakeMachine:
+    """It ran when the schedule was made."""
+    found = machine()
+    found.answers["test -d /run/systemd/system"] = 1
+    return found
+
+
 @pytest.mark.parametrize(
     ("there", "state", "says"),
     [
@@ -64,9 +71,13 @@ def machine(
         (machine("activating", begun=9 * HOUR_US, ended=8 * HOUR_US), "ok", "running"),
         (machine(timer="inactive"), "warning", "not enabled"),
         (machine(begun=0, ended=0), "unknown", "has not run since"),
+        (without_systemd(), "warning", "does not run: this machine is run without systemd"),
         (FakeMachine({"test -d": 1}), "ok", "none is scheduled"),
     ],
-    ids=["done", "failed", "late", "at work", "just begun", "disabled", "not yet", "none"],
+    ids=[
+        *("done", "failed", "late", "at work", "just begun", "disabled", "not yet", "no systemd"),
+        "none",
+    ],
 )
 def test_each_schedule(there: FakeMachine, state: str, says: str) -> None:
     (found,) = warm_ups(ASK, AttachedDisk(there, CARD, DISK))

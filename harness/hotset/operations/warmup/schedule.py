@@ -143,10 +143,13 @@ def list_schedules(request: Listing, context: Context) -> Listed:
     Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
     shutdown saved.
     """
+    from hotset.disk.boot import systemd_unit
     from hotset.warmup import schedule
 
     with places.machine(request.machine) as there:
         found = schedule.Schedules(tuple(schedule.rows(there, schedule.list_units(there))))
+        if found.schedules and not systemd_unit.runs(there):
+            context.note(f"systemd does not run on {there.kind}, so nothing starts them")
     for one in found.schedules:
         if one.last == "failed":
             unit = f"{schedule.PREFIX}{one.name}"
