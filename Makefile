@@ -178,7 +178,7 @@ release: .venv/.synced deny $(if $(filter no,$(AUDIT)),,audit)
 	    $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
 
 # A container image of console, API and exporter, of the wheel in dist; TRY=1 runs it, too (root, umoci, crun,
-# postgresql, prometheus).
+# mmdebstrap, postgresql, prometheus).
 EXTRAS ?= console
 container: .venv/.synced
 	uv run --no-sync python scripts/container.py --extras $(EXTRAS)

@@ -2,8 +2,9 @@
 
 umoci unpacks the image, crun runs it on the network of this computer: with a root file system that
 cannot be written to, as the image's user and as one of another number, with its state in a folder,
-its password in a file. PostgreSQL and Prometheus run beside it. Needs root, and Debian's packages
-umoci, crun, postgresql and prometheus; what was seen is printed, the first thing amiss ends it.
+its password in a file. PostgreSQL and Prometheus run beside it, and a bare Debian as the server
+whose disk it accelerates. Needs root, and Debian's packages umoci, crun, mmdebstrap, postgresql and
+prometheus; what was seen is printed, the first thing amiss ends it.
 
     uv run python scripts/try_container.py [--dist dist]
 """
@@ -28,18 +29,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from container import ALIVE, HOME, PORT
+import asyncssh
+
+from bare.acts import DAY, EVENING
+from bare.unpack import build_base, unpacked
+from container import ALIVE, HOME, PORT, USER
 from hotset import __version__
 from hotset.core.machines.local import free_port
 from hotset.core.waiting import wait_until
-from tests.ssh_server import Server, serving
+from upgrade.server import Server
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSWORD, DATABASE_PASSWORD = "correct horse battery", "staple-of-the-database"
-LIMIT_S = 60.0
+LIMIT_S, ACT_LIMIT_S = 60.0, 600.0
 # crun reads the version of cgroups from what is mounted, and knows no hybrid.
 _MOUNT = 'mount -t cgroup2 none /sys/fs/cgroup && exec crun --cgroup-manager=disabled "$@"'
 CRUN = ("unshare", "-m", "sh", "-c", _MOUNT, "crun")
+KEYS, SYSTEM = ("ssh-key", "known-hosts"), "debian12"
 SERVED = ("umoci", "crun", "prometheus", "promtool")
 
 
@@ -54,13 +60,31 @@ class Container:
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*CRUN, "exec", f"--user={self.user}:0", self.name, *argv],
-            check=False, capture_output=True, text=True, timeout=LIMIT_S,
+            check=False, capture_output=True, text=True, timeout=ACT_LIMIT_S,
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A server that the container is to reach."""
+
+    server: Server
+    address: str
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """As `containers/server.yaml` has it."""
+        return (
+            f"HOTSET_MACHINE={self.address}",
+            *(f"HOTSET_{name.replace('-', '_').upper()}=/run/secrets/{name}" for name in KEYS),
+        )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="has the image")
+    default = Path("/var/tmp/hotset-bare-systems")  # noqa: S108 - kept for the next time
+    parser.add_argument("--work", type=Path, default=default, help="has the server's archive")
     given = parser.parse_args()
     lacking = [one for one in SERVED if shutil.which(one) is None]
     if os.geteuid() or lacking:
@@ -70,8 +94,9 @@ def main() -> int:
         work = Path(folder)
         work.chmod(0o755)
         unpack(given.dist, work)
-        for user in (10001, 1_234_567):
-            try_as(user, work / str(user), work)
+        with served(work, given.work) as reached:
+            for user in (USER, 1_234_567):
+                try_as(user, work / str(user), work, reached)
     return 0
 
 
@@ -100,7 +125,7 @@ def unpack(dist: Path, work: Path) -> None:
     )
 
 
-def try_as(user: int, folder: Path, work: Path) -> None:
+def try_as(user: int, folder: Path, work: Path, reached: Reached) -> None:
     """All of it as a user of this number, in the group root."""
     say("user", user)
     state, secrets = folder / "state", folder / "secrets"
@@ -121,27 +146,43 @@ def try_as(user: int, folder: Path, work: Path) -> None:
     kept = "".join(one.read_text(errors="replace") for one in state.rglob("*") if one.is_file())
     require(not any(one in kept for one in known), "secrets in the state's files", "none")
     (secrets / "console-password").unlink()
-    with serving(folder) as server:
-        reached = with_keys(server, secrets)
-        with running(work / "bundle", user, state, secrets, reached):
-            require(logged_in(PASSWORD), "log-in after a new start, without the file", "worked")
-            code, text = ask("/metrics", known[-1])
-            require(code == 200 and text.endswith("# EOF\n"), "/metrics of a server", text[-80:])
-            try_prometheus(known[-1], folder)
+    for name in KEYS:
+        shutil.copy(work / name, secrets)
+    with running(work / "bundle", user, state, secrets, reached.environment) as container:
+        require(logged_in(PASSWORD), "log-in after a new start, without the file", "worked")
+        code, text = ask("/metrics", known[-1])
+        require(code == 200 and text.endswith("# EOF\n"), "/metrics of a server", text[-80:])
+        try_prometheus(known[-1], folder)
+        if user == USER:
+            try_day(container, reached.server)
 
 
-def with_keys(server: Server, secrets: Path) -> tuple[str, ...]:
-    """The environment of `containers/server.yaml`, for a real sshd here."""
-    account = server.account
-    assert account.client_key is not None
-    for source, name in ((account.client_key, "ssh-key"), (account.known_hosts, "known-hosts")):
-        shutil.copy(source, secrets / name)
-        (secrets / name).chmod(0o644)
-    return (
-        f"HOTSET_MACHINE={account}",
-        "HOTSET_SSH_KEY=/run/secrets/ssh-key",
-        "HOTSET_KNOWN_HOSTS=/run/secrets/known-hosts",
-    )
+@contextmanager
+def served(folder: Path, kept: Path) -> Iterator[Reached]:
+    """A bare Debian with PostgreSQL and an sshd.
+
+    :param folder: gets :data:`KEYS`.
+    :param kept: has what it is unpacked from.
+    """
+    key, port = asyncssh.generate_private_key("ssh-ed25519"), free_port()
+    files = [folder / name for name in KEYS]
+    key.write_private_key(str(files[0]))
+    kept.mkdir(parents=True, exist_ok=True)
+    with unpacked(build_base(SYSTEM, kept), "container", kept) as root:
+        (root / "root/.ssh").mkdir(mode=0o700)
+        key.write_public_key(str(root / "root/.ssh/authorized_keys"))
+        server = Server(root)
+        server.boot()
+        try:
+            server.install(("openssh-server", "postgresql"))
+            shown = (root / "etc/ssh/ssh_host_ed25519_key.pub").read_text()
+            files[1].write_text(f"[127.0.0.1]:{port} {shown}")
+            for one in files:
+                one.chmod(0o644)
+            server.sh(f"mkdir -p /run/sshd; /usr/sbin/sshd -p {port} -o ListenAddress=127.0.0.1")
+            yield Reached(server, f"ssh://root@127.0.0.1:{port}")
+        finally:
+            server.power_off()
 
 
 @contextmanager
@@ -275,6 +316,21 @@ def try_database(token: str, folder: Path) -> None:
         subprocess.run(
             [*control, "-m", "fast", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/"
         )
+
+
+def try_day(container: Container, server: Server) -> None:
+    """On a disk of the server. Each act comes to its end, or names the extra that the image has
+    been made without."""
+    lacks = container.run("python3", "-c", "import duckdb, altair").returncode != 0
+    for act in (*DAY, *EVENING):
+        if act.of_server:
+            server.sh(act.command)
+            continue
+        done = container.run("sh", "-c", act.command)
+        said = done.stdout + done.stderr
+        named = lacks and done.returncode == 3 and "'hotset[" in said
+        met = done.returncode == act.code and act.says in said
+        require(named or met, act.command, " / ".join(said.splitlines()[-3:]))
 
 
 def try_prometheus(token: str, folder: Path) -> None:

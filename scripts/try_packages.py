@@ -5,9 +5,9 @@ its own archive, and no checkout, compiler or systemd that runs. A walk is a lis
 each has to end and what it has to say. `first` goes from the package to the first hit ratio, in at
 most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `upgrade` does
 so while a disk is written to and warmed up, from `--before`, the package of an earlier version, and
-goes back to it meanwhile; `faults` has a full disk, an interrupted dpkg, another computer's package
-and the like. Printed is a Markdown table; the logs stay in the work folder. Needs root, mmdebstrap,
-FUSE and loop devices.
+goes back to it meanwhile; `day` calls the verbs of every day and those that start processes;
+`faults` has a full disk, an interrupted dpkg, another computer's package and the like. Printed is a
+Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
 
     make release && python3 scripts/try_packages.py --system debian12 --walk first
 """
@@ -21,10 +21,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from bare import acts
+from bare.acts import Act
 from bare.enter import enter
 from bare.steps import Step, execute, table, write
 from bare.unpack import SUITES, TOO_OLD, build_base, call_inside, remove_on_signals, unpacked
@@ -37,28 +39,12 @@ FIRST_MAX_S = 300
 REFUSED, FAILED_APT = 1, 100
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """A command, the code it has to end with, and what it has to say."""
-
-    command: str
-    code: int = 0
-    says: str = ""
-
-
 _INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install --yes"
 _BARE = f"{_INSTALL} --no-install-recommends ./hotset_*.deb"
 _REMOVE = "DEBIAN_FRONTEND=noninteractive apt-get remove --yes hotset"
 _PURGE = "DEBIAN_FRONTEND=noninteractive apt-get purge --yes hotset"
 _WHOLE = Act('test -z "$(dpkg --verify hotset)" && test -z "$(dpkg --audit)" && hotset --version')
 _GONE = Act("test ! -e /usr/lib/hotset && test ! -e /etc/hotset && ! getent passwd hotset")
-_FILES = Act(
-    "truncate --size 2G /srv/disk && mkfs.ext4 -q /srv/disk && truncate --size 1G /srv/flash"
-)
-_CREATE = Act(
-    "hotset tier create shop --kind userspace --flash /srv/flash --origin /srv/disk"
-    " --database oltp --cache 512MiB --yes"
-)
 _DSN = "'postgresql:///shop?host=/run/postgresql&port=5433'"
 _HIT_RATIO = Act(f"hotset report hit-ratio shop --by table --dsn {_DSN}", says="pgbench_accounts")
 
@@ -66,21 +52,13 @@ FIRST = (
     Act("apt-get update"),
     Act(f"{_INSTALL} ./hotset_*.deb"),
     Act("hotset doctor", says="possible"),
-    _FILES,
-    _CREATE,
-    Act("mkdir /srv/db && mount /dev/hotset/shop /srv/db"),
+    acts.FILES,
+    acts.CREATE,
+    acts.MOUNT,
     Act(f"{_INSTALL} postgresql"),
-    Act("pg_createcluster --datadir /srv/db/shop --port 5433 $(ls /usr/lib/postgresql) shop"),
-    Act("pg_ctlcluster $(ls /usr/lib/postgresql) shop start"),
-    Act(
-        "for one in 'createuser -s root' 'createdb shop' 'pgbench -i -q -s 20 shop'; do"
-        " runuser -u postgres -- env PGPORT=5433 $one || exit; done"
-    ),
-    # What the database and the file system remember of the load would keep requests from the disk.
-    Act(
-        "v=$(ls /usr/lib/postgresql); pg_ctlcluster $v shop stop && umount /srv/db"
-        " && mount /dev/hotset/shop /srv/db && pg_ctlcluster $v shop start"
-    ),
+    acts.CLUSTER,
+    acts.as_postgres("createuser -s root", "createdb shop", "pgbench -i -q -s 20 shop"),
+    acts.COLD,
     Act(f"hotset warmup run database:shop --dsn {_DSN}"),
     Act("hotset heat start shop"),
     Act("pgbench -S -c 2 -T 5 -p 5433 shop"),
@@ -98,7 +76,7 @@ FIRST = (
         says="hotset",
     ),
     Act(_REMOVE, FAILED_APT, says="hotset tier deactivate NAME"),
-    Act("pg_ctlcluster $(ls /usr/lib/postgresql) shop stop && umount /srv/db"),
+    acts.STOP,
     Act("hotset tier destroy --yes"),
     Act(_REMOVE),
     Act("mount -o loop /srv/disk /srv/db && test -d /srv/db/shop/base && umount /srv/db"),
@@ -106,6 +84,23 @@ FIRST = (
     _GONE,
 )
 """What it takes up to :data:`_HIT_RATIO` counts."""
+
+_SCHEDULE = "/etc/systemd/system/hotset-warmup-shop-timed.service"
+DAY = (
+    Act("apt-get update"),
+    Act(f"{_INSTALL} --no-install-recommends ./hotset_*.deb ./hotset-bench_*.deb postgresql"),
+    *acts.DAY,
+    Act("hotset warmup schedule add --at 07:00 /srv/db", 3, says="nothing was written"),
+    Act(f"test ! -e {_SCHEDULE} && hotset warmup schedule list"),
+    # Of a time when systemd ran.
+    Act(
+        "mkdir --parents /etc/systemd/system && echo 'ExecStart=/usr/bin/hotset warmup run /srv/db"
+        f" --disk shop' > {_SCHEDULE} && hotset warmup schedule list",
+        says="nothing starts them",
+    ),
+    *acts.EVENING,
+    Act(f"test ! -e {_SCHEDULE}"),
+)
 
 
 def _repacked(name: str, change: str) -> Act:
@@ -152,8 +147,8 @@ LIFE = (
     _BROKEN,
     Act("dpkg --install broken.deb", 1),
     Act("hotset --version && find /usr/lib/hotset -name '*.pyc' | grep -q pydantic"),
-    _FILES,
-    _CREATE,
+    acts.FILES,
+    acts.CREATE,
     Act(_REMOVE, FAILED_APT, says="hotset tier detach NAME"),
     Act("hotset tier status", says="shop"),
     Act("hotset tier deactivate shop"),
@@ -211,8 +206,8 @@ UPGRADE = (
     Act(f"test -e before.deb || {{ {_EARLIER.command}; }}"),
     Act(f"{_INSTALL} --no-install-recommends ./before.deb && hotset --version"),
     Act("! cp /var/lib/hotset/made /srv || grep -x user /srv/made"),
-    _FILES,
-    _CREATE,
+    acts.FILES,
+    acts.CREATE,
     Act(f"mkdir /srv/db && mount /dev/hotset/shop /srv/db && cp {_ENGINE} /srv/engine"),
     Act(
         "(n=0; while [ ! -e /srv/stop ]; do echo $n; n=$((n + 1)); done |"
@@ -306,7 +301,14 @@ OLD = (
     Act("dpkg --purge hotset && test ! -e /usr/lib/hotset"),
 )
 
-WALKS = {"first": FIRST, "life": LIFE, "upgrade": UPGRADE, "faults": FAULTS, "too-old": OLD}
+WALKS = {
+    "first": FIRST,
+    "day": DAY,
+    "life": LIFE,
+    "upgrade": UPGRADE,
+    "faults": FAULTS,
+    "too-old": OLD,
+}
 
 
 def main() -> int:
@@ -380,11 +382,11 @@ def inside(root: str, logs: str, system: str, walk: str) -> int:
     return 0
 
 
-def walked(system: str, acts: Sequence[Act], log: TextIO) -> Iterator[Step]:
+def walked(system: str, walk: Sequence[Act], log: TextIO) -> Iterator[Step]:
     """Each command, up to the first that does not end as it has to: what follows would mean
     nothing."""
     total_s = 0.0
-    for act in acts:
+    for act in walk:
         step, text = execute(system, "root", act.command, log, HOME, act.code)
         step = replace(step, expected=step.expected and act.says in text)
         total_s += step.seconds

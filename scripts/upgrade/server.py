@@ -88,6 +88,13 @@ class Server(Local):
         """Run a shell script on it; returns what it printed."""
         return self.run(["sh", "-ec", script], timeout_s=timeout_s).stdout.strip()
 
+    def install(self, packages: Sequence[str]) -> None:
+        """Packages of its archive."""
+        network = [f"{name}={os.environ[name]}" for name in NETWORK if name in os.environ]
+        apt = ["env", *network, "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet=2"]
+        self.run([*apt, "update"], timeout_s=600)
+        self.run([*apt, "install", "--yes", *packages], timeout_s=600)
+
     def boot(self) -> None:
         """Switch it on."""
         assert self._keeper is None
@@ -148,10 +155,7 @@ def _make(work: Path, root: Path, ready: Path) -> None:
     server = Server(root)
     server.boot()
     try:
-        network = [f"{name}={os.environ[name]}" for name in NETWORK if name in os.environ]
-        apt = ["env", *network, "DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet=2"]
-        server.run([*apt, "update"], timeout_s=600)
-        server.run([*apt, "install", "--yes", *PACKAGES], timeout_s=600)
+        server.install(PACKAGES)
     finally:
         server.power_off()
     unfinished = ready.with_suffix(".unfinished")

@@ -20,6 +20,7 @@ import numpy
 import pytest
 
 import release
+import try_packages
 from hotset import __version__
 from hotset.block import label
 from hotset.core import extras
@@ -191,6 +192,16 @@ def test_an_old_python_reads_the_launcher_and_says_what_it_lacks(tmp_path: Path)
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert f"is python{PYTHON}, and this package has what it needs for python3.99:" in done.stderr
+
+
+def test_the_walks_give_no_command_that_there_is_not() -> None:
+    """One that is gone is refused with the code of a prerequisite that is missing."""
+    reference = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    known = re.findall(r"^## (hotset .*)$", reference, re.MULTILINE)
+    acts = [one.command for walk in try_packages.WALKS.values() for one in walk]
+    given = [each for one in acts for each in re.findall(r"\bhotset [a-z].*", one)]
+    assert len(given) > 30
+    assert [one for one in given if not one.startswith(tuple(known))] == []
 
 
 def test_a_purge_knows_what_hotset_writes() -> None:
