@@ -127,7 +127,7 @@ def lay(laid: Path, wheel: Path, machine: str, extras: list[Extra]) -> None:
     wanted = modules.requirements(ROOT, extras, PYTHON)
     work = laid.with_name("modules")
     modules.install(wanted, [wheel], [PYTHON], machine, site, work, GLIBC)
-    shutil.rmtree(site / "bin", ignore_errors=True)
+    modules.move_programs(site, laid / "usr/local/bin")
     for name, text, mode in (
         ("usr/local/bin/hotset", entry.in_container(), 0o755),
         ("etc/passwd", _PASSWD, 0o644),

@@ -138,6 +138,17 @@ def _run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> N
         raise CannotBuildError(f"{' '.join(argv)}: {done.stderr.strip()}")
 
 
+def move_programs(site: Path, binaries: Path) -> None:
+    """Put programs of wheels where their callers look, beside Python; scripts, which would name a
+    Python of this computer, go."""
+    scripts = site / "bin"
+    for one in scripts.glob("*"):
+        if one.read_bytes()[:4] == b"\x7fELF":
+            binaries.mkdir(parents=True, exist_ok=True)
+            shutil.move(one, binaries / one.name)
+    shutil.rmtree(scripts, ignore_errors=True)
+
+
 def _strip(folder: Path) -> None:
     """What only the installation told, and the libraries' own tests."""
     (folder / ".lock").unlink(missing_ok=True)

@@ -105,7 +105,7 @@ def lay_out(package: Package, added: Mapping[str, str], release: Release, folder
     root, is_first = folder / "root", package.folder == _SITE
     wheels = [release.wheel] if is_first else []
     modules.install(added, wheels, release.pythons, release.machine, root / package.folder, folder)
-    _programs(root, package)
+    modules.move_programs(root / package.folder, root / PREFIX / "bin")
     if is_first:
         _environment(root, described, release)
         _shared(root, described)
@@ -127,18 +127,6 @@ def script(file: Path) -> str:
     if _ACTIVE not in text:
         return text
     return text.replace(_ACTIVE, file.with_name("active").read_text(encoding="utf-8"))
-
-
-def _programs(root: Path, package: Package) -> None:
-    """Programs of wheels lie beside Python; scripts would name a Python of this computer."""
-    scripts = root / package.folder / "bin"
-    if scripts.is_dir():
-        binaries = root / PREFIX / "bin"
-        binaries.mkdir(parents=True, exist_ok=True)
-        for one in scripts.iterdir():
-            if one.read_bytes()[:4] == b"\x7fELF":
-                shutil.move(one, binaries / one.name)
-        shutil.rmtree(scripts)
 
 
 def _environment(root: Path, described: Path, release: Release) -> None:

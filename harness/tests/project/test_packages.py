@@ -216,6 +216,18 @@ def test_a_purge_knows_what_hotset_writes() -> None:
     assert str(schedule.SNAPSHOTS) in text
 
 
+def test_programs_of_wheels_are_where_their_callers_look(tmp_path: Path) -> None:
+    """The container was without the generator of TPC-H's data."""
+    scripts, binaries = tmp_path / "site/bin", tmp_path / "bin"
+    scripts.mkdir(parents=True)
+    shutil.copy("/bin/true", scripts / "generator")
+    (scripts / "script").write_text("#!/home/me/python\n")
+    modules.move_programs(tmp_path / "site", binaries)
+    assert [one.name for one in binaries.iterdir()] == ["generator"]
+    assert not scripts.exists()
+    modules.move_programs(tmp_path / "site", binaries)
+
+
 def test_what_two_pythons_would_have_differently_is_refused(tmp_path: Path) -> None:
     for name, held in (("one", "1"), ("other", "2")):
         (tmp_path / name / "some.dist-info").mkdir(parents=True)
