@@ -57,14 +57,14 @@
 #   new-sql-script FOLDER
 #   enable-tier [DISK]
 #   new-tier DISK
-#   disable-tier [DISK]
-#   remove-card [CARD]
-#   remove-tier [DISK]
+#   disable-tier DISK
+#   remove-card CARD
+#   remove-tier DISK
 #   get-explanation NAME
 #   sync-tier [DISK]
 #   get-health [DISK]
 #   import-card FLASH
-#   repair-tier [DISK]
+#   repair-tier DISK
 #   get-cached-range [DISK]
 #   resize-tier [DISK]
 #   find-card
@@ -577,7 +577,7 @@ case $command in
         finish POST '/tier/destroy' card machine yes? -- "$@"
         ;;
     remove-tier)
-        finish POST '/tier/detach' disk flash_is_dead? machine yes? -- "$@"
+        finish POST '/tier/detach' disk machine flash_is_dead? yes? -- "$@"
         ;;
     get-explanation)
         call POST '/tier/explain' name disk machine engine dsn password -- "$@" | jq .

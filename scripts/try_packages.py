@@ -77,7 +77,7 @@ FIRST = (
     ),
     Act(_REMOVE, FAILED_APT, says="hotset tier deactivate NAME"),
     acts.STOP,
-    Act("hotset tier destroy --yes"),
+    Act("hotset tier destroy shop --yes"),
     Act(_REMOVE),
     Act("mount -o loop /srv/disk /srv/db && test -d /srv/db/shop/base && umount /srv/db"),
     Act(_PURGE),
@@ -171,7 +171,7 @@ LIFE = (
     Act(
         f"losetup /dev/loop40 /srv/flash && {_PURGE}; losetup --detach /dev/loop40", says="a label"
     ),
-    Act(f"{_BARE} && hotset tier import --flash /srv/flash && hotset tier destroy --yes"),
+    Act(f"{_BARE} && hotset tier import --flash /srv/flash && hotset tier destroy shop --yes"),
     Act(_PURGE),
     _GONE,
     Act("dpkg --install broken.deb", 1),
@@ -244,7 +244,7 @@ UPGRADE = (
     Act("umount /srv/db && hotset tier deactivate shop && hotset tier activate shop"),
     Act(f"mount /dev/hotset/shop /srv/db && ! cmp -s {_ENGINE} /srv/engine"),
     _WRITTEN,
-    Act("umount /srv/db && hotset tier destroy --yes && mount -o loop /srv/disk /srv/db"),
+    Act("umount /srv/db && hotset tier destroy shop --yes && mount -o loop /srv/disk /srv/db"),
     _WRITTEN,
     Act(f"umount /srv/db && {_PURGE}"),
     # The account of a version that did not note that it had made it stays, as any of before.

@@ -54,8 +54,8 @@ ON_A_LATER_CARD = (
     ("tier", "activate"),
     ("tier", "resize", "--cache", "64MiB"),
     ("tier", "set", "--mode", "writethrough"),
-    ("tier", "detach"),
-    ("tier", "destroy", "--yes"),
+    ("tier", "detach", DISK),
+    ("tier", "destroy", DISK, "--yes"),
     ("tier", "import", "--flash", str(FLASH), "--take-over"),
     (
         *("tier", "create", "other", "--kind", "userspace", "--flash", str(FLASH)),
@@ -160,7 +160,7 @@ def jobs_of_the_other(site: Site, ours: Version, other: Version) -> None:
         with record.step(f"`jobs list`, `jobs show` of *{ours.name}*", "it runs"):
             site.require_job(ours, job, "running")
         with record.step("`tier deactivate` meanwhile", "refused: the disk is at work for the job"):
-            done = site.hotset(ours, "tier", "deactivate", codes=(0, 2, 3))
+            done = site.hotset(ours, "tier", "deactivate", DISK, codes=(0, 2, 3))
             if done.rc == 0:
                 raise UnmetError("it was taken down under the job")
             record.note(done.stderr.strip()[:120])
@@ -183,7 +183,7 @@ def handed_over(site: Site, ours: Version, other: Version) -> None:
     what = f"`tier deactivate` of *{by.name}*, `tier activate` of *{ours.name}*, mount"
     with record.step(what, f"*{ours.name}*'s engine runs"):
         site.unmount()
-        site.hotset(by, "tier", "deactivate")
+        site.hotset(by, "tier", "deactivate", DISK)
         site.hotset(ours, "tier", "activate", "--unit")
         site.mount()
         program = site.engine()[1]
@@ -232,7 +232,7 @@ def interrupted(site: Site, old: Version, new: Version) -> None:
     with record.step("`tier activate` killed after 0.3, 0.6, 0.9 s", "the next one finishes it"):
         site.unmount()
         for seconds in ("0.3", "0.6", "0.9"):
-            site.hotset(new, "tier", "deactivate")
+            site.hotset(new, "tier", "deactivate", DISK)
             argv = ["timeout", "--signal=KILL", seconds, str(new.hotset), "tier", "activate"]
             ended = site.server.run(argv, check=False)
             record.note(f"after {seconds} s: code {ended.rc}")
@@ -258,7 +258,7 @@ def later_card(site: Site, ours: Version) -> None:
         "a label of a later version: every command", "refused, and the label stays as it is"
     ):
         site.unmount()
-        site.hotset(ours, "tier", "deactivate")
+        site.hotset(ours, "tier", "deactivate", DISK)
         with site.later_label():
             label = site.label()
             for words in ON_A_LATER_CARD:
@@ -279,7 +279,7 @@ def given_back(site: Site, ours: Version) -> None:
     """The disk is a plain one again."""
     with site.record.step("`tier detach`", "the origin alone has every byte"):
         site.unmount()
-        site.hotset(ours, "tier", "detach")
+        site.hotset(ours, "tier", "detach", DISK)
         site.server.sh(f"mount -o loop {ORIGIN} {DATA}")
         site.record.note(site.check_bytes())
         site.unmount()

@@ -291,7 +291,7 @@ def take(
             f"{what} of {size} does not fit: {total(free)} of the flash is free; ask for less, or"
             " make room",
             Remedy("make another disk's cache smaller", "tier resize"),
-            Remedy("give another disk back", "tier detach"),
+            Remedy("give another disk back", "tier detach", {"disk": "DISK"}),
             field=field,
         )
     taken, left = [], int(size)
@@ -550,11 +550,10 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
     return found[0]
 
 
-def find_card(machine: Machine, name: str | None) -> Card:
+def find_card(machine: Machine, name: str) -> Card:
     """A card by its own name or by that of a disk on it.
 
-    :param name: None takes the only one there is.
-    :raises CardError: there is none of that name, or more than one to choose from; names them.
+    :raises CardError: there is none of that name; names those that there are.
     """
     known = inventory(machine)
     there = known.cards
@@ -565,9 +564,7 @@ def find_card(machine: Machine, name: str | None) -> Card:
             Remedy("set one up", "tier create"),
             field="card",
         )
-    if name is None and len(there) > 1:
-        raise CardError(f"there are several cards, name one of: {listed}", field="card")
-    found = [card for card in there if name in (None, card.name)] or [
+    found = [card for card in there if name == card.name] or [
         card for card in there if name in {disk.name for disk in card.disks}
     ]
     if not found:

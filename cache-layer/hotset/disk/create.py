@@ -233,7 +233,7 @@ def _check_devices(
             f"{device.path} has a label of hotset's: card {found.name} of {found.host_name},"
             f" disks: {disks}; it may hold writes that their origins lack",
             Remedy("make it known here", "tier import", {"flash": str(device.path)}),
-            Remedy("use it anew after that", "tier destroy"),
+            Remedy("use it anew after that", "tier destroy", {"card": found.name}),
             field="flash",
         )
     devices.check(device, "flash", yes)

@@ -660,7 +660,10 @@ def destroy(
         raise TierRefusedError(
             f"the card {card.name} has several disks ({names})",
             Remedy("detach all of them", parameters={"yes": True}),
-            Remedy("detach one", "tier detach"),
+            *(
+                Remedy(f"detach {one.name}", "tier detach", {"disk": one.name})
+                for one in card.disks
+            ),
         )
     volume = card.volume_slice
     is_dead = not devices.answers(machine, card.flash)

@@ -45,7 +45,7 @@ def nothing(_: object) -> None:
 def with_volume_alone(there: Keeping | None = None) -> Keeping:
     """A card whose last disk was detached: it keeps its volume, on which a log may lie."""
     there = there or with_card()
-    card = cards.find_card(there, None)
+    card = cards.inventory(there).cards[0]
     cards.save(there, card.without("oltp"))
     there.calls.clear()
     return there
@@ -53,7 +53,7 @@ def with_volume_alone(there: Keeping | None = None) -> Keeping:
 
 def layout(machine: FakeMachine) -> Card:
     """What the label says, but for how often it was written."""
-    return replace(cards.find_card(machine, None), generation=0)
+    return replace(cards.inventory(machine).cards[0], generation=0)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_second_creation_that_fails_leaves_the_first_disk() -> None:
 def test_a_volume_in_use_is_never_taken_down(devices: str) -> None:
     """A loop device would let itself be detached, and its file system go on without it."""
     there = server(lsblk=IN_USE, **{"dmsetup ls": VOLUME_UP})
-    card = replace(cards.find_card(with_card(), None), devices=devices)
+    card = replace(cards.inventory(with_card()).cards[0], devices=devices)
     there.calls.clear()
     with pytest.raises(CardError, match="is mounted on /srv/log: unmount it first"):
         cards.remove_volume(there, card)
@@ -199,7 +199,7 @@ def test_an_origin_that_is_gone_for_good_can_be_detached(up: bool) -> None:
     assert re.match(f"LOST: {lost} that were only on the flash", said[0])
     assert said[-1].startswith("disk data is given up")
     assert cards.attached_disks(there) == []
-    assert cards.find_card(there, None).volume, "the volume is another's data"
+    assert cards.inventory(there).cards[0].volume, "the volume is another's data"
 
 
 def test_with_nothing_to_lose_an_origin_that_is_gone_is_detached_unasked() -> None:
@@ -230,7 +230,7 @@ def test_a_flash_that_is_gone_too_hinders_nobody(dead: bool) -> None:
 
 def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
     there, said = without_origin(up=False), list[str]()
-    card = cards.find_card(there, None)
+    card = cards.inventory(there).cards[0]
     there.answers |= {"dmsetup ls": VOLUME_UP, "lsblk": tl.FREE.replace('"dm"', '"dm", "size": 1')}
     with pytest.raises(TierRefusedError, match="an unknown number of blocks"):
         lifecycle.destroy(there, card, False, lambda _: nothing, said.append)

@@ -152,7 +152,7 @@ def site_on(machine: Machine) -> Iterator[Site]:
     try:
         yield site
         site.unmount()
-        card = cards.find_card(site.machine, None)
+        card = cards.inventory(site.machine).cards[0]
         lifecycle.destroy(site.machine, card, True, lambda _: lambda _: None, print)
     finally:
         # Of one that failed: the machine is the next test's.

@@ -101,7 +101,7 @@ class Site:
         lifecycle.detach(found, dead, yes, lambda _: None, print)
 
     def destroy(self) -> None:
-        card = cards.find_card(self.machine, None)
+        card = cards.inventory(self.machine).cards[0]
         lifecycle.destroy(self.machine, card, True, lambda _: lambda _: None, print)
 
     def resize(self, name: str, cache: int | None) -> None:
@@ -635,7 +635,7 @@ def test_disks_share_a_card_and_no_part_of_it_has_two_engines(site: Site) -> Non
     assert [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("two",)] == sums[1:]
     site.activate("one")
     assert site.sh("head -c 4M /dev/hotset/one | md5sum") == sums[0]
-    card = cards.find_card(site.machine, None)
+    card = cards.inventory(site.machine).cards[0]
     with pytest.raises(TierRefusedError, match="several disks"):
         lifecycle.destroy(site.machine, card, False, lambda _: lambda _: None, print)
     site.destroy()
@@ -861,7 +861,7 @@ def test_a_name_whose_loop_device_is_somebody_elses_by_now(site: Site) -> None:
 
     def forge() -> None:
         site.deactivate("shop")
-        cards.remove_volume(site.machine, cards.find_card(site.machine, None))
+        cards.remove_volume(site.machine, cards.inventory(site.machine).cards[0])
         for name in ("shop", "volume"):
             site.sh(f"ln -sfn {theirs} /dev/hotset/{name}")
 

@@ -88,7 +88,7 @@ def crashed(lab: Lab, tmp_path: Path) -> Iterator[Crashed]:
             there.end()
         lifecycle.detach(there.found, True, True, lambda _: None, lambda _: None)
         lifecycle.destroy(
-            machine, cache_device.find_card(machine, None), True, lambda _: lambda _: None, print
+            machine, cache_device.inventory(machine).cards[0], True, lambda _: lambda _: None, print
         )
 
 

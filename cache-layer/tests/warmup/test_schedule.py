@@ -365,7 +365,8 @@ def test_a_schedule_of_a_name_that_is_taken_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "asked"), [("detach", {"disk": "data"}), ("destroy", {"yes": True})]
+    ("operation", "asked"),
+    [("detach", {"disk": "data"}), ("destroy", {"card": "data", "yes": True})],
 )
 def test_the_schedules_of_a_disk_end_with_it(
     operation: str, asked: dict[str, str | bool], monkeypatch: pytest.MonkeyPatch

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from typer.core import TyperCommand
 
-from hotset.core.errors import DECLINED, Remedy, RequestError
+from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError
 from hotset.core.wording import option
 from hotset.operations.base.context import Context, OutputError
 from hotset.operations.base.kinds import FieldKind
@@ -26,9 +27,12 @@ _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
 
 def add(app: typer.Typer, found: Operation) -> None:
     """Add an operation as a command, named by its last word; by its old names, too, but hidden."""
-    app.command(found.words[-1])(command(found))
+    names = any(marks(field).there for field in found.request.model_fields.values())
+    cls = _Naming if names else None
+    app.command(found.words[-1], cls=cls)(command(found))
     for alias in found.aliases:
-        app.command(alias.rpartition(" ")[2], hidden=True, deprecated=True)(command(found))
+        alias_word = alias.rpartition(" ")[2]
+        app.command(alias_word, cls=cls, hidden=True, deprecated=True)(command(found))
 
 
 def command(found: Operation) -> Callable[..., None]:
@@ -54,7 +58,9 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
 
     form = given.pop("format_", None)
     quiet = given.pop("quiet_", False)
-    request = found.parse(values_of(found, given), strict=False)
+    values = values_of(found, given)
+    _require_named(found, values)
+    request = found.parse(values, strict=False)
     if not _confirmed(found, request):
         typer.echo("nothing was changed", err=True)
         raise typer.Exit(DECLINED)
@@ -69,6 +75,46 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
         except OSError as error:
             raise OutputError(Path("standard output"), error) from None
         context.outcome(result)
+
+
+class _Naming(TyperCommand):
+    """A command that says itself which names there are, where the one it needs is left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
+        try:
+            return super().parse_args(ctx, list(args))
+        except typer.BadParameter as missing:
+            # typer shows no name of the one that says that nothing was given.
+            if type(missing) is typer.BadParameter or missing.param is None:
+                raise
+            missing.param.required = False
+            try:
+                return super().parse_args(ctx, args)
+            finally:
+                missing.param.required = True
+
+
+def _require_named(found: Operation, values: dict[str, Any]) -> None:
+    """
+    :raises RequestError: it needs a name and has none; says which there are and what to type.
+    """
+    for name, field in found.request.model_fields.items():
+        there = marks(field).there
+        if there is None or name in values:
+            continue
+        defaults = {other: about.default for other, about in found.request.model_fields.items()}
+        more = {one: value for one, value in values.items() if value != defaults[one]}
+        needed = f"{found.name} needs the name of the {name}"
+        try:
+            names = there(str(values.get("machine", "local")))
+        except HotsetError as error:
+            text = f"{needed}; which there are is not known: {error}"
+            raise RequestError(text, field=name) from error
+        raise RequestError(
+            f"{needed}: {', '.join(names)}" if names else f"{needed}; there is none",
+            *(Remedy(f"{found.words[-1]} {one}", found.name, {name: one, **more}) for one in names),
+            field=name,
+        )
 
 
 def _confirmed(found: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request

@@ -93,6 +93,8 @@ class Parameter:
     :ivar sent: the expression that becomes the field's value.
     :ivar allowed: the values of a set.
     :ivar limits: the smallest and the largest, as PowerShell writes them.
+    :ivar filled: given, it is not empty: a variable that was never set is not what it means by
+        itself.
     :ivar key: taken from the pipeline, one request an item.
     :ivar gathered: taken from the pipeline, all in one request.
     """
@@ -106,6 +108,7 @@ class Parameter:
     position: int | None = None
     allowed: tuple[str, ...] = ()
     limits: tuple[str, str] | None = None
+    filled: bool = False
     key: bool = False
     gathered: bool = False
 
@@ -288,6 +291,7 @@ def _parameter(found: Operation, name: str, is_key: bool) -> Parameter:
         name,
         "$each" if is_key else f"${shown}",
         mandatory=about.is_required() and name != "engine",
+        filled=bool(kind.limit("min_length")),
         key=is_key,
     )
     if name == "yes":
@@ -340,7 +344,7 @@ def _written(base: str, number: float) -> str:
 
 
 def _common(found: Operation) -> list[Parameter]:
-    own = [Parameter("Connection", "object[]", wording.CONNECTION)]
+    own = [Parameter("Connection", "object[]", wording.CONNECTION, filled=True)]
     if found.kind is Kind.JOB and found.name != STARTS:
         own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
     return own

@@ -133,7 +133,8 @@ def _parameter(one: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
         yield f"        [Parameter({', '.join(said)})]"
     if one.name == "Connection":
         yield "        [Alias('Server')]"
-        # Of a variable that was never set another server would be asked.
+    # PowerShell refuses what is empty of a mandatory one by itself.
+    if one.filled and not one.mandatory:
         yield "        [ValidateNotNullOrEmpty()]"
     if one.allowed:
         yield f"        [ValidateSet({', '.join(repr(value) for value in one.allowed)})]"

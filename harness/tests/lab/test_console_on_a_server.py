@@ -200,7 +200,7 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
     again = on_terminal(*take_over, "--take-over")
     assert again.ended() == 0
     assert "to go on" not in again.written, "it is this server's own by now"
-    assert asked(on_terminal("destroy", "--yes"), name) == 0
+    assert asked(on_terminal("destroy", "shop", "--yes"), name) == 0
     machine.run(["rm", "-r", "/etc/hotset"])
 
 
@@ -241,9 +241,9 @@ def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwr
     assert asked(made, name) == 0
     assert f"overwritten: {shown}: dos, partition {used_disk.parts[0]}" in made.written
     assert [card.flash for card in cards.known_cards(machine)] == [used_disk.path]
-    assert asked(on_terminal("destroy", "--yes"), "shop") == TURNED_DOWN
+    assert asked(on_terminal("destroy", "shop", "--yes"), "shop") == TURNED_DOWN
     assert cards.known_cards(machine) != []
-    assert asked(on_terminal("destroy", "--yes"), name) == 0
+    assert asked(on_terminal("destroy", "shop", "--yes"), name) == 0
     assert cards.known_cards(machine) == []
 
 

@@ -80,7 +80,7 @@ def as_user(machine: Enclosed, *words: str) -> subprocess.CompletedProcess[str]:
         "warmup pin /srv/a",
         "tier flush",
         "tier set --mode writethrough",
-        "tier destroy --yes",
+        "tier destroy pg --yes",
     ],
 )
 def test_a_disk_of_roots_is_refused_with_one_line_and_the_remedy(
@@ -137,3 +137,18 @@ def test_a_device_that_is_there_and_not_this_users_is_not_called_missing(tmp_pat
     assert lacks_device(str(node), "fuse") == f"{node} is missing: modprobe fuse"
     node.unlink()
     assert lacks_device(str(node), "fuse") == f"{node} is missing: modprobe fuse"
+
+
+def test_the_only_disk_is_not_taken_down_unnamed_and_what_to_type_is_said(
+    machine: Enclosed,
+) -> None:
+    for words in ("destroy --yes", "detach --flash-is-dead", "deactivate", "repair"):
+        verb, *options = words.split()
+        argv = [*machine.enter, str(ENTRY), "tier", verb, *options]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (2, ""), words
+        (line,) = done.stderr.splitlines()
+        what, name = ("card", "main") if verb == "destroy" else ("disk", "pg")
+        assert line.startswith(f"hotset: tier {verb} needs the name of the {what}: {name}; ")
+        assert line.endswith(f"`{' '.join(['hotset tier', verb, name, *options])}`")
+    assert lifecycle.active(cards.find(machine, "pg")), "it is up as before"

@@ -30,7 +30,7 @@ WORKING: dict[str, dict[str, Any]] = {
         "database": "oltp",
     },
     "tier deactivate": DISK,
-    "tier destroy": {},
+    "tier destroy": {"card": "main"},
     "tier detach": DISK,
     "tier flush": DISK,
     "tier import": {"flash": str(FLASH)},

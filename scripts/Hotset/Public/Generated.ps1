@@ -1441,6 +1441,7 @@ function Get-HotsetHeatMap {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateRange(1, 10000)]
@@ -1503,6 +1504,7 @@ function Start-HotsetHeat {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $HalfLife,
@@ -1564,6 +1566,7 @@ function Stop-HotsetHeat {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -1631,6 +1634,7 @@ function Get-HotsetHeat {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('file', 'table', 'database', 'extent')]
@@ -1933,6 +1937,7 @@ function Get-HotsetProgram {
     [CmdletBinding()]
     [OutputType('Hotset.Program')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -1989,6 +1994,7 @@ function Remove-HotsetProgram {
 
         [switch] $Unused,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -2049,6 +2055,7 @@ function Get-HotsetHistory {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $Since,
@@ -2099,6 +2106,7 @@ function Get-HotsetMetric {
     [CmdletBinding()]
     [OutputType('System.String')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -2498,7 +2506,7 @@ function Enable-HotsetTier {
     .SYNOPSIS
     Set up the devices again after a reboot: of all disks, or of the one you name.
     .DESCRIPTION
-    Damaged metadata is found before it is used.
+    What may lose data is done to one that is named. Damaged metadata is found before it is used.
 
     It runs as a job on the server, which continues when this session ends. The cmdlet waits for it
     with a progress bar; Ctrl-C only stops the waiting.
@@ -2508,7 +2516,7 @@ function Enable-HotsetTier {
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     activate".
     .PARAMETER Disk
-    The accelerated disk; may be left out if there is only one.
+    The accelerated disk; all of the machine if left out.
     .PARAMETER Unit
     Also write a systemd unit that does this at every boot.
     .PARAMETER Force
@@ -2549,6 +2557,7 @@ function Enable-HotsetTier {
         [switch] $BreakReservation,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -2679,6 +2688,7 @@ function New-HotsetTier {
 
         [switch] $BreakReservation,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $Force,
@@ -2726,7 +2736,7 @@ function Disable-HotsetTier {
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     deactivate".
     .PARAMETER Disk
-    The accelerated disk; may be left out if there is only one.
+    The accelerated disk. It is named, although there is only one.
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
@@ -2747,10 +2757,11 @@ function Disable-HotsetTier {
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('System.String', 'Hotset.Job')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -2786,7 +2797,7 @@ function Remove-HotsetCard {
     The token needs the right 'admin'. On the server's own command line this is "hotset tier
     destroy".
     .PARAMETER Card
-    The card, by its name or by that of a disk on it; may be left out if there is only one.
+    The card, by its name or by that of a disk on it. It is named, although there is only one.
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
@@ -2809,10 +2820,11 @@ function Remove-HotsetCard {
     [CmdletBinding(SupportsShouldProcess, ConfirmImpact = 'High')]
     [OutputType('System.String', 'Hotset.Job')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Card,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $Force,
@@ -2851,12 +2863,12 @@ function Remove-HotsetTier {
     The token needs the right 'admin'. On the server's own command line this is "hotset tier
     detach".
     .PARAMETER Disk
-    The accelerated disk; may be left out if there is only one.
-    .PARAMETER FlashIsDead
-    Detach although nothing can be written back, and say what is lost.
+    The accelerated disk. It is named, although there is only one.
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
+    .PARAMETER FlashIsDead
+    Detach although nothing can be written back, and say what is lost.
     .PARAMETER Force
     Allow overwriting existing data.
     .PARAMETER AsJob
@@ -2876,13 +2888,14 @@ function Remove-HotsetTier {
     [CmdletBinding(SupportsShouldProcess, ConfirmImpact = 'High')]
     [OutputType('System.String', 'Hotset.Job')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
-        [switch] $FlashIsDead,
-
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
+
+        [switch] $FlashIsDead,
 
         [switch] $Force,
 
@@ -2900,8 +2913,8 @@ function Remove-HotsetTier {
             if (-not $go) { continue }
             Invoke-HotsetJob $PSCmdlet $Connection 'tier detach' -AsJob $AsJob.IsPresent -Values @{
                 disk          = $each
-                flash_is_dead = $FlashIsDead
                 machine       = $Machine
+                flash_is_dead = $FlashIsDead
                 yes           = $Force
             }
         }
@@ -2953,6 +2966,7 @@ function Get-HotsetExplanation {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('postgres', 'sqlserver')]
@@ -3019,6 +3033,7 @@ function Sync-HotsetTier {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -3081,6 +3096,7 @@ function Get-HotsetHealth {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('postgres', 'sqlserver')]
@@ -3152,6 +3168,7 @@ function Import-HotsetCard {
 
         [switch] $TakeOver,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -3186,7 +3203,7 @@ function Repair-HotsetTier {
     The token needs the right 'operate'. On the server's own command line this is "hotset tier
     repair".
     .PARAMETER Disk
-    The accelerated disk; may be left out if there is only one.
+    The accelerated disk. It is named, although there is only one.
     .PARAMETER Machine
     Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or
     ssh://[USER@]HOST[:PORT].
@@ -3210,10 +3227,11 @@ function Repair-HotsetTier {
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('System.String', 'Hotset.Job')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $Force,
@@ -3272,6 +3290,7 @@ function Get-HotsetCachedRange {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateRange(1, 1000000)]
@@ -3339,6 +3358,7 @@ function Resize-HotsetTier {
         [switch] $Flush,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -3387,6 +3407,7 @@ function Find-HotsetCard {
     [CmdletBinding()]
     [OutputType('Hotset.Card')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -3453,6 +3474,7 @@ function Set-HotsetTier {
         [string] $Origin,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -3512,6 +3534,7 @@ function Get-HotsetTier {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -4344,6 +4367,7 @@ function Add-HotsetExclusion {
     param(
         [string] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -4427,6 +4451,7 @@ function Get-HotsetPin {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -4496,6 +4521,7 @@ function Add-HotsetPin {
     param(
         [string] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -4607,6 +4633,7 @@ function Get-HotsetWarmupPlan {
 
         [string] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string[]] $Pin,
@@ -4743,6 +4770,7 @@ function Update-HotsetPin {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -4834,6 +4862,7 @@ function Restore-HotsetSnapshot {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('auto', 'offline', 'online')]
@@ -4952,6 +4981,7 @@ function Start-HotsetWarmup {
 
         [string] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('auto', 'offline', 'online')]
@@ -5096,6 +5126,7 @@ function Register-HotsetWarmupSchedule {
 
         [string] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('auto', 'offline', 'online')]
@@ -5183,6 +5214,7 @@ function Get-HotsetWarmupSchedule {
     [CmdletBinding()]
     [OutputType('Hotset.WarmupSchedule')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -5232,6 +5264,7 @@ function Unregister-HotsetWarmupSchedule {
         [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Name,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -5311,6 +5344,7 @@ function Add-HotsetShare {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -5399,6 +5433,7 @@ function New-HotsetSnapshot {
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [switch] $AsJob,
@@ -5529,6 +5564,7 @@ function Remove-HotsetPin {
     param(
         [string] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $MountPoint,
@@ -5803,6 +5839,7 @@ function Get-HotsetFlashNeed {
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
         [string[]] $Disk,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [string] $Run,
@@ -6011,6 +6048,7 @@ function Start-HotsetTraceRecording {
         [Parameter(Mandatory, ValueFromPipelineByPropertyName)]
         [string] $Output,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateRange(0.01, 20160.0)]

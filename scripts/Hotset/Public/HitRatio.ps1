@@ -49,9 +49,11 @@ function Get-HotsetHitRatio {
     [OutputType('Hotset.HitRatio')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [ValidateSet('total', 'volume', 'file', 'database', 'table')]

@@ -292,5 +292,5 @@ def _why_kept(one: Copy) -> str:
 def _ways_out(kept: Sequence[Copy]) -> Iterator[Remedy]:
     yield Remedy("remove the others", parameters={"unused": True})
     if any(one.used_by for one in kept):
-        yield Remedy("end the use, disk by disk", "tier deactivate")
-        yield Remedy("end it for good", "tier detach")
+        yield Remedy("end the use, disk by disk", "tier deactivate", {"disk": "DISK"})
+        yield Remedy("end it for good", "tier detach", {"disk": "DISK"})

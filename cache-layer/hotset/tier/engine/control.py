@@ -91,7 +91,11 @@ class OtherVersionError(TierFailedError):
             f"the disk's cache engine was started by {started} version of hotset: {what} (it speaks"
             f" version {protocol} of the protocol, this hotset version {PROTOCOL}). Deactivate the"
             " disk and activate it again, which starts this hotset's engine",
-            Remedy("start this hotset's engine, the disk not in use", "tier deactivate"),
+            Remedy(
+                "start this hotset's engine, the disk not in use",
+                "tier deactivate",
+                {"disk": "DISK"},
+            ),
         )
 
 

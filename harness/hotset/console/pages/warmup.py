@@ -51,7 +51,9 @@ async def _run(request: Request, form: FormData) -> Response:
 
 
 async def _preferences(request: Request) -> Response:
-    values = {"disk": request.query_params.get("disk") or None, "machine": _machine(request)}
+    values = {"machine": _machine(request)}
+    if disk := request.query_params.get("disk"):
+        values["disk"] = disk
     found, refused = await answer(request, "warmup list", values)
     return refused or render(request, "warmup_preferences.html", rows=found["preferences"])
 

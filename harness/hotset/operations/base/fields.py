@@ -20,6 +20,7 @@ from pydantic import (
 from hotset.core.units import SIZE_PATTERN, Bytes
 from hotset.reports.model.words import LABEL_PATTERN
 
+from . import places
 from .registry import Cli, OnThisComputer
 from .remote import Names
 from .rights import Needs, Right
@@ -57,9 +58,10 @@ Driver = Literal["hotset", "hammerdb"]
 Machine = Annotated[
     Text,
     Field(
+        min_length=1,
         description="Where the disks are: this computer, the lab that `hotset lab up` started, or"
         " a server (its host key in ~/.ssh/known_hosts; HOTSET_SSH_KEY names a key"
-        " file)."
+        " file).",
     ),
     Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]", variable="HOTSET_MACHINE"),
     Names.MACHINE,
@@ -82,11 +84,44 @@ CheckedServer = Annotated[
     Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]"),
     Names.MACHINE,
 ]
+_NAME = Annotated[Text, Field(min_length=1)]
+
+
+def _given(name: object) -> object:
+    if name is None:
+        raise ValueError("null is no name: leave the field out, or name one")
+    return name
+
+
 _DISK = "The accelerated disk; may be left out if there is only one."
-Disk = Annotated[
-    Text | None, Field(description=_DISK), Cli(argument=True, metavar="DISK"), Names.WORD
+# Whoever gives a name that is empty, as of a variable that was never set, does not mean the only
+# one there is.
+DiskOption = Annotated[
+    _NAME | None,
+    BeforeValidator(_given),
+    WithJsonSchema(
+        {"type": "string", "minLength": 1, "maxLength": TEXT_MAX, "pattern": TEXT_PATTERN}
+    ),
+    Field(description=_DISK),
+    Names.WORD,
 ]
-DiskOption = Annotated[Text | None, Field(description=_DISK), Names.WORD]
+Disk = Annotated[DiskOption, Cli(argument=True, metavar="DISK")]
+# What takes a disk down, or cannot be undone, is told of which, although there is only one.
+NamedDisk = Annotated[
+    _NAME,
+    Field(description="The accelerated disk. It is named, although there is only one."),
+    Cli(argument=True, metavar="DISK", there=places.disks),
+    Names.WORD,
+]
+NamedCard = Annotated[
+    _NAME,
+    Field(
+        description="The card, by its name or by that of a disk on it. It is named, although there"
+        " is only one."
+    ),
+    Cli(argument=True, metavar="CARD", there=places.cards),
+    Names.WORD,
+]
 Dsn = Annotated[
     Text,
     Field(

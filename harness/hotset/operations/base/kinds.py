@@ -46,6 +46,6 @@ class FieldKind:
         return cls(plain, is_list, optional, found is SecretStr, tuple(metadata))
 
     def limit(self, name: str) -> Any:  # noqa: ANN401 - a number
-        """``ge`` or ``le`` of the constraints, None where there is none."""
-        found = [getattr(one, name) for one in self.metadata if hasattr(one, name)]
-        return found[0] if found else None
+        """``ge``, ``le`` or ``min_length`` of the constraints, None where there is none."""
+        found = (getattr(one, name, None) for one in self.metadata)
+        return next((one for one in found if one is not None), None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hotset.core.machines.base import Machine
     from hotset.core.machines.locks import Mode
     from hotset.databases.connect import EngineName
-    from hotset.disk.cache_device import AttachedDisk
+    from hotset.disk.cache_device import AttachedDisk, Card
     from hotset.monitoring.hit_report import Label, Target
 
 
@@ -149,6 +149,29 @@ def label_of(by: str, engine: EngineName, dsn: str | None, password: str | None)
     if isinstance(label, Unavailable):
         raise PrerequisiteMissingError(label.reason)
     return label
+
+
+def disks(name: str) -> list[str]:
+    """The accelerated disks of a machine.
+
+    :raises HotsetError: they cannot all be read.
+    """
+    return [disk.name for card in _cards(name) for disk in card.disks]
+
+
+def cards(name: str) -> list[str]:
+    """As :func:`disks`, the cards."""
+    return [card.name for card in _cards(name)]
+
+
+def _cards(name: str) -> tuple[Card, ...]:
+    from hotset.disk import cache_device
+
+    with machine(name) as there:
+        known = cache_device.inventory(there)
+    if known.problems:
+        raise cache_device.CardError("; ".join(known.problems))
+    return known.cards
 
 
 def on_disk(machine: str, disk: str | None) -> Lock:

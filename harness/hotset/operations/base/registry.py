@@ -8,7 +8,7 @@ It returns a result and never prints: each caller shows that in its own way.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
@@ -46,6 +46,7 @@ class Cli:
     :ivar off: the option that says no, such as ``--no-check``.
     :ivar aliases: names that it had before; taken, but not shown.
     :ivar variable: of the environment, in place of the option.
+    :ivar there: the names that there are on a machine, for whoever left out one that is needed.
     """
 
     argument: bool = False
@@ -54,6 +55,7 @@ class Cli:
     off: str | None = None
     aliases: tuple[str, ...] = ()
     variable: str | None = None
+    there: Callable[[str], Sequence[str]] | None = None
 
 
 class OnThisComputer:
@@ -305,6 +307,8 @@ def _refused(found: Operation, error: ValidationError) -> RequestError:
         return _unknown(found, name)
     if first["type"] == "missing":
         return RequestError(f"{found.name} needs it", field=name)
+    if first["type"] == "string_too_short":
+        return RequestError(f"an empty {name} names nothing", field=name)
     secret = name == "password"
     shown = "" if secret else f"{_short(first['input'])} "
     if first["type"] == "string_pattern_mismatch":

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.units import Bytes
@@ -43,14 +43,21 @@ class OneDisk(Request):
     machine: fields.Machine = "local"
 
 
-def _lock(request: OneDisk) -> Lock:
+class NamedDisk(Request):
+    """A disk of a machine, by its name."""
+
+    disk: fields.NamedDisk
+    machine: fields.Machine = "local"
+
+
+def _lock(request: OneDisk | NamedDisk) -> Lock:
     return places.on_disk(request.machine, request.disk)
 
 
 class Create(Request):
     disk: Annotated[
         fields.Word,
-        Field(description="A name for the accelerated disk."),
+        Field(min_length=1, description="A name for the accelerated disk."),
         Cli(argument=True, metavar="DISK"),
     ]
     flash: Annotated[
@@ -156,7 +163,9 @@ def create(request: Create, context: Context) -> Lines:
 
 
 class Activate(Request):
-    disk: fields.Disk = None
+    disk: Annotated[
+        fields.Disk, Field(description="The accelerated disk; all of the machine if left out.")
+    ] = None
     unit: Annotated[
         bool,
         Field(description="Also write a systemd unit that does this at every boot."),
@@ -178,6 +187,13 @@ class Activate(Request):
     machine: fields.Machine = "local"
     dry_run: DryRun = False
 
+    @field_validator("keep_flash", "break_reservation")
+    @classmethod
+    def _of_one(cls, wanted: bool, info: ValidationInfo) -> bool:
+        if wanted and info.data.get("disk") is None:
+            raise ValueError("it may lose data: name the disk")
+        return wanted
+
 
 @operation(
     "tier activate",
@@ -190,7 +206,7 @@ class Activate(Request):
 def activate(request: Activate, context: Context) -> Lines:
     """Set up the devices again after a reboot: of all disks, or of the one you name.
 
-    Damaged metadata is found before it is used.
+    What may lose data is done to one that is named. Damaged metadata is found before it is used.
     """
     from hotset.core.machines.base import MachineGoneError
     from hotset.disk import cache_device as cards
@@ -253,7 +269,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     progress=True,
     lock=_lock,
 )
-def deactivate(request: OneDisk, context: Context) -> Lines:
+def deactivate(request: NamedDisk, context: Context) -> Lines:
     """Remove a disk's devices. What is cached stays on the flash, including dirty blocks."""
     from hotset.disk import lifecycle
 
@@ -363,13 +379,11 @@ def set_(request: Set, context: Context) -> Lines:
     return Lines()
 
 
-class Detach(Request):
-    disk: fields.Disk = None
+class Detach(NamedDisk):
     flash_is_dead: Annotated[
         bool,
         Field(description="Detach although nothing can be written back, and say what is lost."),
     ] = False
-    machine: fields.Machine = "local"
     yes: Overwrite = False
 
 
@@ -380,7 +394,7 @@ class Detach(Request):
     ("Remove", "HotsetTier"),
     destroys=True,
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=_lock,
 )
 def detach(request: Detach, context: Context) -> Lines:
     """Write back dirty data, then remove the cache: the origin is a plain disk again."""
@@ -429,7 +443,7 @@ def _end_schedules(machine: Machine, disks: Sequence[str], say: Callable[[str], 
             say(f"removed {unit}: disk {name} is no more")
 
 
-class Repair(OneDisk):
+class Repair(NamedDisk):
     yes: Annotated[
         bool,
         Field(
@@ -454,14 +468,7 @@ def repair(request: Repair, context: Context) -> Lines:
 
 
 class Destroy(Request):
-    card: Annotated[
-        fields.Word | None,
-        Field(
-            description="The card, by its name or by that of a disk on it; may be left out if there"
-            " is only one."
-        ),
-        Cli(argument=True, metavar="CARD"),
-    ] = None
+    card: fields.NamedCard
     machine: fields.Machine = "local"
     yes: Overwrite = False
 
@@ -483,7 +490,7 @@ def destroy(request: Destroy, context: Context) -> Lines:
     from hotset.terminal.progress import FlushWatch
 
     report = context.report
-    with places.cut_anew(request.machine, f"tier destroy {request.card or ''}".strip()) as there:
+    with places.cut_anew(request.machine, f"tier destroy {request.card}") as there:
         found = cards.find_card(there, request.card)
         if devices.answers(there, found.flash):
             flash = devices.inspect(there, found.flash)

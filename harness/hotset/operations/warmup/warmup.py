@@ -265,7 +265,7 @@ class Restore(Request):
 def restore(request: Restore, context: Context) -> Warmed:
     """Cache what a snapshot lists; same as `run snapshot:FILE`."""
     targets = [f"snapshot:{Path(request.file).absolute()}"]
-    given = request.model_dump(exclude={"file"})
+    given = request.model_dump(exclude={"file"}, exclude_unset=True)
     return run(Run(targets=targets, **given), context)
 
 
