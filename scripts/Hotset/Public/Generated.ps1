@@ -1264,6 +1264,7 @@ function Test-HotsetHost {
     [CmdletBinding()]
     [OutputType('Hotset.HostCheck')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Machine,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -1438,6 +1439,7 @@ function Get-HotsetHeatMap {
     [OutputType('Hotset.HeatMap')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -1501,6 +1503,7 @@ function Start-HotsetHeat {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -1563,6 +1566,7 @@ function Stop-HotsetHeat {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -1631,6 +1635,7 @@ function Get-HotsetHeat {
     [OutputType('Hotset.Heat')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -2052,6 +2057,7 @@ function Get-HotsetHistory {
     [OutputType('Hotset.History')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -2380,6 +2386,7 @@ function Invoke-HotsetSql {
 
         [string[]] $Threshold,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Sample,
 
         [string] $Label,
@@ -2546,6 +2553,7 @@ function Enable-HotsetTier {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [switch] $Unit,
@@ -2963,6 +2971,7 @@ function Get-HotsetExplanation {
         [string] $Name,
 
         [Parameter(Position = 1, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -3030,6 +3039,7 @@ function Sync-HotsetTier {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -3093,6 +3103,7 @@ function Get-HotsetHealth {
     [OutputType('Hotset.Health')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -3287,6 +3298,7 @@ function Get-HotsetCachedRange {
     [OutputType('Hotset.CachedRange')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -3351,6 +3363,7 @@ function Resize-HotsetTier {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [string] $Cache,
@@ -3463,6 +3476,7 @@ function Set-HotsetTier {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [ValidateSet('hotset', 'smq', 'lru', 'sieve', 's3-fifo', 'arc')]
@@ -3531,6 +3545,7 @@ function Get-HotsetTier {
     [OutputType('Hotset.Disk')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -3900,6 +3915,7 @@ function Invoke-HotsetTpcc {
 
         [string[]] $Threshold,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Sample,
 
         [string] $Label,
@@ -4273,6 +4289,7 @@ function Invoke-HotsetTpch {
 
         [string[]] $Threshold,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Sample,
 
         [string] $Label,
@@ -4365,6 +4382,7 @@ function Add-HotsetExclusion {
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('System.String', 'Hotset.Job')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Disk,
 
         [ValidateNotNullOrEmpty()]
@@ -4448,6 +4466,7 @@ function Get-HotsetPin {
     [OutputType('Hotset.Pin')]
     param(
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -4519,6 +4538,7 @@ function Add-HotsetPin {
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('System.String', 'Hotset.Job')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Disk,
 
         [ValidateNotNullOrEmpty()]
@@ -4631,6 +4651,7 @@ function Get-HotsetWarmupPlan {
         [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
         [psobject[]] $Target,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Disk,
 
         [ValidateNotNullOrEmpty()]
@@ -4767,6 +4788,7 @@ function Update-HotsetPin {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -4859,6 +4881,7 @@ function Restore-HotsetSnapshot {
         [string] $File,
 
         [Parameter(ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -4979,6 +5002,7 @@ function Start-HotsetWarmup {
 
         [string] $Resume,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Disk,
 
         [ValidateNotNullOrEmpty()]
@@ -5124,6 +5148,7 @@ function Register-HotsetWarmupSchedule {
 
         [string] $Name,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Disk,
 
         [ValidateNotNullOrEmpty()]
@@ -5341,6 +5366,7 @@ function Add-HotsetShare {
     [OutputType('System.String', 'Hotset.Job')]
     param(
         [Parameter(ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -5430,6 +5456,7 @@ function New-HotsetSnapshot {
         [string] $Output,
 
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
@@ -5562,6 +5589,7 @@ function Remove-HotsetPin {
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('System.String', 'Hotset.Job')]
     param(
+        [ValidateNotNullOrEmpty()]
         [string] $Disk,
 
         [ValidateNotNullOrEmpty()]
@@ -5837,6 +5865,7 @@ function Get-HotsetFlashNeed {
         [double[]] $HitRatio,
 
         [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [ValidateNotNullOrEmpty()]
         [string[]] $Disk,
 
         [ValidateNotNullOrEmpty()]

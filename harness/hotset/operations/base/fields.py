@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MinLen
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -55,10 +55,12 @@ DAYS_S = 14 * 24 * 3600
 Engine = Literal["postgres", "sqlserver"]
 Driver = Literal["hotset", "hammerdb"]
 
+# Whoever gives a name that is empty, as of a variable that was never set, does not mean the only
+# one there is, or this computer.
+_NAME = Annotated[Text, MinLen(1)]
 Machine = Annotated[
-    Text,
+    _NAME,
     Field(
-        min_length=1,
         description="Where the disks are: this computer, the lab that `hotset lab up` started, or"
         " a server (its host key in ~/.ssh/known_hosts; HOTSET_SSH_KEY names a key"
         " file).",
@@ -67,7 +69,7 @@ Machine = Annotated[
     Names.MACHINE,
 ]
 SampledServer = Annotated[
-    Text | None,
+    _NAME | None,
     Field(
         description="Also sample the database's server: its CPU, and the I/O of the devices below"
         " its accelerated disks."
@@ -76,7 +78,7 @@ SampledServer = Annotated[
     Names.MACHINE,
 ]
 CheckedServer = Annotated[
-    Text | None,
+    _NAME | None,
     Field(
         description="Check this machine instead: which kinds of cache it can have, and what its"
         " disks lack."
@@ -84,7 +86,6 @@ CheckedServer = Annotated[
     Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]"),
     Names.MACHINE,
 ]
-_NAME = Annotated[Text, Field(min_length=1)]
 
 
 def _given(name: object) -> object:
@@ -94,8 +95,6 @@ def _given(name: object) -> object:
 
 
 _DISK = "The accelerated disk; may be left out if there is only one."
-# Whoever gives a name that is empty, as of a variable that was never set, does not mean the only
-# one there is.
 DiskOption = Annotated[
     _NAME | None,
     BeforeValidator(_given),
