@@ -8,11 +8,13 @@ without running it: every field with the type of its expression.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
 import tree_sitter_powershell
 from tree_sitter import Language, Node, Parser
 
@@ -30,6 +32,15 @@ _TYPES = {
     "Nullable[bool]": "boolean",
     "switch": "boolean",
 }
+
+
+def shell() -> str:
+    """PowerShell, of the PATH or beside the checkout; a test that needs it is skipped without."""
+    beside = MODULE.parents[2] / "shared/tools/pwsh/pwsh"
+    found = shutil.which("pwsh") or (str(beside) if beside.exists() else None)
+    if found is None:
+        pytest.skip("no PowerShell here: https://aka.ms/install-powershell")
+    return found
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@
     Copyright            = 'Apache License 2.0'
     Description          = 'Steers a hotset server by its HTTP API: warm-up of a flash cache, TPC-C and TPC-H, hit ratios, runs.'
     PowerShellVersion    = '5.1'
+    # Windows PowerShell's: HttpClientHandler judges certificates from then on.
+    DotNetFrameworkVersion = '4.7.1'
     CompatiblePSEditions = @('Desktop', 'Core')
     FormatsToProcess     = @('Hotset.format.ps1xml', 'Hotset.Generated.format.ps1xml')
     FunctionsToExport    = @(

@@ -5,6 +5,7 @@
 # No $ErrorActionPreference is set for the whole module: an error of one item among several is written
 # by the cmdlet that was called, as the one who called it wants.
 Set-StrictMode -Version 1.0
+Add-Type -AssemblyName System.Net.Http
 
 # One hashtable for each server: Uri, Server, Token (a SecureString), SkipCertificateCheck.
 $script:Sessions = New-Object System.Collections.Generic.List[hashtable]

@@ -1,4 +1,6 @@
-# Against a served API: set URI and TOKEN. What changes something is asked with -WhatIf only.
+# Against a served API: set URI and TOKEN, and for what fails UNTRUSTED_URI, of whose certificate nobody
+# knows, and SILENT_URI, which takes connections and never answers. What changes something is asked with
+# -WhatIf only, or with a name that is refused.
 BeforeDiscovery {
     $script:nowhere = -not ($env:URI -and $env:TOKEN)
 }
@@ -34,5 +36,103 @@ Describe 'A served API' -Skip:$nowhere {
         $found = @(Get-HotsetJob nobody -ErrorAction SilentlyContinue -ErrorVariable failed)
         $found.Count | Should -Be 0
         $failed.Count | Should -BeGreaterThan 0
+    }
+
+    It 'takes nothing empty for a server, a disk, a card or a machine, in any cmdlet' {
+        $unset = $null
+        $tried = 0
+        foreach ($command in Get-Command -Module Hotset -CommandType Function) {
+            foreach ($name in 'Connection', 'Disk', 'Card', 'Machine') {
+                if (-not $command.Parameters[$name]) { continue }
+                foreach ($empty in $unset, '', @()) {
+                    # What else it needs: binding ends at the first that is refused.
+                    $given = @{ $name = $empty; ErrorAction = 'Stop' }
+                    foreach ($other in $command.Parameters.Values) {
+                        $needed = @($other.Attributes | Where-Object { $_ -is [Parameter] -and $_.Mandatory }).Count
+                        if (-not $needed -or $other.Name -eq $name) { continue }
+                        $allowed = @($other.Attributes | Where-Object { $_ -is [ValidateSet] })
+                        $given[$other.Name] = if ($allowed) { $allowed[0].ValidValues[0] } else { '1' }
+                    }
+                    if ($command.Parameters['WhatIf']) { $given.WhatIf = $true }
+                    $failure = $null
+                    try { $null = & $command @given } catch { $failure = $_ }
+                    $failure.FullyQualifiedErrorId | Should -BeLike 'Parameter*' -Because "$($command.Name) -$name"
+                    $failure.Exception.ParameterName | Should -Be $name -Because $command.Name
+                    $tried++
+                }
+            }
+        }
+        $tried | Should -BeGreaterThan 100
+    }
+
+    It 'needs the name of what it takes down, and none is chosen for an empty pipeline or a connection' {
+        foreach ($command in 'Disable-HotsetTier', 'Remove-HotsetTier', 'Remove-HotsetCard', 'Repair-HotsetTier') {
+            $failure = $null
+            try { & $command -Confirm:$false } catch { $failure = $_ }
+            $failure.FullyQualifiedErrorId | Should -BeLike 'MissingMandatoryParameter*'
+            $failure = $null
+            try { $null | & $command -Confirm:$false -ErrorAction Stop } catch { $failure = $_ }
+            $failure.FullyQualifiedErrorId | Should -BeLike 'ParameterArgumentValidationError*'
+            $failure = $null
+            try { $connection | & $command -Confirm:$false -ErrorAction Stop } catch { $failure = $_ }
+            $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Http422*'
+        }
+    }
+
+    It 'leaves neither token nor password in errors, messages and the transcript of what fails' {
+        $secret = 'hotset_not-the-one'
+        $wrong = New-Object System.Security.SecureString
+        $secret.ToCharArray() | ForEach-Object { $wrong.AppendChar($_) }
+        $broken = New-Object System.Security.SecureString
+        "$secret`ntwo lines".ToCharArray() | ForEach-Object { $broken.AppendChar($_) }
+        $password = New-Object System.Security.SecureString
+        'a-password'.ToCharArray() | ForEach-Object { $password.AppendChar($_) }
+        $login = New-Object pscredential 'app', $password
+        $transcript = Join-Path $TestDrive 'transcript'
+        $global:Error.Clear()
+        $null = Start-Transcript -LiteralPath $transcript
+        $said = @(& {
+            Get-HotsetJob nobody -Verbose -Debug -ErrorVariable +kept
+            $failing = @(
+                { Connect-Hotset $env:URI -Token $wrong -Verbose -Debug -ErrorVariable +kept }
+                { Connect-Hotset $env:URI -Token $broken -Verbose -Debug -ErrorVariable +kept }
+                { Connect-Hotset http://127.0.0.1:1 -Token $wrong -Verbose -Debug -ErrorVariable +kept }
+                { Connect-Hotset $env:UNTRUSTED_URI -Token $wrong -Verbose -Debug -ErrorVariable +kept }
+                { Get-HotsetDatabase postgresql://127.0.0.1:1/shop -Credential $login -Verbose -ErrorVariable +kept }
+                { InModuleScope Hotset -Parameters @{ Secret = $wrong } {
+                        param($Secret)
+                        $session = ConvertTo-HotsetSession $env:SILENT_URI $Secret $false
+                        Invoke-HotsetApi $session Get /api/v1/jobs -TimeoutSeconds 1
+                    } }
+            )
+            foreach ($one in $failing) { try { & $one } catch { $_.FullyQualifiedErrorId.Split(',')[0] } }
+            $kept
+        } *>&1)
+        $null = Stop-Transcript
+        $ids = @($said | Where-Object { $_ -is [string] -and $_ -like 'Hotset.*' })
+        $ids | Should -Be @('Hotset.Http401', 'Hotset.NoToken', 'Hotset.NotReached', 'Hotset.Untrusted', 'Hotset.Http424', 'Hotset.NotReached')
+        $global:Error.Count | Should -BeGreaterThan 6
+        $shown = @(
+            $said | Out-String -Width 500
+            $said | Format-List -Property * -Force | Out-String -Width 500
+            $global:Error | Format-List -Property * -Force | Out-String -Width 500
+            $global:Error | ForEach-Object { $_.TargetObject, $_.Exception | Format-List -Property * -Force } | Out-String -Width 500
+            if ($PSVersionTable.PSEdition -eq 'Core') { $global:Error | Get-Error | Out-String -Width 500 }
+            Get-Content -LiteralPath $transcript -Raw
+        ) -join "`n"
+        $shown | Should -BeLike '*GET http://*'
+        foreach ($hidden in $env:TOKEN, $secret, 'a-password', 'Bearer') {
+            $shown.Contains($hidden) | Should -BeFalse -Because "it holds $hidden"
+        }
+    }
+
+    It 'takes the certificate of a server of which that was said, and of no other' {
+        $wrong = New-Object System.Security.SecureString
+        'wrong'.ToCharArray() | ForEach-Object { $wrong.AppendChar($_) }
+        $failure = $null
+        try { Connect-Hotset $env:UNTRUSTED_URI -Token $wrong -SkipCertificateCheck } catch { $failure = $_ }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotHotset*'
+        try { Connect-Hotset $env:UNTRUSTED_URI -Token $wrong } catch { $failure = $_ }
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Untrusted*'
     }
 }

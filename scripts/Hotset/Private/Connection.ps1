@@ -111,6 +111,11 @@ function ConvertTo-HotsetSession {
         [securestring] $Token,
         [bool] $SkipCertificateCheck
     )
+    # What .NET cannot take for a header it says in full.
+    if ([Net.NetworkCredential]::new('', $Token).Password -notmatch '^[!-~]+\z') {
+        throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            'The token has blanks, line breaks or letters that no token has: give it as "hotset console token create NAME" wrote it.')
+    }
     $server = $Uri.Host
     if ($Uri.Port -ne 8480) { $server = $Uri.Authority }
     @{

@@ -44,31 +44,16 @@ function Write-HotsetFailure {
 function ConvertTo-HotsetError {
     <#
     .SYNOPSIS
-    The ErrorRecord of a request that failed: what the server said, or that it was not reached.
+    The ErrorRecord of an answer that is a failure, in the server's words.
     .DESCRIPTION
     The record's target is the server's problem: Type, Title, Status, Detail, Message, ExitCode,
     Field, Remedies.
     #>
-    param(
-        [System.Management.Automation.ErrorRecord] $Failure,
-        [hashtable] $Session,
-        [int] $TimeoutSeconds
-    )
-    # Windows PowerShell: the exception has no response then.
-    if ($Failure.FullyQualifiedErrorId -like 'MaximumRedirectExceeded*') {
-        return Get-HotsetStranger $Session 'it answered with a redirect'
-    }
-    $response = $Failure.Exception.Response
-    if ($null -eq $response) { return Get-HotsetUnreached $Failure.Exception $Session $TimeoutSeconds }
-    $status = [int] $response.StatusCode
+    param([hashtable] $Answer, [hashtable] $Session)
+    $status = $Answer.Status
     $problem = $null
     try {
-        $said = [string] $Failure.ErrorDetails
-        if (-not $said -and $response -is [System.Net.HttpWebResponse]) {
-            # Windows PowerShell reads no body that came without its length, by a proxy.
-            $said = (New-Object System.IO.StreamReader $response.GetResponseStream()).ReadToEnd()
-        }
-        if ($said) { $problem = ConvertFrom-Json $said }
+        if ($Answer.Text) { $problem = ConvertFrom-Json $Answer.Text }
     } catch {
         $problem = $null
     }

@@ -83,47 +83,82 @@ function Invoke-HotsetApi {
             $given.Remove($name)
         }
     }
-    $request = @{
-        Method             = $Method
-        Uri                = "$($Session.Uri)$Path"
-        Headers            = Get-HotsetHeader $Session
-        UseBasicParsing    = $true
-        MaximumRedirection = 0
-        TimeoutSec         = $TimeoutSeconds
-        # A request's own messages would show the token and the password.
-        Verbose            = $false
-        Debug              = $false
-    }
+    $uri = "$($Session.Uri)$Path"
+    $body = ''
     if ($Method -eq 'Post') {
-        $request.ContentType = 'application/json; charset=utf-8'
-        $request.Body = [Text.Encoding]::UTF8.GetBytes((ConvertTo-Json $given -Depth 4 -Compress))
+        $body = ConvertTo-Json $given -Depth 4 -Compress
     } elseif ($given.Count) {
-        $request.Uri += '?' + (ConvertTo-HotsetQuery $given)
+        $uri += '?' + (ConvertTo-HotsetQuery $given)
     }
-    if ($Session.SkipCertificateCheck -and $PSVersionTable.PSEdition -eq 'Core') {
-        $request.SkipCertificateCheck = $true
-    }
-    # http:// is this computer, and a proxy would read the token. Windows PowerShell asks none there.
-    if ($Session.Uri -like 'http://*' -and $PSVersionTable.PSEdition -eq 'Core') {
-        $request.NoProxy = $true
-    }
-    Write-Verbose "$($Method.ToUpperInvariant()) $($request.Uri)"
-    $ProgressPreference = 'SilentlyContinue'
+    Write-Verbose "$($Method.ToUpperInvariant()) $uri"
     try {
-        $response = Invoke-WebRequest @request
+        $answer = Send-HotsetRequest $Session $Method $uri $body $TimeoutSeconds
     } catch {
-        throw (ConvertTo-HotsetError $_ $Session $TimeoutSeconds)
+        throw (Get-HotsetUnreached $_.Exception $Session $TimeoutSeconds)
     }
-    if ($null -eq $response.RawContentStream) { return }
-    # Windows PowerShell takes JSON without a charset for Latin-1; it is always UTF-8.
-    $text = [Text.Encoding]::UTF8.GetString($response.RawContentStream.ToArray())
-    if ($Raw) { return $text }
-    if (-not $text) { return }
+    if ($answer.Status -ge 300) { throw (ConvertTo-HotsetError $answer $Session) }
+    if ($Raw) { return $answer.Text }
+    if (-not $answer.Text) { return }
     try {
-        ConvertFrom-Json $text
+        ConvertFrom-Json $answer.Text
     } catch {
         throw (Get-HotsetStranger $Session 'it answered with something that is not JSON')
     }
+}
+
+function Send-HotsetRequest {
+    <#
+    .SYNOPSIS
+    Sends a request; returns the status and the text of its answer.
+    .DESCRIPTION
+    Not by Invoke-WebRequest: its errors hold the request with the token, and stay in $Error. The
+    token is in plain only here, for one request, and is no command's parameter, which logs have.
+    #>
+    param(
+        [hashtable] $Session,
+        [string] $Method,
+        [string] $Uri,
+        [string] $Body,
+        [int] $TimeoutSeconds
+    )
+    $message = [Net.Http.HttpRequestMessage]::new($Method.ToUpperInvariant(), $Uri)
+    $token = [Net.NetworkCredential]::new('', $Session.Token).Password
+    $message.Headers.Authorization = [Net.Http.Headers.AuthenticationHeaderValue]::new('Bearer', $token)
+    if ($Body) { $message.Content = [Net.Http.StringContent]::new($Body, [Text.Encoding]::UTF8, 'application/json') }
+    $client = [Net.Http.HttpClient]::new((Get-HotsetHandler $Session))
+    try {
+        $client.Timeout = [timespan]::FromSeconds($TimeoutSeconds)
+        $sending = $client.SendAsync($message)
+        # Ctrl-C is heard between two of these.
+        while (-not $sending.Wait(200)) { continue }
+        # JSON without a charset is UTF-8.
+        $bytes = $sending.Result.Content.ReadAsByteArrayAsync().Result
+        @{ Status = [int] $sending.Result.StatusCode; Text = [Text.Encoding]::UTF8.GetString($bytes) }
+    } finally {
+        $client.Dispose()
+    }
+}
+
+function Get-HotsetHandler {
+    <#
+    .SYNOPSIS
+    How a server is connected to: nothing of it is the whole process's.
+    #>
+    param([hashtable] $Session)
+    $handler = [Net.Http.HttpClientHandler]::new()
+    $handler.AllowAutoRedirect = $false
+    # http:// is this computer, and a proxy would read the token.
+    $handler.UseProxy = $Session.Uri -notlike 'http://*'
+    # Windows PowerShell may offer older ones only.
+    if ($PSVersionTable.PSEdition -ne 'Core') { $handler.SslProtocols = 'Tls12' }
+    if ($Session.SkipCertificateCheck) {
+        # It is called on a thread without PowerShell, so that it cannot be a script block.
+        $check = $handler.GetType().GetProperty('ServerCertificateCustomValidationCallback').PropertyType
+        $parameters = foreach ($type in $check.GenericTypeArguments[0..3]) { [Linq.Expressions.Expression]::Parameter($type) }
+        $accept = [Linq.Expressions.Expression]::Constant($true)
+        $handler.ServerCertificateCustomValidationCallback = [Linq.Expressions.Expression]::Lambda($check, $accept, [Linq.Expressions.ParameterExpression[]] $parameters).Compile()
+    }
+    $handler
 }
 
 function Select-HotsetItem {
@@ -172,16 +207,6 @@ function ConvertTo-HotsetQuery {
         }
     }
     $pairs -join '&'
-}
-
-function Get-HotsetHeader {
-    <#
-    .SYNOPSIS
-    The header with the token, which is in plain only here and for one request.
-    #>
-    param([hashtable] $Session)
-    $token = (New-Object System.Net.NetworkCredential '', $Session.Token).Password
-    @{ Authorization = "Bearer $token" }
 }
 
 function Get-HotsetSubject {

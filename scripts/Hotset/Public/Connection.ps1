@@ -82,9 +82,6 @@ function Connect-Hotset {
                 if ($Credential) { $Token = $Credential.Password }
                 $secret = $Token
                 if ($null -eq $secret) { $secret = Get-HotsetToken $TokenPath }
-                if ($PSVersionTable.PSEdition -ne 'Core') {
-                    Enable-HotsetTls -Uri $place -SkipCertificateCheck $SkipCertificateCheck.IsPresent
-                }
                 $session = ConvertTo-HotsetSession $place $secret $SkipCertificateCheck.IsPresent
                 $answer = Invoke-HotsetApi $session Get '/api/v1/jobs' -TimeoutSeconds 15
                 if ($null -eq $answer.schema_version) {
