@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import select
 import socket
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 
 import httpx
 import pytest
@@ -27,6 +31,13 @@ LONG_S = 60.0
 @contextmanager
 def console(limits: Limits) -> Iterator[int]:
     """Its port."""
+    with process_of_console(limits) as (_, port):
+        yield port
+
+
+@contextmanager
+def process_of_console(limits: Limits) -> Iterator[tuple[int, int]]:
+    """Its process and its port."""
     argv = [sys.executable, "-m", "tests.served_console"]
     with subprocess.Popen(
         argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -37,7 +48,7 @@ def console(limits: Limits) -> Iterator[int]:
         try:
             server.stdin.write(json.dumps(asdict(limits)) + "\n")
             server.stdin.flush()
-            yield int(server.stdout.readline())
+            yield server.pid, int(server.stdout.readline())
         finally:
             server.terminate()
             server.wait(LONG_S)
@@ -69,6 +80,38 @@ def heard(line: socket.socket) -> bytes:
 def answers(port: int) -> bool:
     url = f"http://127.0.0.1:{port}{DESCRIPTION}"
     return httpx.get(url, timeout=LONG_S).status_code == 200
+
+
+def others_end(line: socket.socket, pid: int) -> socket.socket:
+    """The socket of a process that accepted this connection, as a descriptor of ours."""
+    process = os.pidfd_open(pid)
+    try:
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            copied = ctypes.CDLL(None).syscall(_PIDFD_GETFD, process, int(file.name), 0)
+            if copied < 0 or not stat.S_ISSOCK(os.fstat(copied).st_mode):
+                continue
+            found = socket.socket(fileno=copied)
+            with suppress(OSError):  # one that is not connected has no peer
+                if found.getpeername() == line.getsockname():
+                    return found
+            found.close()
+    finally:
+        os.close(process)
+    raise AssertionError("the connection was not accepted")
+
+
+_PIDFD_GETFD = 438
+
+
+def test_an_answer_does_not_wait_for_the_one_before_it_to_be_acknowledged() -> None:
+    """An answer of two parts on a kept connection took 44 ms for the reader's acknowledgement."""
+    with (
+        process_of_console(Limits()) as (pid, port),
+        connected(port, head(port) + "\r\n") as line,
+    ):
+        assert line.recv(1)
+        with others_end(line, pid) as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_many_who_never_ask_keep_nobody_out() -> None:
