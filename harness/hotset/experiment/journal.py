@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import IO, Any, Literal, Self
 
 from hotset import __version__
 from hotset.bench.thresholds import Threshold
@@ -50,12 +50,21 @@ class Journal:
     """One run's document and where it is kept."""
 
     def __init__(
-        self, archive: Archive, document: RunDocument, before: RunDocument | None = None
+        self,
+        archive: Archive,
+        document: RunDocument,
+        hold: IO[bytes],
+        before: RunDocument | None = None,
     ) -> None:
-        """:param before: what the archive holds of a run that is resumed."""
+        """:param hold: of the run, see :meth:`Archive.hold`.
+        :param before: what the archive holds of a run that is resumed.
+        """
         self.archive = archive
         self.document = document
+        self._hold = hold
         self._before = before
+        self._phase: tuple[str, float] | None = None
+        """The one under way, and when it began."""
         self._begun = time.monotonic() - document.seconds
         self._state: Literal["new", "going on", "refused"] = "new"
 
@@ -67,9 +76,10 @@ class Journal:
         :raises PrerequisiteMissingError: the archive cannot be written; nothing is left in it.
         """
         now = datetime.now(UTC)
+        run = archive.new(spec.name, now)
         document = RunDocument(
             hotset_version=__version__,
-            run=archive.new(spec.name, now),
+            run=run,
             state="interrupted",
             started_at=now,
             seconds=0,
@@ -78,11 +88,11 @@ class Journal:
             experiment=_experiment(spec),
             disks=DiskResults(scenario=spec.scenario) if isinstance(spec, DiskSpec) else None,
         )
-        journal = cls(archive, document)
         try:
+            journal = cls(archive, document, archive.hold(run))
             journal.change()
         except PrerequisiteMissingError:
-            shutil.rmtree(archive.path(document.run))
+            shutil.rmtree(archive.path(run))
             raise
         return journal
 
@@ -91,8 +101,19 @@ class Journal:
         """A run that failed or was interrupted goes on at its first missing phase.
 
         :raises SpecError: the experiment is not the one that run was made with.
+        :raises RunningError: it is under way.
         """
-        document = archive.load(run)
+        with ExitStack() as stack:
+            name = archive.resolve(run)
+            hold = stack.enter_context(archive.hold(name))
+            journal = cls._resumed(archive, spec, archive.read(name), hold)
+            stack.pop_all()
+        return journal
+
+    @classmethod
+    def _resumed(
+        cls, archive: Archive, spec: Spec | DiskSpec, document: RunDocument, hold: IO[bytes]
+    ) -> Self:
         if document.state == "complete":
             raise SpecError(f"run {document.run} is complete: there is nothing to resume")
         if document.experiment != _experiment(spec):
@@ -104,13 +125,16 @@ class Journal:
             )
         kept = tuple(phase for phase in document.phases if phase.state == "done")
         resumed = document.model_copy(update={"phases": kept, "failure": None})
-        journal = cls(archive, resumed, before=document)
+        journal = cls(archive, resumed, hold, before=document)
         journal.change(state="interrupted")
         return journal
 
     def change(self, **fields: Any) -> None:  # noqa: ANN401 - whatever the document's fields are
         """Replace fields of the document, check the whole again and save it."""
         fields["seconds"] = time.monotonic() - self._begun
+        if self._phase is not None:
+            # As it will have been, should this process be killed in it.
+            fields["phases"] = self._phases("interrupted")
         changed = self.document.model_copy(update=fields)
         self.document = RunDocument.model_validate(changed.model_dump())
         self.archive.save(self.document)
@@ -122,19 +146,19 @@ class Journal:
         A run whose first phase is refused (code 3) leaves no record, one that was to be resumed
         the record it had.
         """
-        begun = time.monotonic()
         try:
+            self._phase = name, time.monotonic()
+            self.change()
             yield
         except BaseException as error:
             if self._state == "new" and isinstance(error, _REFUSALS):
                 self._withdraw()
                 raise
             interrupted = isinstance(error, KeyboardInterrupt)
-            self._add_phase(name, "interrupted" if interrupted else "failed", begun)
             failure = Failure(phase=name, text=_describe(error))
-            self.change(state="interrupted" if interrupted else "failed", failure=failure)
+            self._end_phase("interrupted" if interrupted else "failed", failure)
             raise
-        self._add_phase(name, "done", begun)
+        self._end_phase("done")
         self._state = "going on"
 
     def has(
@@ -205,8 +229,7 @@ class Journal:
         document = self.document
         self.change(
             state="complete",
-            factors=_factors(document),
-            rate_factor=_rate_factor(document),
+            **compare_arms(document),
             arms=tuple(arm for name in order for arm in document.arms if arm.name == name),
             power_arms=tuple(
                 arm for name in order for arm in document.power_arms if arm.name == name
@@ -216,28 +239,46 @@ class Journal:
         self.change(predictions=checking.of_an_earlier_run(self.archive, self.document))
 
     def write_report(self) -> None:
-        """Fill in the caveats and write the page, unless the run was refused."""
-        if self._state == "refused":
-            return
+        """Fill in the caveats and write the page, unless the run was refused; with it the run has
+        ended."""
         from hotset.reports.analysis import prices
         from hotset.reports.render import html
 
-        if self.document.prices is not None:
-            self.change(costs=prices.costs(self.document, self.document.prices))
-        self.change(warnings=caveats.list_caveats(self.document))
-        page = self.archive.path(self.document.run) / REPORT
-        page.write_text(html.render(self.document), encoding="utf-8")
+        with closing(self._hold):
+            if self._state == "refused":
+                return
+            if self.document.prices is not None:
+                self.change(costs=prices.costs(self.document, self.document.prices))
+            self.change(warnings=caveats.list_caveats(self.document))
+            page = self.archive.path(self.document.run) / REPORT
+            page.write_text(html.render(self.document), encoding="utf-8")
 
     def _withdraw(self) -> None:
         self._state = "refused"
         if self._before is None:
+            self._hold.close()
             self.archive.remove(self.document.run)
         else:
             self.archive.save(self._before)
 
-    def _add_phase(self, name: str, state: Any, begun: float) -> None:  # noqa: ANN401
-        phase = Phase(name=name, state=state, seconds=time.monotonic() - begun)
-        self.change(phases=(*self.document.phases, phase))
+    def _end_phase(
+        self, state: Literal["done", "failed", "interrupted"], failure: Failure | None = None
+    ) -> None:
+        phases, self._phase = self._phases(state), None
+        ended = {} if state == "done" else {"state": state, "failure": failure}
+        self.change(phases=phases, **ended)
+
+    def _phases(self, state: Literal["done", "failed", "interrupted"]) -> tuple[Phase, ...]:
+        """Those that are done, and the one under way in this state."""
+        assert self._phase is not None
+        name, begun = self._phase
+        done = (phase for phase in self.document.phases if phase.state == "done")
+        return (*done, Phase(name=name, state=state, seconds=time.monotonic() - begun))
+
+
+def compare_arms(document: RunDocument) -> dict[str, Any]:
+    """The fields of the document that follow from its arms, as far as these were measured."""
+    return {"factors": _factors(document), "rate_factor": _rate_factor(document)}
 
 
 def _factors(document: RunDocument) -> dict[Workload, Factor | None]:

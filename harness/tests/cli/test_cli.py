@@ -536,7 +536,7 @@ def test_a_run_that_finds_the_lab_in_use_leaves_nothing(own_folders: Path) -> No
     assert f"another hotset (pid {os.getpid()})" in done.stderr
     assert Archive.default().listing() == []
     files = {path.name for path in own_folders.rglob("*") if path.is_file()}
-    assert files == {"lock", "runs.sqlite", *LOG}
+    assert files == {"lock", "runs.lock", "runs.sqlite", *LOG}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

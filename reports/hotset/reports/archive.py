@@ -6,21 +6,25 @@ after every step (to a new file, then renamed), so that a failure loses none of 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sqlite3
+import struct
 import time
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
 from hotset.core import formats
-from hotset.core.errors import NotFoundError, Remedy
+from hotset.core.errors import ConflictError, NotFoundError, Remedy
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import data_dir, write_whole
 
@@ -34,6 +38,7 @@ DOCUMENT = "result.json"
 REPORT = "report.html"
 _DOOMED = ".deleting-"
 _UNFINISHED = "its deletion was begun and is not finished: delete it once more"
+_FLOCK = "hhqqi"  # struct flock of fcntl(2): type, whence, start, length, process
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, started TEXT, listing TEXT)"
 
 
@@ -47,6 +52,17 @@ def _row() -> TypeAdapter[ListingRow]:
 
 class NoSuchRunError(NotFoundError):
     """The archive has no such run; the message says how to see those it has."""
+
+
+class RunningError(ConflictError):
+    """A run is under way: what would change it has to wait."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"run {run} is running: wait until it has ended, or end it",
+            Remedy("see what it does", "runs show", {"run": run}),
+            field="run",
+        )
 
 
 def new_folder(base: Path, name: str, at: datetime, mode: int = 0o777) -> Path:
@@ -77,6 +93,48 @@ class Archive:
     def path(self, run: str) -> Path:
         return self.folder / run
 
+    def hold(self, run: str) -> IO[bytes]:
+        """What changes a run holds it; the run is under way until the file is closed, or until this
+        process has ended, however it did.
+
+        :raises RunningError: another holds it.
+        :raises PrerequisiteMissingError: the archive cannot be written.
+        """
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(self._locks.open("ab"))
+            except OSError as error:
+                raise self._not_writable(error) from error
+            try:
+                # Of the open file and not of the process, so that a look from here ends nothing.
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock_of(run))
+            except (BlockingIOError, PermissionError):
+                raise RunningError(run) from None
+            stack.pop_all()
+        return file
+
+    def _not_writable(self, error: Exception) -> PrerequisiteMissingError:
+        return PrerequisiteMissingError(
+            f"the archive {self.folder} cannot be written: {error}; free some room there, or"
+            " name a folder on another disk in XDG_DATA_HOME"
+        )
+
+    @property
+    def _locks(self) -> Path:
+        """A byte of it is a run's; beside the runs, so that none is in the way of a deletion."""
+        return self.folder.with_suffix(".lock")
+
+    def _held(self, runs: Iterable[str]) -> set[str]:
+        """Those that are held, by a look that takes no lock itself."""
+        with suppress(FileNotFoundError), self._locks.open("rb") as file:
+            return {
+                run
+                for run in runs
+                if struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_OFD_GETLK, _lock_of(run)))[0]
+                != fcntl.F_UNLCK
+            }
+        return set()
+
     def save(self, document: RunDocument) -> None:
         """Write a run's document and its line in the index.
 
@@ -87,19 +145,28 @@ class Archive:
             write_whole(target, document.model_dump_json(indent=1))
             self._index(document)
         except (OSError, sqlite3.Error) as error:
-            raise PrerequisiteMissingError(
-                f"the archive {self.folder} cannot be written: {error}; free some room there, or"
-                " name a folder on another disk in XDG_DATA_HOME"
-            ) from error
+            raise self._not_writable(error) from error
 
     def load(self, run: str) -> RunDocument:
-        """A run by its id, a unique beginning of it, or ``last``.
+        """A run by its id, a unique beginning of it, or ``last``, as it stands.
 
         :raises NoSuchRunError: none, or several begin so, or its document cannot be read.
         """
+        name = self.resolve(run)
+        # Before: it may end, and afterwards: it may begin while it is read.
+        held = self._held((name,))
+        document = self.read(name)
+        if document.under_way and (held or self._held((name,))):
+            return document.as_running()
+        return document
+
+    def read(self, name: str) -> RunDocument:
+        """A run as it was saved, which says nothing of whether it goes on.
+
+        :raises NoSuchRunError: its document cannot be read.
+        """
         from .model.document import RunDocument
 
-        name = self.resolve(run)
         file = self.path(name) / DOCUMENT
         try:
             return RunDocument.model_validate_json(file.read_text(encoding="utf-8"))
@@ -120,8 +187,14 @@ class Archive:
         from .render.tables import ListingRow
 
         names = self._names()[:limit]
+        held = self._held(names)
         indexed = self._indexed(names[-1] if names else "")
         rows = [self._row_of(run, indexed.get(run)) for run in names]
+        held |= self._held(row.run for row in rows if row.under_way)
+        rows = [
+            replace(row, state="running") if row.under_way and row.run in held else row
+            for row in rows
+        ]
         half = [
             ListingRow.unreadable(run, _time_of(run, self.path(_DOOMED + run)), _UNFINISHED)
             for run in self._half_deleted()
@@ -150,7 +223,7 @@ class Archive:
             if line is not None:
                 return _row().validate_json(line)
         try:
-            document = self.load(run)
+            document = self.read(run)
         except (NoSuchRunError, OSError) as error:
             return ListingRow.unreadable(run, _time_of(run, self.path(run)), str(error))
         with suppress(OSError, sqlite3.Error):
@@ -162,20 +235,22 @@ class Archive:
         left of them; returns its full id.
 
         :raises PrerequisiteMissingError: the folder cannot be changed; nothing is deleted.
+        :raises RunningError: it is under way.
         """
         name = self.resolve_removable(run)
         # What may not be moved aside may not be removed, either, but its files might be.
         doomed = self.path(f"{_DOOMED}{name}")
-        try:
-            if self.path(name).is_dir():
-                self.path(name).rename(doomed)
-        except OSError as error:
-            raise PrerequisiteMissingError(
-                f"run {name} cannot be deleted: {error}; nothing was. See who may write to"
-                f" {self.folder}"
-            ) from error
-        shutil.rmtree(doomed)
-        self.forget(name)
+        with self.hold(name):
+            try:
+                if self.path(name).is_dir():
+                    self.path(name).rename(doomed)
+            except OSError as error:
+                raise PrerequisiteMissingError(
+                    f"run {name} cannot be deleted: {error}; nothing was. See who may write to"
+                    f" {self.folder}"
+                ) from error
+            shutil.rmtree(doomed)
+            self.forget(name)
         return name
 
     def forget(self, run: str) -> None:
@@ -229,11 +304,15 @@ class Archive:
         """As :meth:`resolve`, of a run whose deletion was begun as well.
 
         :raises NoSuchRunError: none, or several begin so.
+        :raises RunningError: it is under way.
         """
         half = _matching(run, self._half_deleted())
         if len(half) == 1 and not _matching(run, self._names()):
             return half[0]
-        return self.resolve(run)
+        name = self.resolve(run)
+        if self._held((name,)):
+            raise RunningError(name)
+        return name
 
     def _index(self, document: RunDocument) -> None:
         from .render.tables import ListingRow
@@ -264,6 +343,12 @@ class Archive:
         except sqlite3.DatabaseError:
             file.replace(file.with_suffix(".sqlite.damaged"))
             return _opened(file)
+
+
+def _lock_of(run: str) -> bytes:
+    """The byte that stands for a run: which, its name alone decides."""
+    place = int.from_bytes(sha256(run.encode()).digest()[:7])
+    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)
 
 
 def _matching(run: str, names: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from pydantic import JsonValue, ValidationError
 
@@ -88,6 +88,8 @@ class Kept:
     archive: Archive | None = None
     document: RunDocument | None = None
     fault: NotKeptError | None = None
+    hold: IO[bytes] | None = None
+    """Of the run, while it is under way."""
     _begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -186,6 +188,11 @@ class Kept:
             # Of what was never written only the folder is there.
             with suppress(OSError):
                 self.archive.path(self.document.run).rmdir()
+        self._release()
+
+    def _release(self) -> None:
+        if self.hold is not None:
+            self.hold.close()
 
     @property
     def _has_any(self) -> bool:
@@ -201,6 +208,7 @@ class Kept:
             shutil.rmtree(self.archive.path(self.document.run), ignore_errors=True)
             self.archive.forget(self.document.run)
             self.document = None
+            self._release()
             return
         interrupted = isinstance(error, KeyboardInterrupt)
         self.finish(
@@ -216,9 +224,11 @@ def begin(keep: bool, subject: Subject) -> Kept:
     now = datetime.now(UTC)
     try:
         kept.archive = archive = Archive.default()
+        run = archive.new(subject.name, now)
+        kept.hold = archive.hold(run)
         kept.document = RunDocument(
             hotset_version=__version__,
-            run=archive.new(subject.name, now),
+            run=run,
             state="interrupted",
             started_at=now,
             seconds=0,

@@ -71,8 +71,9 @@ def of_run(request: OfRun, context: Context) -> Lines:
     archive = Archive.default()
     document = archive.load(request.run)
     if request.price:
-        document = _priced(document, request.price)
-        archive.save(document)
+        with archive.hold(document.run):
+            document = _priced(archive.read(document.run), request.price)
+            archive.save(document)
     if publish is not None:
         return Lines((str(publishing.write(document, publish)),))
     if request.format == "html":

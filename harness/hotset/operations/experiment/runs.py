@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core.errors import ConflictError, Remedy, RequestError, ThresholdError
-from hotset.reports.archive import Archive
+from hotset.reports.archive import Archive, RunningError
 from hotset.reports.render.plain import csv_text
 
 from ..base import fields
@@ -192,6 +192,8 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
     first, *others = documents = [document for document, _ in loaded]
     if not others:
         raise RequestError("name at least two runs", field="runs")
+    if running := [one.run for one in documents if one.state == "running"]:
+        raise RunningError(running[0])
     if of_disks := [one.run for one in documents if one.disks and not one.measurement]:
         raise RequestError(
             f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",

@@ -228,8 +228,18 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
         differs = same_state.in_factor(document)
         labels.append("CPU-bound" if differs else "CPU-bound: factor understated")
     if document.state != "complete":
-        labels.append(f"run {document.state}")
+        labels.append("still running" if document.state == "running" else f"run {document.state}")
     return tuple(labels)
+
+
+def standing(document: RunDocument) -> str:
+    """How far a run is that is not complete, and where it stopped or what it is at."""
+    if document.state == "running":
+        return f"RUNNING since {document.started_at:%Y-%m-%d %H:%M} UTC in {document.under_way}"
+    where = document.under_way and f" in {document.under_way}"
+    if document.failure is not None:
+        where = f" in {document.failure.phase}: {document.failure.text}"
+    return f"{document.state.upper()} after {words.duration(document.seconds)}{where or ''}"
 
 
 def gaps(document: RunDocument) -> tuple[str, ...]:

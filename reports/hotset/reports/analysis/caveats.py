@@ -29,6 +29,10 @@ CALIBRATION_TOLERANCE = 0.15
 class Code(Enum):
     """In the order in which they are shown: what voids a claim before what narrows it."""
 
+    RUNNING = (
+        "The run is running: what follows is only what has been measured until now.",
+        "Wait until it has ended.",
+    )
     INCOMPLETE = (
         "The run {state}: what follows is only what was measured until then.",
         "Resume the experiment; it continues at the first missing phase.",
@@ -236,7 +240,9 @@ def _is_tproc(document: RunDocument) -> bool:
 
 
 def _of_state(document: RunDocument) -> Iterator[Caveat]:
-    if document.state != "complete":
+    if document.state == "running":
+        yield Code.RUNNING.fill()
+    elif document.state != "complete":
         was = {"failed": "failed", "interrupted": "was interrupted"}
         code = Code.INCOMPLETE if document.measurement is None else Code.CUT_SHORT
         yield code.fill(state=was[document.state])

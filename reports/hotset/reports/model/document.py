@@ -34,7 +34,8 @@ CPU_BOUND_SHARE = 0.85
 POLICY_ARMS: tuple[PolicyArm, ...] = get_args(PolicyArm)
 CACHED_ARMS: tuple[ArmName, ...] = ("accelerated", *POLICY_ARMS)
 WarmupOrder = Literal["disk", "heat"]
-State = Literal["complete", "failed", "interrupted"]
+State = Literal["complete", "failed", "interrupted", "running"]
+"""``running`` is never kept: a run that is under way is kept as what a kill would make of it."""
 _TIMED: tuple[TimedWorkload, ...] = get_args(TimedWorkload)
 Workload = Literal["tpcc", "tpch", "sql"]
 
@@ -67,7 +68,7 @@ class Failure(Record):
 
 class Phase(Record):
     name: str
-    state: Literal["done", "failed", "interrupted", "skipped"]
+    state: Literal["done", "failed", "interrupted", "skipped", "running"]
     seconds: NonNegativeFloat
 
 
@@ -238,7 +239,7 @@ class Predictions(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...] = ()
@@ -278,6 +279,25 @@ class RunDocument(Record):
             if len(names) != len(set(names)):
                 raise ValueError(f"an arm appears twice: {names}")
         return self
+
+    @property
+    def under_way(self) -> str | None:
+        """What the run was at when it was saved; None where it is known to have ended. Whether it
+        still goes on only the archive can tell."""
+        if self.state not in ("interrupted", "running") or self.failure is not None:
+            return None
+        if self.measurement is not None:
+            return self.measurement.of
+        last = self.phases[-1] if self.phases else None
+        return "the next phase" if last is None or last.state == "done" else last.name
+
+    def as_running(self) -> Self:
+        """As the run stands while it goes on."""
+        running: dict[str, object] = {"state": "running"}
+        phases = tuple(
+            one if one.state == "done" else one.model_copy(update=running) for one in self.phases
+        )
+        return self.model_copy(update={**running, "phases": phases})
 
     @property
     def timed(self) -> TimedWorkload | None:

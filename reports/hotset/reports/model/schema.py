@@ -19,7 +19,8 @@ from hotset.core.record import Record
 #  11  2026-11  steadiness that is not known, and of reads; preparation; one of 10 is one of 11
 #  12  2026-11  how rows were drawn, isolation and seed of each window; one of 11 is one of 12
 #  13  2026-11  measurements of a database as it is, CPU that is not known; one of 12 is one of 13
-SCHEMA_VERSION: Final = 13
+#  14  2026-11  runs and phases that are under way; a document of version 13 is one of version 14
+SCHEMA_VERSION: Final = 14
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from ..analysis import answer, headlines
 from ..analysis import disks as analysis
-from ..analysis import headlines
 from ..model import words
 from ..model.disks import BenchLine
 from ..model.document import RunDocument
@@ -57,9 +57,7 @@ def of_run(
         page = replace(page, about=document.measurement.of)
     state = ""
     if document.state != "complete":
-        failure = document.failure
-        why = f" in {failure.phase}: {failure.text}" if failure else ""
-        state = f"{document.state.upper()}{why}"
+        state = answer.standing(document)
     return replace(
         page,
         title=document.experiment.title or document.experiment.name,

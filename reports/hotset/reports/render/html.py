@@ -407,7 +407,7 @@ def _run(document: RunDocument) -> list[tuple[str, str]]:
     rows = [
         ("id", document.run),
         ("started", f"{document.started_at:%Y-%m-%d %H:%M:%S} UTC"),
-        ("took", words.duration(document.seconds)),
+        ("until now" if document.state == "running" else "took", words.duration(document.seconds)),
     ]
     arms = answer.arms(document)
     if arms:

@@ -85,8 +85,7 @@ def _answer(document: RunDocument) -> Iterator[str]:
     yield f"# {document.experiment.title or document.experiment.name}"
     yield f"Run `{document.run}`, {document.started_at:%Y-%m-%d %H:%M} UTC"
     if document.state != "complete":
-        why = f" in {document.failure.phase}: {document.failure.text}" if document.failure else ""
-        yield f"**{document.state.upper()}**{why}"
+        yield f"**{answer.standing(document)}**"
     for sentence in headlines.write_headlines(document):
         yield f"**{sentence}**"
     if labels := (*answer.verdicts(document), *answer.conditions(document)):

@@ -75,6 +75,8 @@ class ListingRow:
     """What a measurement comes to, in ``unit``."""
     unit: str | None = None
     fault: str = ""
+    under_way: str | None = None
+    """What it is at, or was when it was cut short; None where it is known to have ended."""
 
     @classmethod
     def unreadable(cls, run: str, started_at: datetime, fault: str) -> ListingRow:
@@ -98,6 +100,7 @@ class ListingRow:
             machine=where,
             tier=tiered,
             labels=answer.conditions(document),
+            under_way=document.under_way,
         )
         if document.measurement is not None:
             value, unit = measured.value(document)

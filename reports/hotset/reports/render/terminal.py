@@ -49,6 +49,7 @@ STATE_STYLES = {
     "complete": "green",
     "failed": "bold red",
     "interrupted": "bold yellow",
+    "running": "bold cyan",
     "unreadable": "bold red",
 }
 
@@ -287,7 +288,7 @@ def _wide_list(rows: Iterable[ListingRow]) -> Table:
     for row in rows:
         table.add_row(
             Text(row.run),
-            Text(row.state, style=STATE_STYLES[row.state]),
+            Text(_listed_state(row), style=STATE_STYLES[row.state]),
             Text(f"{row.started_at:%Y-%m-%d %H:%M}"),
             Text(_listed_name(row)),
             Text(row.machine or words.ABSENT),
@@ -309,7 +310,7 @@ def _narrow_list(rows: Iterable[ListingRow]) -> Table:
         table.add_row(
             Text.assemble(
                 f"{row.run}\n",
-                (row.state, STATE_STYLES[row.state]),
+                (_listed_state(row), STATE_STYLES[row.state]),
                 f"\n{row.started_at:%Y-%m-%d %H:%M}",
             ),
             Text("\n".join(part for part in parts if part)),
@@ -317,6 +318,10 @@ def _narrow_list(rows: Iterable[ListingRow]) -> Table:
             end_section=True,
         )
     return table
+
+
+def _listed_state(row: ListingRow) -> str:
+    return f"running: {row.under_way}" if row.state == "running" else row.state
 
 
 def _listed_name(row: ListingRow) -> str:
@@ -342,10 +347,7 @@ def _print_answer(document: RunDocument, console: Console) -> None:
     head.append(f"{document.run}  {document.started_at:%Y-%m-%d %H:%M} UTC", style="dim")
     console.print(head)
     if document.state != "complete":
-        said = f"{document.state.upper()} after {words.duration(document.seconds)}"
-        if document.failure is not None:
-            said += f" in {document.failure.phase}: {document.failure.text}"
-        console.print(Text(said, style=STATE_STYLES[document.state]))
+        console.print(Text(answer.standing(document), style=STATE_STYLES[document.state]))
     for sentence in headlines.write_headlines(document):
         console.print(Text(sentence, style="bold cyan"))
     labels = (*answer.verdicts(document), *answer.conditions(document))
