@@ -68,7 +68,7 @@ def test_one_repeat_has_no_interval_and_no_significance() -> None:
     assert (factor.ratio, factor.ci_low, factor.ci_high) == (9, 9, 9)
     assert not factor.significant
     document = documents.with_queries(5, repeats=1)
-    assert "one repeat, no interval" in (power.headline(document) or "")
+    assert "one repeat: how far runs lie apart is not known" in (power.headline(document) or "")
 
 
 def test_a_query_that_did_not_end_leaves_no_total() -> None:

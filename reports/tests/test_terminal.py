@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from hotset.reports.analysis import stats
+from hotset.reports.analysis.comparison import compare
 from hotset.reports.model.document import RunDocument
-from hotset.reports.render import tables, terminal
+from hotset.reports.render import html, markdown, tables, terminal
 from hotset.reports.render.tables import ListingRow
 from tests import documents
 
@@ -71,6 +74,50 @@ def test_listing(width: int) -> None:
     text = text_of(used)
     assert "…" not in text
     pinned(f"listing-{width}.txt", text)
+
+
+def two_rates() -> RunDocument:
+    document = documents.with_sql()
+    arms = {
+        arm.name: arm.model_copy(update={"repeats": arm.repeats[:2], "rates": arm.rates[:2]})
+        for arm in document.arms
+    }
+    of = arms["accelerated"], arms["baseline"]
+    return documents.changed(
+        document,
+        arms=tuple(arm.model_dump() for arm in arms.values()),
+        factors={"sql": stats.factor(*of).model_dump()},
+        rate_factor=stats.rate_factor(*of).model_dump(),
+    )
+
+
+UNTESTED = {
+    "plain": documents.plain,
+    "queries-alone": documents.queries_alone,
+    "highest-rate": two_rates,
+}
+"""Runs with fewer than three repeats."""
+
+
+@pytest.mark.parametrize("name", UNTESTED)
+def test_what_has_not_been_tested_is_nowhere_called_not_significant(name: str) -> None:
+    """Nor would a reader learn it from a program's output."""
+    document = UNTESTED[name]()
+    row = ListingRow.from_document(document)
+    used = console(150)
+    terminal.summary(document, used)
+    terminal.listing([row], used)
+    terminal.comparison(list(compare.lines([document, document])), (), used)
+    said = [
+        text_of(used),
+        markdown.render(document),
+        re.sub("(?s)<script.*?</script>|<[^>]*>", "", html.render(document)),
+        tables.summary_csv(document),
+    ]
+    for text in said:
+        assert "significant" not in text.lower()
+    assert row.significant is None
+    assert "how far runs lie apart is not known" in " ".join(said[0].split())
 
 
 def test_empty_listing() -> None:

@@ -141,23 +141,28 @@ def headline(document: RunDocument) -> str:
     if factor is None:
         has_policies = any(document.arm(name) for name in POLICY_ARMS)
         return "" if has_policies else f"No factor: {_why_no_factor(document)}."
-    interval = (
-        f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
-        if factor.has_interval
-        else f"{repeats(document)}, no interval"
-    )
     ceiling = (
         f", at {words.percent(factor.of_all_flash, 0)} of all-flash" if factor.of_all_flash else ""
     )
-    says = (
-        f"ith the flash cache {units.find_unit(document).workload} ran"
-        f" {words.factor(factor.ratio)} as fast ({interval}){ceiling}"
+    return claim(
+        factor,
+        f"With the flash cache {units.find_unit(document).workload} ran"
+        f" {words.factor(factor.ratio)} as fast ({interval(document, factor)}){ceiling}.",
     )
-    if not factor.has_interval:
-        return f"Not significant: w{says}."
-    if not factor.significant:
-        return f"No significant difference: w{says}."
-    return f"W{says}." if factor.ratio >= 1 else f"Slower: w{says}."
+
+
+def claim(factor: Factor, says: str) -> str:
+    """A sentence about a factor, with its verdict in front where that is not what it says."""
+    begins = {"not significant": "No significant difference", "slower": "Slower"}
+    verdict = begins.get(factor.verdict)
+    return says if verdict is None else f"{verdict}: {says[0].lower()}{says[1:]}"
+
+
+def interval(document: RunDocument, factor: Factor, timed: bool = True) -> str:
+    """How sure a factor is, as it stands beside it."""
+    if factor.has_interval:
+        return f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+    return f"{repeats(document, timed)}: how far runs lie apart is not known"
 
 
 def repeats(document: RunDocument, timed: bool = True) -> str:
@@ -222,8 +227,8 @@ def verdicts(document: RunDocument) -> tuple[str, ...]:
     """Labels that belong beside the factor."""
     labels = []
     factor, accelerated = document.factor(), document.arm("accelerated")
-    if factor is not None and not factor.significant:
-        labels.append("not significant")
+    if factor is not None and factor.doubt:
+        labels.append(factor.doubt)
     if (factor is not None and factor.cpu_bound) or (accelerated and accelerated.cpu_bound):
         differs = same_state.in_factor(document)
         labels.append("CPU-bound" if differs else "CPU-bound: factor understated")

@@ -134,12 +134,12 @@ class Code(Enum):
         " and compare the labels.",
     )
     FEW_REPEATS = (
-        "Few repeats: {which}. The interval understates the spread between repeats.",
+        "Few repeats: {which}. Fewer than three cannot show how far runs lie apart.",
         "Use three repeats or more.",
     )
     SHORT_WINDOW = (
         "Short windows: only {which} were measured. A stall of a few seconds falls wholly inside or"
-        " outside of such a window, and the interval understates the spread.",
+        " outside of such a window, which makes windows more alike than they are.",
         f"Measure for {WINDOW_WANTED_S} s or more (duration_s).",
     )
     SHORT_RAMPUP = (
@@ -252,7 +252,7 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
     factor = document.factor()
     if factor is not None and not factor.has_interval:
         yield Code.NO_INTERVAL.fill(repeats=answer.repeats(document))
-    elif factor is not None and not factor.significant:
+    elif factor is not None and factor.verdict == "not significant":
         interval = words.interval(factor.ci_low, factor.ci_high)
         yield Code.NOT_SIGNIFICANT.fill(interval=interval)
     cached = [arm for name in CACHED_ARMS if (arm := document.arm(name)) is not None]

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ..model import words
 from ..model.base import ArmName
-from ..model.document import Factor, PowerArm, RunDocument
+from ..model.document import PowerArm, RunDocument
 from ..model.windows import PowerRun
 from . import answer
 
@@ -78,17 +78,11 @@ def headline(document: RunDocument) -> str | None:
     said = (
         f"The {len(after.seconds)} TPC-H queries took {words.duration(after.total_s)} instead of"
         f" {words.duration(before.total_s)}: {words.factor(factor.ratio)} as fast"
-        f" ({_interval(document, factor)}{_geometric(before, after)})"
+        f" ({answer.interval(document, factor, timed=False)}{_geometric(before, after)})"
     )
     if factor.of_all_flash is not None:
         said += f", at {words.percent(factor.of_all_flash, 0)} of all-flash"
-    return f"{said}." if factor.significant else f"Not significant: t{said[1:]}."
-
-
-def _interval(document: RunDocument, factor: Factor) -> str:
-    if not factor.has_interval:
-        return f"{answer.repeats(document, timed=False)}, no interval"
-    return f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
+    return answer.claim(factor, f"{said}.")
 
 
 def _geometric(before: PowerFigures, after: PowerFigures) -> str:

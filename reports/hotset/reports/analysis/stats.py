@@ -220,7 +220,7 @@ def _factor(gain: Interval, of_flash: Interval | None, method: str, cpu_bound: b
         ci_low=low,
         ci_high=high,
         ci_method=method,
-        significant=low != high and not low <= 1 <= high,
+        significant=words.verdict(ratio, low, high) in ("faster", "slower"),
         of_all_flash=flash_ratio,
         of_all_flash_ci_low=flash_low,
         of_all_flash_ci_high=flash_high,

@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from . import words
 from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
 from .measurement import Measurement
@@ -179,7 +180,15 @@ class Factor(Record):
     @property
     def has_interval(self) -> bool:
         """Fewer than three repeats have none, nor have repeats that do not differ."""
-        return self.ci_low != self.ci_high
+        return self.verdict != "not known"
+
+    @property
+    def verdict(self) -> str:
+        return words.verdict(self.ratio, self.ci_low, self.ci_high)
+
+    @property
+    def doubt(self) -> str | None:
+        return words.doubt(self.ratio, self.ci_low, self.ci_high)
 
     @model_validator(mode="after")
     def _interval_agrees_with_verdict(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hotset.core.units import Bytes
 
@@ -28,6 +28,32 @@ def interval(low: float, high: float) -> str:
     '8.9–10.6'
     """
     return f"{_three_digits(low)}–{_three_digits(high)}"
+
+
+def verdict(
+    ratio: float, low: float | None, high: float | None
+) -> Literal["faster", "slower", "not significant", "not known"]:
+    """What a ratio shows, by its 95 % interval. Where there is none (fewer than three repeats), it
+    was not tested.
+
+    >>> verdict(1.1, 0.9, 1.3), verdict(1.1, 1.05, 1.2), verdict(1.1, 1.1, 1.1)
+    ('not significant', 'faster', 'not known')
+    """
+    if low is None or high is None or low == high:
+        return "not known"
+    if low <= 1 <= high:
+        return "not significant"
+    return "faster" if ratio > 1 else "slower"
+
+
+def doubt(ratio: float, low: float | None, high: float | None) -> str | None:
+    """The label that a ratio needs, or none.
+
+    >>> doubt(1.1, 0.9, 1.3), doubt(1.1, 1.1, 1.1), doubt(1.1, 1.05, 1.2)
+    ('not significant', 'no interval', None)
+    """
+    labels = {"not significant": "not significant", "not known": "no interval"}
+    return labels.get(verdict(ratio, low, high))
 
 
 def count(number: float | None) -> str:

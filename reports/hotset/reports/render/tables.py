@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from ..analysis import answer, measured
+from ..model import words
 from ..model.document import RunDocument, State
 from ..model.schema import Versioned
 from . import disk_tables
@@ -78,6 +79,12 @@ class ListingRow:
     under_way: str | None = None
     """What it is at, or was when it was cut short; None where it is known to have ended."""
 
+    @property
+    def doubt(self) -> str | None:
+        """The label of its factor."""
+        low, high = self.factor_ci_low, self.factor_ci_high
+        return words.doubt(self.factor, low, high) if self.factor is not None else None
+
     @classmethod
     def unreadable(cls, run: str, started_at: datetime, fault: str) -> ListingRow:
         """Of a run whose document cannot be read."""
@@ -119,7 +126,7 @@ class ListingRow:
             factor=factor.ratio,
             factor_ci_low=factor.ci_low if factor.has_interval else None,
             factor_ci_high=factor.ci_high if factor.has_interval else None,
-            significant=factor.significant,
+            significant=factor.significant if factor.has_interval else None,
             cpu_bound=factor.cpu_bound,
         )
 

@@ -335,8 +335,8 @@ def _listed_result(row: ListingRow) -> str:
     lines = [words.factor(row.factor)]
     if row.factor_ci_low is not None and row.factor_ci_high is not None:
         lines[0] += f" ({words.interval(row.factor_ci_low, row.factor_ci_high)})"
-    if row.significant is False:
-        lines.append("not significant" if row.factor_ci_low is not None else "no interval")
+    if row.doubt:
+        lines.append(row.doubt)
     if row.cpu_bound:
         lines.append("CPU-bound")
     return "\n".join(lines)

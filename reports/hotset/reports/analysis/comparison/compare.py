@@ -310,15 +310,7 @@ def _line(
 
 
 def _verdict(interval: stats.Interval | None) -> Verdict:
-    """Without an interval (fewer than three repeats) nothing is known."""
-    if interval is None:
-        return "no ratio"
-    ratio, low, high = interval
-    if low == high:
-        return "not known"
-    if low <= 1 <= high:
-        return "not significant"
-    return "faster" if ratio > 1 else "slower"
+    return "no ratio" if interval is None else words.verdict(*interval)
 
 
 def _setup(document: RunDocument) -> Iterator[tuple[str, str]]:

@@ -45,18 +45,13 @@ def headline(document: RunDocument) -> str | None:
             if arm.rates
         ]
         return f"Highest rate with {asked}: {words.enumerate_words(each)}."
-    interval = (
-        f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
-        if factor.has_interval
-        else f"{answer.repeats(document)}, no interval"
-    )
     said = (
         f"With {asked} the server takes {_rate(after)} instead of {_rate(before)}:"
-        f" {words.factor(factor.ratio)} as many ({interval})"
+        f" {words.factor(factor.ratio)} as many ({answer.interval(document, factor)})"
     )
     if factor.of_all_flash is not None:
         said += f", {words.percent(factor.of_all_flash, 0)} of all-flash"
-    return f"{said}." if factor.significant else f"Not significant: w{said[1:]}."
+    return answer.claim(factor, f"{said}.")
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:

@@ -47,9 +47,10 @@ def headline(document: RunDocument) -> str:
         return ""
     ratio, low, high = _interval(best, second)
     many = words.count(len(ranked))
-    if low == high:
+    verdict = words.verdict(ratio, low, high)
+    if verdict == "not known":
         return f"Of {many} cache policies it is not known which is the fastest: {rates} {unit}."
-    if low <= 1:
+    if verdict == "not significant":
         return f"Of {many} cache policies none was clearly the fastest: {rates} {unit}."
     return (
         f"Of {many} cache policies {best.name} was the fastest, {words.factor(ratio)} as fast as"
