@@ -28,11 +28,14 @@ TEST_PARTS := $(RUN_PARTS) tests
 # Set: what is made waits for the part that it needs, and for no other.
 READY_PARTS ?=
 
-.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready install clean
+.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image tried ready install clean
 .PHONY: release container deny audit
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
 demo:
+	@$(if $(wildcard $(lastword $(PROGRAMS))),,echo 'first, once: packages, then the programs and the image of the lab side by side,' \
+	    'some three minutes on two cores; next the demo loads its database (half a minute) and measures three arms' \
+	    'three times (ten minutes; the first values of all three after a third of that)' >&2)
 	@scripts/setup.sh list $(RUN_PARTS)
 	@$(MAKE) --no-print-directory -j4 READY_PARTS='$(RUN_PARTS)' ready
 	./hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
@@ -126,13 +129,19 @@ build: $(PROGRAMS) .venv/.compiled
 # A crate's program is remade when any file of the crate is newer.
 define rule
 $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
-	cd $(2) && $$(CARGO) rustc --release --locked --package $(3) --bin $(3) -- $$(STATIC_$(3))
-	touch $$@
+	@echo 'compiling $(3) (once; all programs take about a minute and a half)' >&2
+	@cd $(2) && $$(CARGO) rustc --release --locked --package $(3) --bin $(3) -- $$(STATIC_$(3))
+	@touch $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))),$(notdir $(program)))))
 
 image: .venv/.synced
 	@uv run --no-sync hotset lab image
+
+# Whether KVM boots the image takes 12 seconds to tell where it does not, and modules are compiled when they are first
+# imported: both are done beside the programs. What is not compiled yet is of no interest here.
+tried: image
+	@uv run --no-sync hotset doctor >/dev/null 2>&1 || true
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras
@@ -154,10 +163,11 @@ setup-test:
 
 # Packages, the image and the programs side by side. apt takes one caller at a time, so the parts come
 # one after the other; the image takes longest, so what it needs comes first.
-ready: $(PROGRAMS) image $(READY_PARTS:%=setup-%)
+ready: $(PROGRAMS) image tried $(READY_PARTS:%=setup-%)
 ifdef READY_PARTS
 .venv/.synced: | setup-python
 image: | setup-image
+tried: | setup-lab
 $(PROGRAMS): | setup-rust
 setup-image: | setup-python
 setup-rust: | setup-image

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from statistics import fmean
 
 from hotset.bench import tpcc as checks
 from hotset.bench.kept.records import power_record, rate_record, repeat_record
@@ -13,14 +14,15 @@ from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
 from hotset.load.record import WindowResult
 from hotset.reports.analysis import units
+from hotset.reports.analysis.headlines import write_headlines
 from hotset.reports.model import base, document, windows, words
 from hotset.reports.model.document import Workload
 from hotset.tier.base import Warmup
 from hotset.tpcc.data import consistency
 
-from . import learning, table_hits, timed
+from . import learning, sequence, table_hits, timed
 from .file.spec import Spec, WarmupTable
-from .journal import Journal, ThresholdMissedError
+from .journal import Journal, ThresholdMissedError, compare_arms
 from .measure import highest_rate, measure, run_queries
 from .preparation import OnProbe, prepare
 from .sequence import Turn
@@ -66,6 +68,23 @@ class Recorded:
             self._others = min(1.0, busy(Local(), _OTHERS_S))
             self._fastest = self._preparation = None
             yield
+        self._say_result(site, turn.repeat)
+
+    def _say_result(self, site: Site, repeat: int) -> None:
+        """After a repeat of all arms: what they came to until now, and how long the others take."""
+        document, turns = self._journal.document, list(sequence.turns(site.spec))
+        left = [one for one in turns if not self._is_over(site.spec, one)]
+        if not left or any(one.repeat == repeat for one in left):
+            return
+        for sentence in write_headlines(document.model_copy(update=compare_arms(document))):
+            site.report.say(sentence)
+        took = [one.seconds for one in document.phases if one.name.split()[0] in site.spec.arms]
+        seconds = fmean(took) * len(left)
+        what = words.plural(left[-1].repeat - repeat, "more repeat")
+        site.report.say(f"{what}, about {words.duration(seconds)}")
+
+    def _is_over(self, spec: Spec, turn: Turn) -> bool:
+        return all(self.is_done(spec, turn, workload) for workload in turn.workloads)
 
     def begin(self, site: Site, turn: Turn, placed: Placed) -> None:
         """Prepare the arm, each in the same way: a server that has just started reads more than one

@@ -43,6 +43,29 @@ def spec(*overrides: str) -> Spec:
     return read(DEMO, overrides)
 
 
+def test_each_repeat_but_the_last_ends_with_what_the_run_came_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "_OTHERS_S", 0.01)
+    wanted, said = spec("repeats=2"), list[str]()
+    journal = Journal.begin(Archive(tmp_path / "runs"), wanted)
+    site: Any = SimpleNamespace(spec=wanted, report=SimpleNamespace(say=said.append))
+    work, ended = Recorded(journal), dict[Turn, list[str]]()
+    for turn in sequence.turns(wanted):
+        with work.turn(site, turn):
+            number = turn.repeat
+            journal.add_repeat(turn.arm, documents.repeat(turn.arm, number, 400, duration_s=3))
+            journal.add_power_run(turn.arm, documents.power_run(turn.arm, number))
+            said.clear()
+        ended[turn] = said.copy()
+    (lines,) = filter(None, ended.values())
+    assert lines == ended[Turn("all-flash", 1, ("tpcc", "tpch"))]
+    timed, queries, left = lines
+    assert "(one repeat: how far runs lie apart is not known)" in timed
+    assert "one repeat" in queries
+    assert left.startswith("1 more repeat, about ")
+
+
 def prepared(*_: object) -> Preparation:
     """In place of some seconds of load."""
     return Preparation(users=16, seconds=4, limit_s=4)
