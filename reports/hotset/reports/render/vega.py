@@ -11,8 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
+from altair.utils import schemapi
 
 from ..model.document import POLICY_ARMS
+
+# It would check each part of a chart against its schema again and again, half of the time that a report
+# takes; the tests compile every chart.
+schemapi.disable_debug_mode()
 
 ROW_PX = 54
 LABEL_ROOM = 1.22  # of the longest bar, so that its figure fits beside it on a phone
