@@ -1,9 +1,13 @@
-"""A plausible run, whole and in pieces, for the tests. Every figure is seeded."""
+"""A plausible run, whole and in pieces, for the tests. Every figure is seeded.
+
+Documents do not change, so each is made once.
+"""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -215,6 +219,7 @@ def repeat(
     )
 
 
+@cache
 def arm(name: ArmName, repeats: int = 3, nopm: float | None = None, duration_s: int = 120) -> Arm:
     level = LEVELS[name] if nopm is None else nopm
     drift = (0.98, 1.03, 1.0, 0.99, 1.01)
@@ -226,6 +231,7 @@ def arm(name: ArmName, repeats: int = 3, nopm: float | None = None, duration_s: 
     )
 
 
+@cache
 def warmup() -> WarmUp:
     figures: dict[str, Any] = {
         "method": "offline",
@@ -249,6 +255,7 @@ def warmup() -> WarmUp:
     return WarmUp(mb_per_s=96.0, seconds=55.9, probe_hit_ratio=0.973, repeats=each, **figures)
 
 
+@cache
 def complete(duration_s: int = 120) -> RunDocument:
     """A whole run in an emulated machine on modelled, time-scaled storage."""
     arms = {name: arm(name, duration_s=duration_s) for name in LEVELS}
@@ -306,6 +313,7 @@ def complete(duration_s: int = 120) -> RunDocument:
     return warned(document)
 
 
+@cache
 def with_policies() -> RunDocument:
     """Three cache policies in place of the one arm with a cache."""
     document = complete()
@@ -319,6 +327,7 @@ QUERY_SECONDS = {number: 0.05 * 1.35 ** (number * 7 % 22) for number in range(1,
 SLOWER: dict[ArmName, float] = {"baseline": 14, "accelerated": 1.1, "all-flash": 1}
 
 
+@cache
 def power_run(arm: ArmName, number: int) -> PowerRun:
     """Queries that gain unequally: the higher their number, the less."""
     wobble = np.random.default_rng((sum(map(ord, arm)), number)).normal(1, 0.03, 22)
@@ -355,6 +364,7 @@ def power_run(arm: ArmName, number: int) -> PowerRun:
     )
 
 
+@cache
 def with_queries(duration_s: int = 120, repeats: int = 2) -> RunDocument:
     """A run of both workloads."""
     document = complete(duration_s)
@@ -370,6 +380,7 @@ def with_queries(duration_s: int = 120, repeats: int = 2) -> RunDocument:
 SCRIPTS = {"checkout": 30, "search": 70}
 
 
+@cache
 def with_sql() -> RunDocument:
     """A run of one's own SQL that also sought the highest rate with a limit."""
     document = complete()
@@ -397,6 +408,7 @@ def with_sql() -> RunDocument:
     )
 
 
+@cache
 def at_a_rate() -> RunDocument:
     """As `with_sql`, with a rate that the baseline could not keep up with."""
     document = with_sql()
@@ -463,6 +475,7 @@ def highest_rate(repeat: int, rate_per_s: float) -> HighestRate:
     )
 
 
+@cache
 def queries_alone() -> RunDocument:
     """An experiment without a workload of many users."""
     document = with_queries()
@@ -482,6 +495,7 @@ CURVE_USERS = (1, 2, 4, 8)
 """Beside the 16 of all runs."""
 
 
+@cache
 def with_curve(duration_s: int = 30) -> RunDocument:
     """A run that measured a curve: each arm is full with so many users."""
     document = complete(duration_s)
@@ -507,6 +521,7 @@ def with_curve(duration_s: int = 30) -> RunDocument:
     return changed(document, arms=tuple(one.model_dump() for one in arms))
 
 
+@cache
 def judged() -> RunDocument:
     """A run that met one threshold and missed another."""
     said = "factor>=12: missed, measured 9.785"
@@ -530,6 +545,7 @@ def changed(document: RunDocument, **changes: object) -> RunDocument:
     return warned(RunDocument.model_validate(raw))
 
 
+@cache
 def interrupted() -> RunDocument:
     """Stopped during the accelerated arm: no factor, no ceiling."""
     arms = (arm("baseline", 2).model_dump(), {"name": "accelerated", "repeats": ()})
@@ -542,6 +558,7 @@ def interrupted() -> RunDocument:
     )
 
 
+@cache
 def failed_early() -> RunDocument:
     """The machine never came up: almost nothing is on record."""
     return changed(
@@ -559,6 +576,7 @@ def failed_early() -> RunDocument:
     )
 
 
+@cache
 def plain() -> RunDocument:
     """Real device, real cache, real time; CPU-bound and hardly different."""
     arms = {

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -105,10 +106,15 @@ class Page(HTMLParser):
         return json.loads("".join(script.inside))
 
 
-@pytest.fixture(scope="module", params=RUNS)
+@cache
+def page_of(name: str) -> Page:
+    """Rendered once."""
+    return Page(html.render(RUNS[name]()))
+
+
+@pytest.fixture(params=RUNS)
 def run(request: pytest.FixtureRequest) -> tuple[RunDocument, Page]:
-    document = RUNS[request.param]()
-    return document, Page(html.render(document))
+    return RUNS[request.param](), page_of(request.param)
 
 
 def test_what_a_tier_does_not_count_is_no_zero() -> None:
@@ -263,7 +269,7 @@ def test_a_quarter_of_an_hour_stays_below_two_megabytes() -> None:
 
 def test_colours_have_contrast() -> None:
     """WCAG AA: 4.5 for text, 3 for marks, in light and dark."""
-    style = "".join(Page(html.render(documents.complete())).all("style")[0].inside)
+    style = "".join(page_of("complete").all("style")[0].inside)
     light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in _schemes(style))
     for scheme in (light, light | dark):
         for ink in ("ink", "ink-2", "link", "warn"):

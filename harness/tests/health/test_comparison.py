@@ -7,7 +7,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from scipy import stats
 
 from hotset.health import thresholds as limits
 from hotset.health.comparison import Comparison, Hour, TooLittleError, compare, hours_of
@@ -64,6 +63,7 @@ def test_chance_alone_falls_below_the_bound_as_often_as_is_said(
 
 
 def test_the_bound_is_students() -> None:
+    stats = pytest.importorskip("scipy.stats")
     for degrees, bound in limits.T_OF_CHANCE.items():
         assert bound == pytest.approx(stats.t.ppf(1 - limits.RATIO_CHANCE, degrees), abs=6e-4)
 
