@@ -40,7 +40,11 @@ def coverage(spreads: tuple[float, float], repeats: tuple[int, int]) -> float:
 
 
 @pytest.mark.parametrize("name", SPREADS)
-@pytest.mark.parametrize("repeats", [(3, 3), (5, 5), (3, 5)], ids=str)
+@pytest.mark.parametrize(
+    "repeats",
+    [(3, 3), *(pytest.param(one, marks=pytest.mark.night) for one in [(5, 5), (3, 5)])],
+    ids=str,
+)
 def test_the_interval_covers(name: str, repeats: tuple[int, int]) -> None:
     found = coverage(SPREADS[name], repeats)
     assert 0.93 - ALLOWANCE <= found <= 0.975 + ALLOWANCE, f"{found:.1%}"

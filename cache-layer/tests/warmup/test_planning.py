@@ -73,6 +73,7 @@ def test_what_is_hot_comes_first_and_fills_what_room_there_is(
     assert plan.runs == [run(16, 16), run(48, 16), run(112, 8)]
 
 
+@pytest.mark.night
 def test_ten_thousand_regions_keep_their_order_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = [(run(2 * at, 1), float(10_000 - at)) for at in range(10_000)]
     monkeypatch.setattr(heatstore, "hottest", lambda *_: ranked)

@@ -125,6 +125,7 @@ def test_many_who_never_ask_keep_nobody_out() -> None:
         assert open_ == []
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("begins", ["", "head", "body", "answered"])
 def test_a_request_has_to_come_whole_in_time(begins: str) -> None:
     """Though a bit of it comes again and again."""
@@ -159,6 +160,7 @@ def test_a_request_has_to_come_whole_in_time(begins: str) -> None:
         assert b"did not come whole in time" in said
 
 
+@pytest.mark.night
 def test_an_answer_that_nobody_takes_is_given_up() -> None:
     whole = "".join(head(0, more="\r\n") for _ in range(400)).replace("127.0.0.1:0", "127.0.0.1")
     with console(Limits(reader_s=1.0, request_s=LONG_S)) as port, socket.socket() as line:
@@ -170,6 +172,7 @@ def test_an_answer_that_nobody_takes_is_given_up() -> None:
         assert watched.poll(LONG_S * 1000), "it waits for ever"
 
 
+@pytest.mark.night
 def test_one_tokens_streams_keep_no_other_out() -> None:
     names = ("many", "other")
     many, other = (

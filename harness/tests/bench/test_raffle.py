@@ -12,6 +12,8 @@ from hotset.bench.disks.raffle import Draw, Pass, RaffleError
 from hotset.core.units import Bytes
 from tests.cli_server import CommandLine
 
+pytestmark = pytest.mark.night
+
 SIZE = Bytes(4 * 1024**2)
 WEIGHTS = {"a": 1, "b": 3}
 

@@ -16,6 +16,8 @@ from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.terminal.progress import Reporter
 
+pytestmark = pytest.mark.night
+
 MIB = 1024**2
 
 

@@ -149,6 +149,7 @@ def test_thresholds_are_judged_printed_and_written(tpcc: Tpcc, tmp_path: Path) -
 
 
 @database_needed
+@pytest.mark.night
 def test_a_search_says_the_highest_rate_that_holds(tpcc: Tpcc) -> None:
     done = tpcc("run", *SHORT, "--find-rate", "p95<1s", "--no-check", "--format", "json")
     assert done.code == 0, done.err
@@ -164,6 +165,7 @@ def test_a_search_says_the_highest_rate_that_holds(tpcc: Tpcc) -> None:
 
 
 @database_needed
+@pytest.mark.night
 def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> None:
     file, junit = tmp_path / "curve.json", tmp_path / "junit.xml"
     given = ("--users", "1,2,4", "--threshold", "failed<=5", "--junit", str(junit))
@@ -285,6 +287,7 @@ def test_a_curve_that_fails_keeps_what_it_measured(tpcc: Tpcc, tmp_path: Path) -
 
 
 @database_needed
+@pytest.mark.night
 def test_windows_are_repeated_until_one_is_steady_or_the_time_is_over(
     tpcc: Tpcc, database: PostgresDatabase
 ) -> None:

@@ -14,7 +14,7 @@ from hotset.jobs import store as jobs
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 from tests.postgres_cluster import PASSWORD, WAREHOUSES
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.night]
 
 
 @pytest.fixture

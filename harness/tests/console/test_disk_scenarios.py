@@ -11,9 +11,12 @@ from playwright.sync_api import expect
 
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-)
+pytestmark = [
+    pytest.mark.night,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from tests.cli_server import XDG
 from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
 from tests.observations import Clock, counters, disk
 
+pytestmark = pytest.mark.night
+
 WIDE = {"width": 1280, "height": 844}
 TOLD = "#told .events li"
 

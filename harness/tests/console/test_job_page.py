@@ -24,6 +24,8 @@ from tests.benchmark_results import outcome, tpcc_document, tpch_document
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 from tests.observations import Clock, counters, disk
 
+pytestmark = pytest.mark.night
+
 WIDE = {"width": 1280, "height": 844}
 SECONDS = 60
 

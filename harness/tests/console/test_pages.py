@@ -82,6 +82,7 @@ def test_each_page_says_what_to_do_first(visitor: Visitor, tmp_path: Path) -> No
     expect(visitor.page.get_by_role("heading", name="Accelerate a disk")).to_be_visible()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "options", [{"color_scheme": "dark"}, {"viewport": PHONE}], ids=["dark", "phone"]
 )
@@ -98,6 +99,7 @@ def test_also_in_the_dark_and_on_a_phone(
     visitor.close()
 
 
+@pytest.mark.night
 def test_by_keyboard_alone(visitor: Visitor) -> None:
     page = visitor.page
     page.goto("/runs")
@@ -140,6 +142,7 @@ def test_a_wrong_password_is_said_and_the_field_is_ready(browser: Browser, conso
     visitor.close()
 
 
+@pytest.mark.night
 def test_runs_are_listed_compared_read_and_deleted(archivist: Visitor, tmp_path: Path) -> None:
     page = archivist.page
     archive("20261120-100000-demo")
@@ -186,6 +189,7 @@ def test_runs_are_listed_compared_read_and_deleted(archivist: Visitor, tmp_path:
     expect(page.get_by_role("row", name=re.compile("accelerated"))).to_be_visible()
 
 
+@pytest.mark.night
 def test_a_job_survives_a_reload_and_a_restart_of_the_console(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -222,6 +226,7 @@ def test_a_job_survives_a_reload_and_a_restart_of_the_console(
     assert jobs.every() == []
 
 
+@pytest.mark.night
 def test_a_session_that_ends_elsewhere_ends_the_live_page(visitor: Visitor) -> None:
     visitor.page.goto("/")
     expect(visitor.page.locator("#live .empty")).to_be_visible()

@@ -85,6 +85,7 @@ def test_it_asks_and_names_what_runs(benchmark: subprocess.Popen[str]) -> None:
     assert labs.status(labs.lab_folder()).state == "up"
 
 
+@pytest.mark.night
 def test_who_cannot_be_asked_is_told_the_way_out(benchmark: subprocess.Popen[str]) -> None:
     with command("lab", "down") as down:
         _, err = down.communicate("", timeout=60)
@@ -110,6 +111,7 @@ def test_a_job_in_it_is_named_too(dsn: str) -> None:
     assert said.startswith(f"tpcc check (job {job.id}, since ")
 
 
+@pytest.mark.night
 def test_what_was_killed_or_is_elsewhere_does_not_use_it(
     dsn: str, benchmark: subprocess.Popen[str]
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_warm_up_of_its_disk_uses_it(dsn: str) -> None:
         assert not lab_use.in_use()
 
 
+@pytest.mark.night
 def test_the_page_names_what_runs_and_takes_it_down_only_when_told_so(
     dsn: str, client: TestClient
 ) -> None:

@@ -185,17 +185,17 @@ def _is_table(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
-def test_shipped_experiments_name_the_schema_and_keep_to_it(path: Path) -> None:
-    first = path.read_text().splitlines()[0]
-    assert first.startswith("#:schema ")
-    named = path.parent / first.removeprefix("#:schema ")
-    jsonschema.validate(tomllib.loads(path.read_text()), json.loads(named.read_text()))
+def test_shipped_experiments_name_the_schema_and_keep_to_it(subtests: pytest.Subtests) -> None:
+    for path in EXPERIMENTS:
+        with subtests.test(path=str(path)):
+            first = path.read_text().splitlines()[0]
+            assert first.startswith("#:schema ")
+            named = path.parent / first.removeprefix("#:schema ")
+            jsonschema.validate(tomllib.loads(path.read_text()), json.loads(named.read_text()))
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
+def test_the_schema_refuses_what_the_program_refuses(subtests: pytest.Subtests) -> None:
+    for override in [
         "arms=[]",
         'arms=["baseline", "baseline"]',
         'flash.size="10 apples"',
@@ -208,15 +208,14 @@ def test_shipped_experiments_name_the_schema_and_keep_to_it(path: Path) -> None:
         "tpcc=3",
         "tpcc.users=0",
         "warmup.probe_hit_ratio=1.5",
-    ],
-)
-def test_the_schema_refuses_what_the_program_refuses(override: str) -> None:
-    table = tomllib.loads(EXPERIMENTS[0].read_text())
-    spec._override(table, override)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(table, json.loads(_page("experiment.schema.json")))
-    with pytest.raises(spec.SpecError):
-        spec.read(EXPERIMENTS[0], (override,))
+    ]:
+        with subtests.test(override=str(override)):
+            table = tomllib.loads(EXPERIMENTS[0].read_text())
+            spec._override(table, override)
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(table, json.loads(_page("experiment.schema.json")))
+            with pytest.raises(spec.SpecError):
+                spec.read(EXPERIMENTS[0], (override,))
 
 
 @given(st.from_regex(r"\s?[0-9]{1,4}(\.[0-9])?\s?[KMGTkmgt]?[iI]?[bB]?\s?", fullmatch=True))
@@ -255,25 +254,27 @@ def test_every_picture_is_shown() -> None:
     assert [one.name for one in ROOT.glob("docs/images/*") if one.name not in shown] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    dead = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        name, _, anchor = target.partition("#")
-        if "://" in target or target.startswith("mailto:"):
-            continue
-        file = (page.parent / name).resolve() if name else page
-        if not file.exists() or (anchor and anchor not in _anchors(file)):
-            dead.append(target)
-    assert dead == []
+def test_links_lead_somewhere(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=str(page)):
+            dead = []
+            for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+                name, _, anchor = target.partition("#")
+                if "://" in target or target.startswith("mailto:"):
+                    continue
+                file = (page.parent / name).resolve() if name else page
+                if not file.exists() or (anchor and anchor not in _anchors(file)):
+                    dead.append(target)
+            assert dead == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_of_ours_that_a_page_names_exist(page: Path) -> None:
-    top = "|".join(re.escape(one.name) for one in ROOT.iterdir() if one.is_dir())
-    named = re.findall(rf"`((?:{top})/[\w./-]+\.\w+)`", page.read_text())
-    gone = [name for name in named if not (ROOT / name).exists()]
-    assert [name for name in gone if not (page.parent / name).exists()] == []
+def test_files_of_ours_that_a_page_names_exist(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=str(page)):
+            top = "|".join(re.escape(one.name) for one in ROOT.iterdir() if one.is_dir())
+            named = re.findall(rf"`((?:{top})/[\w./-]+\.\w+)`", page.read_text())
+            gone = [name for name in named if not (ROOT / name).exists()]
+            assert [name for name in gone if not (page.parent / name).exists()] == []
 
 
 def _anchors(file: Path) -> set[str]:
@@ -283,10 +284,11 @@ def _anchors(file: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_exist_as_they_are_written(page: Path) -> None:
-    wrong = [text for text in _written_commands(page.read_text()) if not _exists(text)]
-    assert wrong == []
+def test_commands_exist_as_they_are_written(subtests: pytest.Subtests) -> None:
+    for page in PAGES:
+        with subtests.test(page=str(page)):
+            wrong = [text for text in _written_commands(page.read_text()) if not _exists(text)]
+            assert wrong == []
 
 
 def _written_commands(text: str) -> Iterator[str]:
@@ -347,9 +349,8 @@ def _exists(text: str) -> bool:
     return options <= known | {"--help"}
 
 
-@pytest.mark.parametrize(
-    ("text", "exists"),
-    [
+def test_what_is_taken_for_a_command(subtests: pytest.Subtests) -> None:
+    for text, exists in [
         ("hotset tier create shop --flash /dev/x --yes", True),
         ("hotset report last --format=md", True),
         ("hotset report hit-ratio --by table", True),
@@ -359,7 +360,21 @@ def _exists(text: str) -> bool:
         ("hotset report last --by table", False),
         ("hotset warmup plans", True),
         ("hotset warmup jobs", False),
-    ],
-)
-def test_what_is_taken_for_a_command(text: str, exists: bool) -> None:
-    assert _exists(text) == exists
+    ]:
+        with subtests.test(text=str(text), exists=str(exists)):
+            assert _exists(text) == exists
+
+
+def test_what_security_says_to_be_shown_by_a_test_is() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "SECURITY.md").read_text()))
+    assert len(named) > 50
+    gone = [
+        f"{file}::{name}"
+        for file, name in sorted(named)
+        if not any(
+            f"\ndef {name}(" in path.read_text()
+            for folder in ("cache-layer", "harness")
+            if (path := ROOT / folder / "tests" / file).exists()
+        )
+    ]
+    assert gone == []

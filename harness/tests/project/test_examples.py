@@ -27,7 +27,8 @@ def modules() -> list[str]:
     )
 
 
-@pytest.mark.parametrize("name", modules())
-def test_the_examples_of_a_module_hold(name: str) -> None:
-    tried = doctest.testmod(import_module(name))
-    assert (tried.attempted > 0, tried.failed) == (True, 0)
+def test_the_examples_of_a_module_hold(subtests: pytest.Subtests) -> None:
+    for name in modules():
+        with subtests.test(name=str(name)):
+            tried = doctest.testmod(import_module(name))
+            assert (tried.attempted > 0, tried.failed) == (True, 0)

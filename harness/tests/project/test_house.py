@@ -19,7 +19,6 @@ from hotset.cli.groups import GROUPS, SINGLE
 from hotset.core.record import types_of
 from hotset.core.wording import option
 from hotset.operations.base import registry
-from hotset.operations.base.registry import Operation
 from hotset.operations.base.result import Result
 from hotset.operations.tier.tier import Create
 from hotset.reports.model import setup
@@ -417,16 +416,17 @@ def record_modules() -> dict[str, ast.Module]:
     return {name: tree(modules()[name]) for name in {kind.__module__ for kind in kinds}}
 
 
-@pytest.mark.parametrize("one", registry.every(), ids=lambda one: one.name)
-def test_a_result_is_described_by_one_record(one: Operation) -> None:
+def test_a_result_is_described_by_one_record(subtests: pytest.Subtests) -> None:
     """Else its JSON, its CSV and its schema are three descriptions, of which two are not kept."""
-    record = one.result.record()
-    assert one.result.document is Result.document, "a result writes JSON by itself"
-    if is_dataclass(record):
-        assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    else:
-        assert issubclass(record, BaseModel)
-    assert record.__module__ in modules(), "a record is a class that can be read"
+    for one in registry.every():
+        with subtests.test(one=str(one)):
+            record = one.result.record()
+            assert one.result.document is Result.document, "a result writes JSON by itself"
+            if is_dataclass(record):
+                assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
+            else:
+                assert issubclass(record, BaseModel)
+            assert record.__module__ in modules(), "a record is a class that can be read"
 
 
 def test_no_result_writes_or_reads_json_by_hand() -> None:

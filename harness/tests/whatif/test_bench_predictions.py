@@ -70,6 +70,7 @@ def test_what_is_no_slice(slice_: str) -> None:
     assert "is not N/M" in found.stderr
 
 
+@pytest.mark.night
 def test_a_slice_needs_its_campaign_and_the_help_says_how_long() -> None:
     assert "--small-caches" in called("--slice", "1/2", "--plan").stderr
     assert "8 hours" in called("--help").stdout
