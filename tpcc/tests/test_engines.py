@@ -344,17 +344,18 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_t_sql_parses(name: str) -> None:
-    for batch in batches("sqlserver", name):
-        # sqlglot does not know THROW, whose only use has a test of its own below.
-        known = re.sub(r"THROW \d+, '[^']*', 1;", "SELECT 1;", batch)
-        parsed = sqlglot.parse(known, dialect="tsql")
-        assert parsed
-        assert name == "marks" or not any(
-            isinstance(one, sqlglot.exp.Command)
-            for one in parsed  # EXEC, in the marks
-        ), batch[:60]
+def test_t_sql_parses(subtests: pytest.Subtests) -> None:
+    for name in NAMES:
+        with subtests.test(name=str(name)):
+            for batch in batches("sqlserver", name):
+                # sqlglot does not know THROW, whose only use has a test of its own below.
+                known = re.sub(r"THROW \d+, '[^']*', 1;", "SELECT 1;", batch)
+                parsed = sqlglot.parse(known, dialect="tsql")
+                assert parsed
+                assert name == "marks" or not any(
+                    isinstance(one, sqlglot.exp.Command)
+                    for one in parsed  # EXEC, in the marks
+                ), batch[:60]
 
 
 def test_every_file_is_parsed() -> None:

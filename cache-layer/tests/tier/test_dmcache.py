@@ -178,35 +178,38 @@ FIELD_NAMES = (
 )
 
 
-@pytest.mark.parametrize("kept", range(len(FIELD_NAMES)))
-def test_a_line_that_ends_early_names_the_missing_field(kept: int) -> None:
-    line = " ".join(PARAMETERS.split()[:kept])
-    with pytest.raises(ValueError, match=f"ends before {FIELD_NAMES[kept]}:"):
-        parse_status(line)
+def test_a_line_that_ends_early_names_the_missing_field(subtests: pytest.Subtests) -> None:
+    for kept in range(len(FIELD_NAMES)):
+        with subtests.test(kept=str(kept)):
+            line = " ".join(PARAMETERS.split()[:kept])
+            with pytest.raises(ValueError, match=f"ends before {FIELD_NAMES[kept]}:"):
+                parse_status(line)
 
 
-@pytest.mark.parametrize(
-    "at", [n for n, name in enumerate(FIELD_NAMES) if name not in ("core argument", "policy")]
-)
-@pytest.mark.parametrize("word", ["x", "-5", "1.5", "12/", "/3", "0x10"])
-def test_a_wrong_word_names_its_field_and_the_line(at: int, word: str) -> None:
-    words = PARAMETERS.split()
-    words[at] = word
-    line = " ".join(words)
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the words are checked below
-        parse_status(line)
-    message = str(refused.value)
-    assert FIELD_NAMES[at] in message
-    assert repr(word) in message
-    assert line in message
+def test_a_wrong_word_names_its_field_and_the_line(subtests: pytest.Subtests) -> None:
+    for word in ["x", "-5", "1.5", "12/", "/3", "0x10"]:
+        for at in [
+            n for n, name in enumerate(FIELD_NAMES) if name not in ("core argument", "policy")
+        ]:
+            with subtests.test(at=str(at), word=str(word)):
+                words = PARAMETERS.split()
+                words[at] = word
+                line = " ".join(words)
+                with pytest.raises(ValueError) as refused:  # noqa: PT011 - the words are checked below
+                    parse_status(line)
+                message = str(refused.value)
+                assert FIELD_NAMES[at] in message
+                assert repr(word) in message
+                assert line in message
 
 
-@pytest.mark.parametrize("at", range(len(FIELD_NAMES)))
-def test_a_line_without_one_of_its_words_is_refused(at: int) -> None:
-    words = PARAMETERS.split()
-    del words[at]
-    with pytest.raises(ValueError, match="dm-cache status"):
-        parse_status(" ".join(words))
+def test_a_line_without_one_of_its_words_is_refused(subtests: pytest.Subtests) -> None:
+    for at in range(len(FIELD_NAMES)):
+        with subtests.test(at=str(at)):
+            words = PARAMETERS.split()
+            del words[at]
+            with pytest.raises(ValueError, match="dm-cache status"):
+                parse_status(" ".join(words))
 
 
 @pytest.mark.parametrize(

@@ -78,20 +78,26 @@ def words_of(text: str) -> set[str]:
     return set(re.findall(r"(?:--|\[)?\w+", text))
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: " ".join(("hotset", *verb)))
-def test_help(hotset: CommandLine, verb: tuple[str, ...]) -> None:
+def test_help(hotset: CommandLine, subtests: pytest.Subtests) -> None:
     """It holds whatever `docs/reference/cli.md` says of the command, and fits a terminal."""
-    done = hotset(*verb, "--help")
-    assert (done.code, done.err) == (0, "")
-    command = VERBS[verb]
-    assert done.out.split()[: 2 + len(verb)] == ["Usage:", "hotset", *verb]
-    inner = {name: one for name, one in getattr(command, "commands", {}).items() if not one.hidden}
-    options = [one for each in command.params for one in each.opts if one.startswith("-")]
-    parts = [one.get_short_help_str(1000) for one in inner.values()]
-    told = " ".join(filter(None, [command.help, *parts, *(one.help for one in command.params)]))
-    due = words_of(" ".join([*inner, *options, re.sub(r"\S*://\S*", "", told)]))
-    assert not due - words_of(done.out)
-    assert max(map(len, done.out.splitlines())) <= 100
+    for verb, command in VERBS.items():
+        with subtests.test(verb=" ".join(verb)):
+            done = hotset(*verb, "--help")
+            assert (done.code, done.err) == (0, "")
+            assert done.out.split()[: 2 + len(verb)] == ["Usage:", "hotset", *verb]
+            inner = {
+                name: one
+                for name, one in getattr(command, "commands", {}).items()
+                if not one.hidden
+            }
+            options = [one for each in command.params for one in each.opts if one.startswith("-")]
+            parts = [one.get_short_help_str(1000) for one in inner.values()]
+            told = " ".join(
+                filter(None, [command.help, *parts, *(one.help for one in command.params)])
+            )
+            due = words_of(" ".join([*inner, *options, re.sub(r"\S*://\S*", "", told)]))
+            assert not due - words_of(done.out)
+            assert max(map(len, done.out.splitlines())) <= 100
 
 
 def test_all_verbs_are_tested() -> None:

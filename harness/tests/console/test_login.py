@@ -141,34 +141,30 @@ def test_a_mark_that_was_made_up_or_is_of_an_old_password_is_a_strangers(
         assert known_browser(cookie, "hash") is None
 
 
-@pytest.mark.parametrize(
-    ("host", "taken"),
-    [
-        ("localhost:8480", True),
-        ("127.0.0.1:8480", True),
-        ("[::1]:8480", True),
-        ("203.0.113.7", True),
-        ("console.example.org", True),
-        ("CONSOLE.example.org.:8480", True),
-        (socket.gethostname(), True),
-        ("attacker.example", False),
-        ("127.0.0.1.attacker.example", False),
-        ("localhost.attacker.example:8480", False),
-        ("", False),
-    ],
-)
-@pytest.mark.parametrize("path", ["/login", "/api/v1/jobs", "/metrics", "/static/console.css"])
-def test_another_sites_name_is_not_answered(
-    client: TestClient, host: str, taken: bool, path: str
-) -> None:
+def test_another_sites_name_is_not_answered(client: TestClient, subtests: pytest.Subtests) -> None:
     """DNS rebinding: a name of somebody else's that resolves to this computer."""
     file = remote.settings_file()
     file.parent.mkdir(parents=True)
     file.write_text('hosts = ["console.example.org"]')
-    answer = client.get(path, headers={"Host": host})
-    assert (answer.status_code != 421) is taken
-    if not taken:
-        assert "remote.toml" in answer.text
+    for path in ["/login", "/api/v1/jobs", "/metrics", "/static/console.css"]:
+        for host, taken in [
+            ("localhost:8480", True),
+            ("127.0.0.1:8480", True),
+            ("[::1]:8480", True),
+            ("203.0.113.7", True),
+            ("console.example.org", True),
+            ("CONSOLE.example.org.:8480", True),
+            (socket.gethostname(), True),
+            ("attacker.example", False),
+            ("127.0.0.1.attacker.example", False),
+            ("localhost.attacker.example:8480", False),
+            ("", False),
+        ]:
+            with subtests.test(host=str(host), taken=str(taken), path=str(path)):
+                answer = client.get(path, headers={"Host": host})
+                assert (answer.status_code != 421) is taken
+                if not taken:
+                    assert "remote.toml" in answer.text
 
 
 def test_waiting_doubles_and_ends_and_success_forgets() -> None:

@@ -300,29 +300,30 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize(("dialect", "name", "text"), ALL, ids=[f"{d}-{n}" for d, n, _ in ALL])
-def test_statements_parse(dialect: str, name: str, text: str) -> None:
-    filled = text.format(
-        database="[d]",
-        name="x",
-        path="'/p'",
-        megabytes=5,
-        setting="max_wal_size",
-        schema="'s'",
-        relation="'r'",
-        table="N'[s].[r]'",
-        column="'c'",
-        top=5,
-        most=5,
-        place="ext",
-        names="'orders'",
-        benchmark="tpcc",
-        whose="process 1 of db1",
-        tables="1, 2",
-        routines="3",
-        kind="TABLE",
-        full_name="s.orders",
-        mark="hotset",
-    )
-    parsed = sqlglot.parse(filled, dialect=dialect)
-    assert [one for one in parsed if one is not None], name
+def test_statements_parse(subtests: pytest.Subtests) -> None:
+    for dialect, name, text in ALL:
+        with subtests.test(dialect=str(dialect), name=str(name), text=str(text)):
+            filled = text.format(
+                database="[d]",
+                name="x",
+                path="'/p'",
+                megabytes=5,
+                setting="max_wal_size",
+                schema="'s'",
+                relation="'r'",
+                table="N'[s].[r]'",
+                column="'c'",
+                top=5,
+                most=5,
+                place="ext",
+                names="'orders'",
+                benchmark="tpcc",
+                whose="process 1 of db1",
+                tables="1, 2",
+                routines="3",
+                kind="TABLE",
+                full_name="s.orders",
+                mark="hotset",
+            )
+            parsed = sqlglot.parse(filled, dialect=dialect)
+            assert [one for one in parsed if one is not None], name

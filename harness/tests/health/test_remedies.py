@@ -24,14 +24,18 @@ def test_there_are_commands_to_look_at() -> None:
     assert len(CALLS) > 10
 
 
-@pytest.mark.parametrize(("file", "call"), CALLS, ids=[f"{f}:{c.lineno}" for f, c in CALLS])
-def test_a_remedy_is_an_operation_with_fields_of_its_own(file: str, call: ast.Call) -> None:
-    operation = ast.literal_eval(call.args[1])
-    fields = registry.find(operation).fields
-    given = {one.arg for one in call.keywords if one.arg is not None} or {"disk"}
-    if not any(one.arg is None for one in call.keywords) and operation != "warmup schedule list":
-        assert given <= set(fields), f"{file}: {operation}"
-    assert "machine" in fields
+def test_a_remedy_is_an_operation_with_fields_of_its_own(subtests: pytest.Subtests) -> None:
+    for file, call in CALLS:
+        with subtests.test(file=file, line=call.lineno):
+            operation = ast.literal_eval(call.args[1])
+            fields = registry.find(operation).fields
+            given = {one.arg for one in call.keywords if one.arg is not None} or {"disk"}
+            if (
+                not any(one.arg is None for one in call.keywords)
+                and operation != "warmup schedule list"
+            ):
+                assert given <= set(fields), f"{file}: {operation}"
+            assert "machine" in fields
 
 
 def test_a_disk_is_an_option_where_the_command_line_has_it_as_one() -> None:

@@ -107,32 +107,36 @@ def test_every_command_is_an_operation_or_has_a_reason() -> None:
     assert {one.name for one in OPERATIONS} & others == set()
 
 
-@pytest.mark.parametrize("found", OPERATIONS, ids=lambda one: one.name)
-def test_an_operation_says_what_its_callers_need(found: Operation) -> None:
-    assert found.help
-    verb, noun = found.powershell
-    assert verb in VERBS
-    assert re.fullmatch(r"Hotset[A-Za-z]+", noun)
-    for name, field in found.request.model_fields.items():
-        assert field.description, f"{name} has no help"
-    if found.destroys:
-        marked = [one for field in found.fields.values() for one in field.metadata]
-        assert found.right is Right.ADMIN or Needs(Right.ADMIN) in marked
-    if found.right is Right.READ:
-        assert found.kind is Kind.QUERY or found.name == "experiment plan"
+def test_an_operation_says_what_its_callers_need(subtests: pytest.Subtests) -> None:
+    for found in OPERATIONS:
+        with subtests.test(found=found.name):
+            assert found.help
+            verb, noun = found.powershell
+            assert verb in VERBS
+            assert re.fullmatch(r"Hotset[A-Za-z]+", noun)
+            for name, field in found.request.model_fields.items():
+                assert field.description, f"{name} has no help"
+            if found.destroys:
+                marked = [one for field in found.fields.values() for one in field.metadata]
+                assert found.right is Right.ADMIN or Needs(Right.ADMIN) in marked
+            if found.right is Right.READ:
+                assert found.kind is Kind.QUERY or found.name == "experiment plan"
 
 
-@pytest.mark.parametrize("found", OPERATIONS, ids=lambda one: one.name)
-def test_whoever_only_reads_has_nothing_connected_mounted_or_measured(found: Operation) -> None:
+def test_whoever_only_reads_has_nothing_connected_mounted_or_measured(
+    subtests: pytest.Subtests,
+) -> None:
     """It would go to any host, and loads the origin."""
-    marks = {Names.DATABASE, Names.FILE, Names.OUTPUT, Names.DEVICE}
-    for name, field in found.fields.items():
-        kind = FieldKind.from_field(field)
-        if not marks & set(kind.metadata) or (found.name, name) in FILES_THAT_ARE_READ:
-            continue
-        needs = [one.right for one in kind.metadata if isinstance(one, Needs)]
-        lowest = max((found.right, *needs), key=list(Right).index)
-        assert not Right.READ.includes(lowest), name
+    for found in OPERATIONS:
+        with subtests.test(found=found.name):
+            marks = {Names.DATABASE, Names.FILE, Names.OUTPUT, Names.DEVICE}
+            for name, field in found.fields.items():
+                kind = FieldKind.from_field(field)
+                if not marks & set(kind.metadata) or (found.name, name) in FILES_THAT_ARE_READ:
+                    continue
+                needs = [one.right for one in kind.metadata if isinstance(one, Needs)]
+                lowest = max((found.right, *needs), key=list(Right).index)
+                assert not Right.READ.includes(lowest), name
 
 
 def test_prices_are_kept_with_a_run_for_whoever_may_change_one() -> None:
@@ -208,14 +212,17 @@ def argv(found: Operation, values: dict[str, Any]) -> list[str]:
     return [*options, "--", *arguments]
 
 
-@pytest.mark.parametrize("found", OPERATIONS, ids=lambda one: one.name)
-def test_every_number_has_a_largest(found: Operation) -> None:
+def test_every_number_has_a_largest(subtests: pytest.Subtests) -> None:
     """A request must not hold a server's memory or time for as long as it likes."""
-    for name, field in found.fields.items():
-        kind = FieldKind.from_field(field)
-        if kind.base in (int, float):
-            bounds = [getattr(one, end, None) for one in kind.metadata for end in ("le", "lt")]
-            assert any(one is not None for one in bounds), name
+    for found in OPERATIONS:
+        with subtests.test(found=found.name):
+            for name, field in found.fields.items():
+                kind = FieldKind.from_field(field)
+                if kind.base in (int, float):
+                    bounds = [
+                        getattr(one, end, None) for one in kind.metadata for end in ("le", "lt")
+                    ]
+                    assert any(one is not None for one in bounds), name
 
 
 def test_one_caller_does_not_hold_all_that_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,25 +255,29 @@ def test_one_caller_does_not_hold_all_that_answer(monkeypatch: pytest.MonkeyPatc
     run.answer("lab status", {}, caller=one)
 
 
-@pytest.mark.parametrize("odd", [False, True], ids=["plain", "odd"])
-@pytest.mark.parametrize("found", OPERATIONS, ids=lambda one: one.name)
 def test_command_line_and_json_make_the_same_request(
-    found: Operation, odd: bool, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    values = samples(found, odd)
     asked: list[Any] = []
 
     def taken(self: Operation, given: dict[str, Any]) -> None:
         asked.append(self.parse(generate.values_of(self, given), strict=False))
 
     monkeypatch.setattr(generate, "execute", taken)
-    app = typer.Typer()
-    app.command()(generate.command(found))
-    app(argv(found, values), standalone_mode=False)
-    json_values = {name: value for name, value in values.items() if name != "password"}
-    from_json = found.parse_remote({**json_values, **({"yes": True} if found.needs_yes else {})})
-    given = {name: getattr(from_json, name) for name in json_values}
-    assert {name: getattr(asked[0], name) for name in json_values} == given
+    for found in OPERATIONS:
+        for odd in [False, True]:
+            with subtests.test(odd=odd, found=found.name):
+                values = samples(found, odd)
+                asked.clear()
+                app = typer.Typer()
+                app.command()(generate.command(found))
+                app(argv(found, values), standalone_mode=False)
+                json_values = {name: value for name, value in values.items() if name != "password"}
+                from_json = found.parse_remote(
+                    {**json_values, **({"yes": True} if found.needs_yes else {})}
+                )
+                given = {name: getattr(from_json, name) for name in json_values}
+                assert {name: getattr(asked[0], name) for name in json_values} == given
 
 
 @pytest.mark.parametrize(

@@ -111,25 +111,27 @@ def request(found: Operation, field: str, text: str) -> dict[str, Any]:
     return {**values, **agreed}
 
 
-@pytest.mark.parametrize(
-    ("found", "field", "mark"), FIELDS, ids=[f"{one.name}-{name}" for one, name, _ in FIELDS]
-)
 def test_no_field_names_a_file_a_device_or_a_host_unasked(
-    found: Operation, field: str, mark: Names | None, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     """A new field without a mark fails here, and one whose mark does not hold."""
-    assert mark is not None, "say what its text names: see operations/base/remote.py"
-    if mark is Names.NOTHING:
-        return
     allow('folders = ["/srv/allowed"]')
     begun: list[object] = []
     monkeypatch.setattr(store, "start", lambda *given: begun.append(given))
-    with pytest.raises(ForbiddenError) as refused:
-        ask(found, request(found, field, ABUSE[mark]))
-    assert (refused.value.field, refused.value.http_status) == (field, 403)
-    assert begun == []
-    (entry,) = audit.entries(10)
-    assert (entry.what, entry.outcome) == (found.name, "refused")
+    refusals = 0
+    for found, field, mark in FIELDS:
+        with subtests.test(found=found.name, field=str(field), mark=str(mark)):
+            assert mark is not None, "say what its text names: see operations/base/remote.py"
+            if mark is Names.NOTHING:
+                continue
+            with pytest.raises(ForbiddenError) as refused:
+                ask(found, request(found, field, ABUSE[mark]))
+            assert (refused.value.field, refused.value.http_status) == (field, 403)
+            assert begun == []
+            refusals += 1
+            entries = audit.entries(refusals + 1)
+            assert len(entries) == refusals
+            assert (entries[0].what, entries[0].outcome) == (found.name, "refused")
 
 
 @pytest.mark.parametrize(
