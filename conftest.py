@@ -16,6 +16,8 @@ settings.register_profile("any-computer", deadline=None)
 settings.load_profile("any-computer")
 # A shell starts what runs in the background with Ctrl-C ignored, and so would all that we start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Whoever ends the tests, as a limit does, has them take down what they began, as Ctrl-C has.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ names it), so that all folders' tests share one server.
 """
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -13,24 +14,30 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from hotset.core.waiting import wait_until
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc.data.load import LoadResult, load
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute
+_START_LIMIT_S = 120.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cluster:
-    """A PostgreSQL data directory with a server on loopback; fast and unsafe (fsync off)."""
+    """A PostgreSQL data directory with a server on loopback; fast and unsafe (fsync off).
+
+    The server is a child of the tests, and ends with them, whatever ends them.
+    """
 
     binaries: Path
     root: Path
     port: int
+    _server: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def database(self, name: str = "postgres") -> PostgresDatabase:
         return PostgresDatabase("127.0.0.1", self.port, "tester", PASSWORD, name)
@@ -52,18 +59,17 @@ class Cluster:
         password_file.write_text(PASSWORD)
         for path in (self.root, password_file):
             self.hand_over(path)
-        self._as_user(
-            "initdb",
-            "-D",
-            str(self.root / "data"),
-            "-U",
-            "tester",
-            "-N",
-            "-A",
-            "scram-sha-256",
-            "--pwfile",
-            str(password_file),
+        done = subprocess.run(
+            [
+                *_as_other_user(),
+                *(str(self.binaries / "initdb"), "-D", str(self.root / "data"), "-U", "tester"),
+                *("-N", "-A", "scram-sha-256", "--pwfile", str(password_file)),
+            ],
+            capture_output=True,
+            cwd=self.root,
+            check=False,
         )
+        assert done.returncode == 0, done.stderr.decode()
 
     def hand_over(self, path: Path) -> None:
         """Make it the server's account's."""
@@ -71,57 +77,52 @@ class Cluster:
             shutil.chown(path, _other_user())
 
     def start(self) -> None:
+        """From the tests' main thread: the server ends with the thread that began it."""
         settings = (
-            f"-c port={self.port} -c listen_addresses=127.0.0.1 -c fsync=off"
-            f" -c unix_socket_directories={self.root} -c shared_buffers=256MB"
-            " -c max_wal_size=4GB -c autovacuum=off -c deadlock_timeout=50ms"
+            *(f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off"),
+            *(f"unix_socket_directories={self.root}", "shared_buffers=256MB"),
+            *("max_wal_size=4GB", "autovacuum=off", "deadlock_timeout=50ms"),
         )
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                return self._as_user(
-                    "pg_ctl",
-                    "-D",
-                    str(self.root / "data"),
-                    "-w",
-                    "-l",
-                    str(self.root / "log"),
-                    "-o",
-                    settings,
-                    "start",
+        argv = [
+            *_as_other_user("--pdeathsig=QUIT"),
+            *(str(self.binaries / "postgres"), "-D", str(self.root / "data")),
+            *(word for one in settings for word in ("-c", one)),
+        ]
+        log, deadline = self.root / "log", time.monotonic() + _START_LIMIT_S
+        while time.monotonic() < deadline:
+            with log.open("ab") as file:
+                server = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=self.root
                 )
-            except AssertionError:
-                # After a kill, sessions of the old server may still be on their way out.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+            self._server = server
+            if wait_until(self._answers, _START_LIMIT_S, 0.05, ended=server.poll):
+                return
+            # After a kill, sessions of the old server may still be on their way out.
+            time.sleep(0.2)
+        raise AssertionError(log.read_text()[-2000:])
+
+    def _answers(self) -> bool:
+        argv = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(argv, check=False).returncode == 0
 
     def kill(self) -> None:
         """SIGKILL the server with all its processes: a session that is kept busy may not notice for
         long that its postmaster is gone."""
-        first_line = (self.root / "data" / "postmaster.pid").read_text().splitlines()[0]
-        parent = int(first_line)
-        for pid in (parent, *_children(parent)):
+        assert self._server is not None
+        parent = self._server.pid
+        for pid in (parent, *children(parent)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        self._server.wait()
 
     def stop(self) -> None:
-        self._as_user("pg_ctl", "-D", str(self.root / "data"), "-m", "immediate", "stop")
-
-    def _as_user(self, program: str, *arguments: str) -> None:
-        prefix = ["runuser", "-u", _other_user(), "--"] if os.geteuid() == 0 else []
-        done = subprocess.run(
-            [*prefix, str(self.binaries / program), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=self.root,
-            check=False,
-        )
-        assert done.returncode == 0, f"{program}: {done.stderr.decode()}"
+        """At once, as it is stopped where the tests end without a word."""
+        assert self._server is not None
+        self._server.send_signal(signal.SIGQUIT)
+        self._server.wait()
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     """Of a process: field 4 of /proc/PID/stat, behind the name in brackets, is the parent's."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -138,6 +139,15 @@ def _other_user() -> str:
     return "postgres" if "\npostgres:" in passwd else "nobody"
 
 
+def _as_other_user(*more: str) -> list[str]:
+    """What a program is called with that is to run as that user; ``more`` are setpriv's."""
+    if os.geteuid() != 0:
+        return ["setpriv", *more, "--"] if more else []
+    user = pwd.getpwnam(_other_user())
+    ids = (f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups")
+    return ["setpriv", *ids, *more, "--"]
+
+
 def _binaries() -> Path:
     """The newest installed server's programs."""
     installed = sorted(
@@ -149,16 +159,20 @@ def _binaries() -> Path:
     return Path(found).parent
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """The server, for all tests; whoever kills it starts it again."""
+@contextmanager
+def own_cluster(configuration: str = "") -> Iterator[Cluster]:
+    """A server of one's own; nothing of it is left at the end.
+
+    :param configuration: lines of postgresql.conf.
+    """
     root = Path(tempfile.mkdtemp(prefix="hotset-pg-"))
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = Cluster(_binaries(), root, port)
     try:
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            server = Cluster(_binaries(), root, probe.getsockname()[1])
         server.initialise()
+        with (root / "data" / "postgresql.auto.conf").open("a") as file:
+            file.write(configuration)
         server.start()
         try:
             yield server
@@ -166,6 +180,13 @@ def cluster() -> Iterator[Cluster]:
             server.stop()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The server, for all tests; whoever kills it starts it again."""
+    with own_cluster() as server:
+        yield server
 
 
 WAREHOUSES = 2

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +11,7 @@ import pytest
 
 from hotset.databases.postgres.client import PostgresDatabase
 from tests.cli_server import CommandLine, Done
-from tests.postgres_cluster import PASSWORD, Cluster
+from tests.postgres_cluster import PASSWORD, Cluster, own_cluster
 
 pytestmark = pytest.mark.database
 
@@ -44,23 +41,10 @@ LAST = ("select_sale", "update_item")
 
 
 @pytest.fixture(scope="module")
-def counting(cluster: Cluster) -> Iterator[Cluster]:
+def counting() -> Iterator[Cluster]:
     """A server of its own: the module is loaded at a server's start."""
-    root = Path(tempfile.mkdtemp(prefix="hotset-pg-"))
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        server = Cluster(cluster.binaries, root, probe.getsockname()[1])
-    try:
-        server.initialise()
-        settings = root / "data" / "postgresql.auto.conf"
-        settings.write_text("shared_preload_libraries = 'pg_stat_statements'\n")
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    with own_cluster("shared_preload_libraries = 'pg_stat_statements'\n") as server:
+        yield server
 
 
 @pytest.fixture
