@@ -18,6 +18,7 @@ from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk import lifecycle
 from hotset.disk.create import CreateRequest
+from tests import cli_server
 from tests.enclosed import Enclosed, enclosed
 
 pytestmark = [
@@ -54,44 +55,48 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosed]:
                 lifecycle.destroy(there, card, True, lambda _: lambda _: None, print)
 
 
-def as_user(machine: Enclosed, *words: str) -> subprocess.CompletedProcess[str]:
-    home = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    for kind in ("STATE", "DATA", "CACHE", "CONFIG"):
-        home[f"XDG_{kind}_HOME"] = "/tmp/hotset-nobody"  # noqa: S108 - nothing is written there
-    argv = [*machine.enter, *AS_USER, str(ENTRY), *words]
-    return subprocess.run(argv, capture_output=True, text=True, env=home, timeout=60, check=False)
+@pytest.fixture
+def users(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has no home, but folders of hotset's."""
+    tmp_path.chmod(0o777)
+    folders = {f"XDG_{kind}_HOME": str(tmp_path) for kind in ("STATE", "DATA", "CACHE", "CONFIG")}
+    return {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **folders}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "tier health",
-        "tier status",
-        "tier scan",
-        "tier resident",
-        "tier explain /srv/a",
-        "tier watch 1 1",
-        "report hit-ratio",
-        "report metrics",
-        "heat start",
-        "heat top",
-        "warmup list",
-        "warmup plan /srv/a",
-        "warmup pin /srv/a",
-        "tier flush",
-        "tier set --mode writethrough",
-        "tier destroy pg --yes",
-    ],
+COMMANDS = (
+    "tier health",
+    "tier status",
+    "tier scan",
+    "tier resident",
+    "tier explain /srv/a",
+    "tier watch 1 1",
+    "report hit-ratio",
+    "report metrics",
+    "heat start",
+    "heat top",
+    "warmup list",
+    "warmup plan /srv/a",
+    "warmup pin /srv/a",
+    "tier flush",
+    "tier set --mode writethrough",
+    "tier destroy pg --yes",
 )
+
+
 def test_a_disk_of_roots_is_refused_with_one_line_and_the_remedy(
-    machine: Enclosed, command: str
+    machine: Enclosed, tmp_path: Path, users: dict[str, str]
 ) -> None:
-    done = as_user(machine, *command.split())
-    assert (done.returncode, done.stdout) == (3, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("hotset: only root can inspect and change accelerated disks")
-    assert "use sudo, or ssh as root" in line
-    assert "What needs no root: the lab" in line
+    argv = [*machine.enter, *AS_USER, sys.executable, cli_server.__file__]
+    with subprocess.Popen(argv, stdin=-1, stdout=-1, text=True, env=users) as server:
+        hotset = cli_server.CommandLine(server, tmp_path, users)
+        for command in COMMANDS:
+            done = hotset(*command.split())
+            assert (done.code, done.out) == (3, ""), command
+            (line,) = done.err.splitlines()
+            assert line.startswith("hotset: only root can inspect and change accelerated disks")
+            assert "use sudo, or ssh as root" in line
+            assert "What needs no root: the lab" in line
+        server.communicate()
 
 
 def test_without_a_card_nothing_is_said_of_root() -> None:
@@ -101,8 +106,9 @@ def test_without_a_card_nothing_is_said_of_root() -> None:
     assert (done.returncode, done.stdout) == (0, "no disk is accelerated here\n")
 
 
-def test_doctor_says_what_works_without_root(machine: Enclosed) -> None:
-    said = as_user(machine, "doctor").stdout
+def test_doctor_says_what_works_without_root(machine: Enclosed, users: dict[str, str]) -> None:
+    argv = [*machine.enter, *AS_USER, str(ENTRY), "doctor"]
+    said = subprocess.run(argv, capture_output=True, text=True, env=users, check=False).stdout
     text = " ".join(said.split())
     assert "not root: accelerated disks of this computer are for root (sudo hotset tier" in text
     assert "TPC-C and TPC-H on a database, and what-if work" in text
