@@ -555,7 +555,10 @@ def test_an_engine_that_was_killed_with_its_supervisor_is_started_by_activate(si
     assert site.inspect("shop").report.state == "inactive"
 
 
-def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Site) -> None:
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.night)])
+def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(
+    site: Site, rounds: int
+) -> None:
     site.create("shop", cache=16)
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
@@ -563,8 +566,11 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Si
     fill(site.tier("shop"), [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     dice = random.Random(7)
     killed = 0
-    for number in range(8):
-        size = (48, 16)[number % 2]
+    begun = time.monotonic()
+    site.resize("shop", 48)
+    took = time.monotonic() - begun
+    for number in range(rounds):
+        size = (16, 48)[number % 2]
         # Dirty, so that there is something to be flushed and to be lost.
         text = f"{number:08}" * 8192
         site.machine.run(
@@ -572,15 +578,15 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Si
             stdin=text,
         )
         pid = site.engine_pid("shop")
-        killer = threading.Timer(dice.uniform(0.3, 1.2), os.kill, (pid, 9))
+        killer = threading.Timer(dice.uniform(0.2, 0.9) * took, os.kill, (pid, 9))
         killer.start()
         try:
             site.resize("shop", size)
         except (HotsetError, ValueError):
             killed += 1
         killer.join()
-        # A second until it is started again, where it can be.
-        time.sleep(1.5)
+        # It is started again, where it can be.
+        wait_until(lambda: site.inspect("shop").report.state != "restarting")
         try:
             site.activate("shop")
         except lifecycle.OriginChangedError:
@@ -591,7 +597,7 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(site: Si
         assert int(tier.counters().total) * BLOCK == int(tier.spec.cache)
         last = site.sh("dd if=/dev/hotset/shop bs=64k skip=1999 count=1 iflag=direct | head -c 8")
         assert last == f"{number:08}"
-    print(f"{killed} of 8 were cut short")
+    print(f"{killed} of {rounds} were cut short")
     site.mount(PurePosixPath("/dev/hotset/shop"))
     assert site.sums("data") == sums
     site.unmount()
