@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from hotset.lab.machines.guest import Guest
+from hotset.lab.machines.quick import quick
 
 
 @contextmanager
@@ -19,6 +21,15 @@ def own_lab(factory: pytest.TempPathFactory, spec: LabSpec) -> Iterator[Lab]:
         patch.setenv("XDG_STATE_HOME", str(factory.mktemp("state")))
         with labs.running(spec, "test", print) as lab:
             yield lab
+
+
+@contextmanager
+def quick_lab(factory: pytest.TempPathFactory, spec: LabSpec) -> Iterator[Lab]:
+    """The same for tests whose commands all end, and that do not cut its power: each costs less."""
+    with own_lab(factory, spec) as lab:
+        assert isinstance(lab.machine, Guest)
+        with quick(lab.machine) as machine:
+            yield replace(lab, machine=machine)
 
 
 class SharedLab:

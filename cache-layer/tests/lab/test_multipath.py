@@ -23,7 +23,7 @@ from hotset.disk.identity.reservation import OriginReservedError
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from tests.lab_sessions import keys, persist, second_session, writes
-from tests.own_lab import own_lab
+from tests.own_lab import quick_lab
 
 pytestmark = pytest.mark.lab
 
@@ -72,7 +72,7 @@ class Lun:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with own_lab(tmp_path_factory, LabSpec("uml", 1, Bytes(768 * MIB), Bytes(192 * MIB))) as lab:
+    with quick_lab(tmp_path_factory, LabSpec("uml", 1, Bytes(768 * MIB), Bytes(192 * MIB))) as lab:
         yield lab
 
 

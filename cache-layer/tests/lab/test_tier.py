@@ -41,6 +41,7 @@ from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from hotset.lab.machines.guest import SSH_PORT, Guest
+from hotset.lab.machines.quick import quick
 from hotset.operations.connect import open_machine
 from hotset.tier import dm_tier
 from hotset.tier.base import MetadataDamagedError, WriteMode, hits_between
@@ -198,15 +199,29 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     spec = LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(800 * MIB))
     with own_lab(tmp_path_factory, spec) as lab:
+        assert isinstance(lab.machine, Guest)
         yield lab.machine
 
 
+@pytest.fixture(scope="module")
+def quickly(machine: Guest) -> Iterator[Machine]:
+    """The same for commands that all end."""
+    with quick(machine) as there:
+        yield there
+
+
 @pytest.fixture
-def bench(machine: Machine) -> Iterator[Bench]:
+def bench(quickly: Machine) -> Iterator[Bench]:
     """Empty devices, and an origin with a file system that has data on it."""
+    with bench_on(quickly) as bench:
+        yield bench
+
+
+@pytest.fixture
+def bench_that_hangs(machine: Guest) -> Iterator[Bench]:
     with bench_on(machine) as bench:
         yield bench
 
@@ -439,8 +454,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_flash_that_hangs_ends_every_wait(
-    bench: Bench, kind: KernelKind, how: Literal["suspended", "delayed"]
+    bench_that_hangs: Bench, kind: KernelKind, how: Literal["suspended", "delayed"]
 ) -> None:
+    bench = bench_that_hangs
     bench.create(kind)
     bench.mount(bench.found().disk.device)
     bench.write("f2", 4)
@@ -834,11 +850,10 @@ def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: Ker
 
 
 def test_ssh_checks_the_host_key(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hotset.lab import image
 
-    assert isinstance(machine, Guest)
     built = image.find_built()
     assert built is not None
     host, port = machine.address(SSH_PORT)

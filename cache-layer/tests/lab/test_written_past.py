@@ -22,7 +22,7 @@ from hotset.disk.lifecycle import OriginChangedError
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from tests.lab.test_multipath import TABLE
-from tests.own_lab import own_lab
+from tests.own_lab import quick_lab
 
 pytestmark = pytest.mark.lab
 
@@ -60,7 +60,7 @@ class Crashed:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with own_lab(tmp_path_factory, LabSpec("uml", 1, Bytes(768 * MIB), Bytes(192 * MIB))) as lab:
+    with quick_lab(tmp_path_factory, LabSpec("uml", 1, Bytes(768 * MIB), Bytes(192 * MIB))) as lab:
         yield lab
 
 
@@ -147,7 +147,8 @@ def test_a_disk_that_went_away_and_came_back_in_this_boot(crashed: Crashed) -> N
     name = PurePosixPath(crashed.whole).name
     crashed.sh(
         f"echo 1 > /sys/block/{name}/device/delete; udevadm settle;"
-        " iscsiadm -m session --rescan; udevadm settle"
+        " iscsiadm -m session --rescan;"
+        f" timeout 60 sh -c 'until udevadm settle && test -b {crashed.origin}; do sleep 0.1; done'"
     )
     assert crashed.sh(f"cat /sys/block/{PurePosixPath(crashed.whole).name}/stat").split()[6] == "0"
     with pytest.raises(OriginChangedError):

@@ -29,7 +29,7 @@ from hotset.warmup import plan_store, planning
 from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.planning import Planned, Request
 from hotset.warmup.resolve import TargetError
-from tests.own_lab import own_lab
+from tests.own_lab import quick_lab
 
 pytestmark = pytest.mark.lab
 
@@ -118,7 +118,7 @@ class Accelerated:
 @pytest.fixture(scope="module")
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     spec = LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(192 * MIB))
-    with own_lab(tmp_path_factory, spec) as lab:
+    with quick_lab(tmp_path_factory, spec) as lab:
         yield ground_on(lab)
 
 
