@@ -13,7 +13,8 @@ from hotset.lab.lab import Lab, LabSpec
 from tests.own_lab import SharedLab
 
 GROUP = "emulated"
-"""Its tests go to one of the workers that share a run, and are begun first: they take longest."""
+"""Its tests go to one of the workers that share a run, and are begun first: they take longest.
+So long that they wait for the night."""
 MIB = 1024**2
 
 
@@ -23,8 +24,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     theirs = [item for item in items if "emulated_lab" in getattr(item, "fixturenames", ())]
     for item in theirs:
         item.add_marker(pytest.mark.xdist_group(GROUP))
+        item.add_marker(pytest.mark.night)
     others = [item for item in items if item not in theirs]
+    for item in others:
+        if item.get_closest_marker("lab") and not item.get_closest_marker("xdist_group"):
+            _group(item)
     items[:] = theirs + others
+
+
+def _group(item: pytest.Item) -> None:
+    """What a file's tests share, a machine mostly, each worker that had one of them would make."""
+    known = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
+    if any(found[-1].scope == "module" for found in known):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -12,7 +12,7 @@ from hotset.core.units import Bytes
 from hotset.lab import lab as labs
 from hotset.lab.lab import LabSpec
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.night]
 
 MIB = 2**20
 TRACE = Path(__file__).parents[1] / "data/tpcc-3-warehouses.trace.gz"

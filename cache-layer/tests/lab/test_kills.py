@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     [
         # Between the label that says so and the wipe: no boot may make the disk again.
         ("dm-cache", "detach", "power cut"),
-        ("userspace", "detach", "reboot"),
+        pytest.param("userspace", "detach", "reboot", marks=pytest.mark.night),
         # A boot that finds its metadata damaged leaves it on record as clean.
         ("userspace", "repair clean", "reboot"),
     ],

@@ -137,7 +137,9 @@ def test_who_follows_a_command_may_use_the_machine_meanwhile(lab: Lab) -> None:
     assert seen == ["1!\n", "2!\n"]
 
 
-@pytest.mark.parametrize("mode", ["writeback", "writethrough"])
+@pytest.mark.parametrize(
+    "mode", ["writeback", pytest.param("writethrough", marks=pytest.mark.night)]
+)
 def test_offline_fill_makes_every_read_a_hit(
     lab: Lab, origin: PurePosixPath, mode: WriteMode
 ) -> None:
@@ -208,6 +210,7 @@ def test_a_changed_origin_is_caught_by_the_samples(lab: Lab, origin: PurePosixPa
         assert differing > sampled // 2
 
 
+@pytest.mark.night
 def test_sampler_sees_the_tier_and_the_cpu(lab: Lab, origin: PurePosixPath) -> None:
     tier = on_flash(lab, tier_spec("writeback"), origin)
     with lab.cleanup.part():
@@ -297,6 +300,7 @@ def log_in(machine: Machine, lab: Lab, origin: PurePosixPath) -> None:
     wait_for_device(machine, origin)
 
 
+@pytest.mark.night
 def test_a_machine_that_dies_says_why_and_the_next_test_has_another(shared: SharedLab) -> None:
     lab = shared.lab()
     crash = ["tee", "/proc/sysrq-trigger"]

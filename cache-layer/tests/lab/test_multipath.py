@@ -25,7 +25,7 @@ from hotset.lab.lab import Lab, LabSpec
 from tests.lab_sessions import keys, persist, second_session, writes
 from tests.own_lab import quick_lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.night]
 
 MIB = 1024**2
 SIZE = Bytes(64 * MIB)

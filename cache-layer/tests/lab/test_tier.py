@@ -62,6 +62,8 @@ SPACE_MAP = 80
 """
 MOUNT = PurePosixPath("/run/hotset/data")
 KINDS: tuple[KernelKind, ...] = ("dm-cache", "bcache")
+ALIKE = ("dm-cache", pytest.param("bcache", marks=pytest.mark.night))
+"""For what is hotset's own doing and the same on both."""
 FLASH, ORIGIN, OTHER = "lab-flash", "lab-origin", "lab-other"
 SIZES = {FLASH: 288, ORIGIN: 192, OTHER: 96}
 _DELAY_MS = 600_000
@@ -343,6 +345,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     assert not [name for name in devicemapper.active_names(machine) if name.startswith("hotset-")]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("kind", "program"),
     [("dm-cache", "cache_check"), ("dm-cache", "cache_repair"), ("bcache", "bcache-super-show")],
@@ -386,6 +389,7 @@ def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> 
         bench.sh(f"dmsetup remove --retry lab-4kn || :; losetup --detach {loop}; rm {file}")
 
 
+@pytest.mark.night
 def test_large_blocks_are_written_back_while_the_disk_is_idle(bench: Bench) -> None:
     """As `create` picks them for more than 1 TiB of cache. With the kernel's own limit of 1 MiB
     under way, none ever was."""
@@ -448,9 +452,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kind", "how"),
     [
         ("dm-cache", "suspended"),
-        ("dm-cache", "delayed"),
-        ("bcache", "suspended"),
-        ("bcache", "delayed"),
+        pytest.param("dm-cache", "delayed", marks=pytest.mark.night),
+        pytest.param("bcache", "suspended", marks=pytest.mark.night),
+        pytest.param("bcache", "delayed", marks=pytest.mark.night),
     ],
 )
 def test_a_flash_that_hangs_ends_every_wait(
@@ -679,7 +683,7 @@ def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(benc
     assert (hits.read_misses or 0) <= 0.01 * (hits.read_hits or 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALIKE)
 def test_the_unit_is_the_very_commands(bench: Bench, kind: KernelKind) -> None:
     machine = bench.machine
     bench.create(kind)
@@ -758,7 +762,7 @@ def test_the_mount_of_a_tier_waits_for_its_unit(bench: Bench) -> None:
         bench.sh("mv /run/fstab /etc/fstab")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALIKE)
 def test_an_origin_without_a_file_system(bench: Bench, kind: KernelKind) -> None:
     """What a database of its own volume manager uses: no UUID, no superblock says whose it is."""
     origin = by_id(ORIGIN)
@@ -802,7 +806,7 @@ def test_an_origin_without_a_file_system(bench: Bench, kind: KernelKind) -> None
     assert bench.sh(f"md5sum < {origin}") == now
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALIKE)
 def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: KernelKind) -> None:
     machine = bench.machine
 
@@ -849,6 +853,7 @@ def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: Ker
     bench.umount()
 
 
+@pytest.mark.night
 def test_ssh_checks_the_host_key(
     machine: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -884,6 +889,7 @@ def test_ssh_checks_the_host_key(
         pass
 
 
+@pytest.mark.night
 def test_over_ssh_a_command_that_takes_too_long_is_ended_there(machine: Machine) -> None:
     with pytest.raises(CommandTimeoutError):
         machine.run(["sh", "-c", "sleep 4711; true"], timeout_s=1)
@@ -891,6 +897,7 @@ def test_over_ssh_a_command_that_takes_too_long_is_ended_there(machine: Machine)
     assert "sleep 4711" not in machine.run(["sh", "-c", "ps -eo args"]).stdout
 
 
+@pytest.mark.night
 def test_over_ssh_commands_that_never_end_leave_room_for_others(
     machine: Machine, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from tests.one_lab import one_lab
 
 pytestmark = [
     pytest.mark.lab,
+    pytest.mark.xdist_group("live"),  # which this computer has one of
     pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
 ]
 WINDOW_S = 5

@@ -29,7 +29,7 @@ from tests.console_browser import PHONE, Served, Visitor, chromium, faults, serv
 from tests.own_lab import own_lab
 from tests.pseudo_terminal import HOTSET, Terminal
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.night]
 
 MIB = 2**20
 MOUNT = "/srv/pg"

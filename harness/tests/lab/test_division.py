@@ -201,6 +201,7 @@ def test_what_is_excluded_is_written_back_and_does_not_come_back(disk: Disk) -> 
     assert disk.cached_of("archive") == 0
 
 
+@pytest.mark.night
 def test_a_scan_takes_nothing_from_anothers_share(disk: Disk) -> None:
     disk.write("shop", 10)
     disk.write("log", 100)
@@ -221,6 +222,7 @@ def test_a_scan_takes_nothing_from_anothers_share(disk: Disk) -> None:
     assert disk.division.shares[1].resident <= disk.division.total // 10
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("order", [("db", "db/stock"), ("db/stock", "db")])
 def test_a_table_keeps_its_guarantee_inside_its_database_whichever_was_said_first(
     disk: Disk, order: tuple[str, str]
@@ -252,6 +254,7 @@ def test_a_table_keeps_its_guarantee_inside_its_database_whichever_was_said_firs
     disk.share("other", "70%", "100%")
 
 
+@pytest.mark.night
 def test_a_limit_below_what_is_pinned_inside_is_refused(disk: Disk) -> None:
     disk.sh(f"mkdir {disk.path('db')}")
     disk.write("db/stock", 6)
@@ -268,6 +271,7 @@ def test_a_limit_below_what_is_pinned_inside_is_refused(disk: Disk) -> None:
     assert any("which wins: they are not cached" in line for line in disk.said)
 
 
+@pytest.mark.night
 def test_a_warm_up_takes_the_place_of_all_but_what_is_pinned(disk: Disk) -> None:
     whole = disk.write("reports", 20)
     disk.write("stock", 4)
@@ -282,6 +286,7 @@ def test_a_warm_up_takes_the_place_of_all_but_what_is_pinned(disk: Disk) -> None
     assert disk.sum("reports") == whole
 
 
+@pytest.mark.night
 def test_counting_that_never_ends_is_not_said_to_have_ended(disk: Disk) -> None:
     """`heat stop` once said "was not counted" of an engine that goes on counting."""
     heat.start(heat.Start(disk="pg"), disk.context)
@@ -291,6 +296,7 @@ def test_counting_that_never_ends_is_not_said_to_have_ended(disk: Disk) -> None:
     assert disk.said[-1] == still
 
 
+@pytest.mark.night
 def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:
     disk.write("orders", 6)
     disk.write("archive", 60)
@@ -311,6 +317,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:
     assert "left as it was looked up last" in disk.said[-1]
 
 
+@pytest.mark.night
 def test_a_part_of_the_disk_is_pinned_or_excluded(disk: Disk) -> None:
     """Also while no file system is on the disk that anybody could name a file of."""
     disk.sh(f"umount {disk.folder}/mounted; wipefs -qa {disk.tier.path}")
@@ -340,6 +347,7 @@ def test_a_part_of_the_disk_is_pinned_or_excluded(disk: Disk) -> None:
         disk.prefer(pins.pin_targets, "orders")
 
 
+@pytest.mark.night
 def test_a_cache_does_not_become_too_small_for_what_is_pinned(disk: Disk) -> None:
     whole = disk.write("orders", 20)
     disk.prefer(pins.pin_targets, "orders")

@@ -52,7 +52,7 @@ flash_per_gb = 1.2
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """State and archive of these tests; the image and database caches are the user's own."""
     folder = tmp_path_factory.mktemp("hotset")
@@ -155,10 +155,10 @@ ARMS = ["baseline", "accelerated", "all-flash"]
     ("machine", "tier", "seconds", "arms"),
     [
         ("image", "userspace", 6, ARMS),
-        ("uml", "dm-cache", 6, ARMS),
+        pytest.param("uml", "dm-cache", 6, ARMS, marks=pytest.mark.night),
         # An emulated CPU may need longer for its first order than others for all; so it is spared
         # the arm in which nothing of the cache is at work.
-        ("vm", "dm-cache", 20, ARMS[:2]),
+        pytest.param("vm", "dm-cache", 20, ARMS[:2], marks=pytest.mark.night),
     ],
 )
 def test_a_whole_run_and_its_result(
@@ -226,6 +226,7 @@ def test_a_whole_run_and_its_result(
     assert json.loads(listed.stdout)["runs"][0]["run"] == run
 
 
+@pytest.mark.night
 def test_a_cache_too_small_for_the_database_stops_at_the_probe(home: Path) -> None:
     done = hotset(
         home,
@@ -254,6 +255,7 @@ def test_a_cache_too_small_for_the_database_stops_at_the_probe(home: Path) -> No
     assert "were accessed" in done.stderr
 
 
+@pytest.mark.night
 def test_an_interrupted_run_goes_on_where_it_stopped(home: Path) -> None:
     words = ("experiment", "run", "tiny.toml", "--set", 'arms=["all-flash", "baseline"]')
     process, log = start(home, *words)
@@ -276,6 +278,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(home: Path) -> None:
     assert "all-flash, repeat" not in done.stderr, "that arm was done already"
 
 
+@pytest.mark.night
 def test_a_machine_that_dies_ends_the_run_without_a_result(home: Path) -> None:
     words = (
         "experiment",
@@ -299,6 +302,7 @@ def test_a_machine_that_dies_ends_the_run_without_a_result(home: Path) -> None:
     assert (result["state"], result["arms"]) == ("failed", [])
 
 
+@pytest.mark.night
 def test_what_a_killed_run_leaves_is_cleared(home: Path) -> None:
     process, log = start(home, "experiment", "run", "tiny.toml")
     until(lambda: "baseline, repeat 1" in log.read_text(), process, 240)
@@ -313,6 +317,7 @@ def test_what_a_killed_run_leaves_is_cleared(home: Path) -> None:
     assert "ended image" in cleared.stderr
 
 
+@pytest.mark.night
 def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path) -> None:
     # On this computer's own CPU; an emulated one adds its own latency to every request.
     for scale in ("1", "4", "12"):
@@ -328,6 +333,7 @@ def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path)
         assert abs(line["measured"] / line["asked"] - 1) <= 0.15, line
 
 
+@pytest.mark.night
 def test_the_alternatives_to_a_cache(home: Path) -> None:
     """Arms without a tier, and TPC-H beside TPC-C: every answer the same wherever the data lay."""
     done = hotset(
@@ -366,6 +372,7 @@ def test_the_alternatives_to_a_cache(home: Path) -> None:
     assert seconds["in-memory"] < seconds["flash-volume"] / 2
 
 
+@pytest.mark.night
 def test_the_console_runs_it_and_shows_its_report(home: Path, tmp_path: Path) -> None:
     """One arm of the shipped demo, made as small as the others here."""
     small = (

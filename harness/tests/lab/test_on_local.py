@@ -16,7 +16,7 @@ from hotset.reports.model.document import RunDocument
 from tests.inside_guest import THERE, hotset, lab_with_hotset, remove_slow_disk, slow_disk
 
 # One worker makes the machine, with hotset inside, for all of them.
-pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("on_local")]
+pytestmark = [pytest.mark.lab, pytest.mark.night, pytest.mark.xdist_group("on_local")]
 
 TINY = """
 name = "inside"

@@ -17,7 +17,7 @@ from hotset.core.machines.cleanup import read_journal
 from hotset.core.paths import cache_dir
 from tests.postgres_cluster import PASSWORD, Cluster
 
-pytestmark = [pytest.mark.lab, pytest.mark.database]
+pytestmark = [pytest.mark.lab, pytest.mark.night, pytest.mark.database]
 
 HOTSET = Path(sys.executable).with_name("hotset")
 OWN = """

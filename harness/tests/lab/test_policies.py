@@ -54,7 +54,11 @@ def shifting(rng: np.random.Generator) -> Blocks:
     return np.concatenate(quarters)
 
 
+NIGHT = pytest.mark.night
+SLOTS = (333, *(pytest.param(slots, marks=NIGHT) for slots in (1_000, 4_000)))
+
 TRACES = {make.__name__: make(np.random.default_rng(7)) for make in (skewed, scanned, shifting)}
+NAMES = ("scanned", *(pytest.param(name, marks=NIGHT) for name in TRACES if name != "scanned"))
 
 
 def simulate_argv(trace: Path, policy: str, slots: int) -> list[str]:
@@ -94,8 +98,8 @@ def misses_by_oracle(trace: Blocks, policy: str, slots: int) -> int:
 
 
 # At least 20 slots: for fewer, libCacheSim's S3-FIFO refuses to cache anything.
-@pytest.mark.parametrize("slots", [20, 333, 1_000, 4_000])
-@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize("slots", [pytest.param(20, marks=NIGHT), *SLOTS])
+@pytest.mark.parametrize("trace", NAMES)
 @pytest.mark.parametrize("policy", ORACLES)
 def test_misses_are_those_of_the_oracle(
     tmp_path: Path, policy: str, trace: str, slots: int
@@ -107,8 +111,8 @@ def test_misses_are_those_of_the_oracle(
     assert outcome["promotions"] - outcome["demotions"] == min(slots, len(np.unique(TRACES[trace])))
 
 
-@pytest.mark.parametrize("slots", [333, 1_000, 4_000])
-@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize("slots", SLOTS)
+@pytest.mark.parametrize("trace", NAMES)
 @pytest.mark.parametrize("policy", NEAR)
 def test_misses_are_no_more_than_the_oracles(
     tmp_path: Path, policy: str, trace: str, slots: int

@@ -29,7 +29,7 @@ from tests.console_browser import served
 from tests.inside_guest import hotset, lab_with_hotset, remove_slow_disk, slow_disk
 
 # One worker makes the machine, with hotset inside, for all of them.
-pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("side_by_side")]
+pytestmark = [pytest.mark.lab, pytest.mark.night, pytest.mark.xdist_group("side_by_side")]
 
 MIB = 1024**2
 LOCAL, SSH = "local", "ssh://root@localhost"

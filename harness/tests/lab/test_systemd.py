@@ -327,6 +327,7 @@ def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
     machine.sh(f"rm -r {drop_in}; systemctl daemon-reload")
 
 
+@pytest.mark.night
 def test_an_engine_is_not_started_by_systemctl_alone(shops: list[Shop]) -> None:
     """Nobody would have looked whether the disk was written to since it was stopped."""
     one = shops[2]
@@ -344,6 +345,7 @@ def test_an_engine_is_not_started_by_systemctl_alone(shops: list[Shop]) -> None:
     assert one.sums() == before
 
 
+@pytest.mark.night
 def test_a_disk_activated_by_hand_is_taken_down_by_the_next_shutdown(shops: list[Shop]) -> None:
     """Its unit stayed failed after a boot at which it was, so nothing stopped it; and with --unit,
     the unit's start waited for the lock of the command that waited for the start."""
@@ -387,6 +389,7 @@ def add_schedule(one: Shop, *words: str) -> None:
     one.server.hotset("warmup", "schedule", "add", *words, "--disk", one.name)
 
 
+@pytest.mark.night
 def test_a_warm_up_at_its_time_fills_the_cache(shops: list[Shop]) -> None:
     """Not bcache's: User-Mode Linux does not show what that holds."""
     machine, often = shops[0].server, ["--at", "*:*:0/20"]
@@ -439,6 +442,7 @@ def outcomes(server: Server) -> dict[str, tuple[str, bool]]:
     return {row["name"]: (row["last"], bool(row["ended"])) for row in found["schedules"]}
 
 
+@pytest.mark.night
 def test_a_schedule_in_the_place_of_another_waits_for_its_own_time(shops: list[Shop]) -> None:
     """Systemd would make up for a time that passed before there was such a schedule."""
     one, unit = shops[0], timed(shops[0])
@@ -457,6 +461,7 @@ def missed(one: Shop) -> None:
     one.server.sh(f"test -e {stamp}; touch -d '2 days ago' {stamp}")
 
 
+@pytest.mark.night
 def test_a_boot_waits_for_what_is_slow(shops: list[Shop]) -> None:
     """Mounts for the tier's unit, longer than for a device; the warm-up that the shutdown kept from
     its time, and what was cached then, for the mount."""
@@ -504,6 +509,7 @@ def drop_in(server: Server, unit: str, lines: str) -> None:
     put_text(server.machine, lines, folder / "lab.conf")
 
 
+@pytest.mark.night
 def test_a_disk_that_is_given_back_leaves_no_unit(shops: list[Shop]) -> None:
     """The last one: the others need the disks."""
     machine = shops[0].server

@@ -23,7 +23,7 @@ from hotset.lab.slow_disk import Iscsi, wait_for_device
 from tests.own_lab import own_lab
 
 # Beside the other machines with systemd, one at a time.
-pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("systemd")]
+pytestmark = [pytest.mark.lab, pytest.mark.night, pytest.mark.xdist_group("systemd")]
 
 MIB = 1024**2
 SIZE, FLASH = Bytes(64 * MIB), Bytes(192 * MIB)

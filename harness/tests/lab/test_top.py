@@ -41,6 +41,7 @@ def modelled_tier() -> Iterator[Path]:
 
 
 @pytest.mark.lab
+@pytest.mark.night
 @pytest.mark.database
 def test_a_live_screen_in_a_terminal(cluster: Cluster) -> None:
     base = cluster.database()

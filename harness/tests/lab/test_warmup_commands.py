@@ -199,6 +199,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.night
 def test_targets_that_cannot_be_are_named(tier: Accelerated) -> None:
     for target, words in REFUSED.items():
         with pytest.raises(TargetError, match=words):
