@@ -28,7 +28,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 # Set: what is made waits for the part that it needs, and for no other.
 READY_PARTS ?=
 
-.PHONY: demo test test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image tried ready install clean
+.PHONY: demo test test-all test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image tried ready install clean
 .PHONY: release container deny audit
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
@@ -46,10 +46,15 @@ demo:
 # limits of its own init, so there is at most one worker more than there are processors.
 LAB_WORKERS := $(shell awk -v at_most=$$(expr $$(nproc) + 1) '/^MemTotal/ \
     { fit = ($$2 > 20e6) ? 4 : ($$2 > 14e6) ? 3 : 2; print((fit < at_most) ? fit : at_most) }' /proc/meminfo)
-lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder -m lab $(LAB_TESTS)
+lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder -p no:schemathesis $(LAB_TESTS) --numprocesses
+once_more = 1 --last-failed --last-failed-no-failures none
 # The others wait half of their time: for servers, browsers and other processes. The long ones stand together
 # in a few files: who is done takes over half of what another has left.
 WORKERS := $(shell expr $$(nproc) + 3)
+# Random lives of the cache engine in `make test-all`, of each kind.
+ALL_SCHEDULES := 1500
+# Not by its own name, for which `make -n` would run the line.
+AND_ON := $(MAKE) --no-print-directory
 test:
 	@scripts/setup.sh list $(TEST_PARTS)
 	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' \
@@ -57,11 +62,28 @@ test:
 	@# What fails among the first is no reason not to hear of the others.
 	failed=0; \
 	uv run --no-sync pytest --numprocesses $(WORKERS) --dist worksteal -m "not lab" || failed=1; \
-	$(lab_tests) --numprocesses $(LAB_WORKERS) || { \
+	$(lab_tests) $(LAB_WORKERS) -m "lab and not night" || { \
 	    echo 'Once more, one at a time. What fails again is broken; what passes now did not bear its neighbours, which'; \
 	    echo 'is a defect of the test or of hotset all the same.'; \
-	    $(lab_tests) --numprocesses 1 --last-failed --last-failed-no-failures none --maxfail 2 || failed=1; \
+	    $(lab_tests) $(once_more) -m "lab and not night" --maxfail 2 || failed=1; \
 	}; \
+	exit $$failed
+
+# Everything, at night and before a release: whole schedules, every kind of machine, and what users install. A test
+# that passes only when it is repeated is named (PASSED), and is no pass.
+test-all:
+	@scripts/setup.sh list $(TEST_PARTS)
+	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' ready
+	failed=0; \
+	$(AND_ON) lint docs-site || failed=1; \
+	FLASHDEV_SCHEDULES=$(ALL_SCHEDULES) $(AND_ON) test-rust || failed=1; \
+	uv run --no-sync pytest --numprocesses $(WORKERS) --dist worksteal -m "not lab" || { \
+	    failed=1; uv run --no-sync pytest --numprocesses $(once_more) -rfEp -m "not lab"; \
+	}; \
+	$(lab_tests) $(LAB_WORKERS) -m lab || { failed=1; $(lab_tests) $(once_more) -rfEp -m lab; }; \
+	$(AND_ON) release container TRY=1 || failed=1; \
+	uv run --no-sync python scripts/try_packages.py --walk first || failed=1; \
+	uv run --no-sync python scripts/try_packages.py --system debian13 --walk life --walk faults || failed=1; \
 	exit $$failed
 
 test-rust: lint-rust
