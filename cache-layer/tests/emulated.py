@@ -3,6 +3,7 @@ by until one with an emulated CPU is up, so one is shared by all tests of a run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -20,7 +21,8 @@ MIB = 1024**2
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before pytest-xdist reads the groups."""
+    """Before pytest-xdist reads the groups; the large ones come first, or all would wait for the
+    last of them."""
     theirs = [item for item in items if "emulated_lab" in getattr(item, "fixturenames", ())]
     for item in theirs:
         item.add_marker(pytest.mark.xdist_group(GROUP))
@@ -29,7 +31,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in others:
         if item.get_closest_marker("lab") and not item.get_closest_marker("xdist_group"):
             _group(item)
+    sizes = Counter(map(_group_of, others))
+    others.sort(key=lambda item: sizes[_group_of(item)] if _group_of(item) else 0, reverse=True)
     items[:] = theirs + others
+
+
+def _group_of(item: pytest.Item) -> str:
+    found = item.get_closest_marker("xdist_group")
+    return str(found.args[0]) if found else ""
 
 
 def _group(item: pytest.Item) -> None:
