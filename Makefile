@@ -19,6 +19,7 @@ STATIC_flashdev := $(STATIC_hotset-engine)
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
+UNITS := callers commands rest
 # TIER=dm-cache or bcache runs the kernel's own tier, under User-Mode Linux where this one has none.
 TIER ?=
 
@@ -29,7 +30,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 READY_PARTS ?=
 
 .PHONY: demo test test-all test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image tried ready install clean
-.PHONY: release container deny audit
+.PHONY: release container deny audit rust-tests test-lab $(UNITS:%=test-%)
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
 demo:
@@ -48,32 +49,41 @@ LAB_WORKERS := $(shell awk -v at_most=$$(expr $$(nproc) + 1) '/^MemTotal/ \
     { fit = ($$2 > 20e6) ? 4 : ($$2 > 14e6) ? 3 : 2; print((fit < at_most) ? fit : at_most) }' /proc/meminfo)
 lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder -p no:schemathesis $(LAB_TESTS) --numprocesses
 once_more = 1 --last-failed --last-failed-no-failures none
-# The others wait half of their time: for servers, browsers and other processes. The long ones stand together
-# in a few files: who is done takes over half of what another has left.
-WORKERS := $(shell expr $$(nproc) + 3)
-# Random lives of the cache engine in `make test-all`, of each kind.
-ALL_SCHEDULES := 1500
 # Not by its own name, for which `make -n` would run the line.
-AND_ON := $(MAKE) --no-print-directory
+AND_ON := $(MAKE) --no-print-directory --output-sync=target
+# The others wait half of their time, for servers, browsers and other processes: three side by side, each of which
+# collects its own folders and no other. They take about as long as one another.
+UNIT_callers := $(addprefix harness/tests/,api console health jobs lab monitoring operations project)
+UNIT_commands := $(addprefix harness/tests/,bench cli databases hammerdb)
+UNIT_rest := $(addprefix --ignore=,$(UNIT_callers) $(UNIT_commands) harness/tests/release)
+once_more = 1 --last-failed --last-failed-no-failures none
+# $(1) is what is said of it, $(2) the target: what fails is no reason not to hear of what follows.
+part = begun=$$(date +%s); $(AND_ON) $(2) || failed=1; echo "$(1): $$(($$(date +%s) - begun)) s" >&2;
 test:
 	@scripts/setup.sh list $(TEST_PARTS)
-	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' \
-	    ready lint-python test-rust
-	@# What fails among the first is no reason not to hear of the others.
-	failed=0; \
-	uv run --no-sync pytest --numprocesses $(WORKERS) --dist worksteal -m "not lab" || failed=1; \
-	$(lab_tests) $(LAB_WORKERS) -m "lab and not night" || { \
-	    echo 'Once more, one at a time. What fails again is broken; what passes now did not bear its neighbours, which'; \
-	    echo 'is a defect of the test or of hotset all the same.'; \
-	    $(lab_tests) $(once_more) -m "lab and not night" --maxfail 2 || failed=1; \
-	}; \
+	@failed=0; \
+	$(call part,set-up,-j4 READY_PARTS='$(TEST_PARTS)' ready build rust-tests) [ $$failed = 0 ] || exit 1; \
+	$(call part,lint and Rust,-j2 lint-python test-rust) \
+	$(call part,unit,-j3 $(UNITS:%=test-%)) \
+	$(call part,lab,test-lab) \
 	exit $$failed
+
+$(UNITS:%=test-%): test-%:
+	uv run --no-sync pytest -q -m "not lab and not night" $(UNIT_$*)
+
+# What fails beside others and passes alone is named (PASSED): a defect of the test or of hotset all the same.
+test-lab:
+	$(lab_tests) $(LAB_WORKERS) -m "lab and not night" || \
+	    $(lab_tests) $(once_more) -rfEp -m "lab and not night" --maxfail 2
 
 # Everything, at night and before a release: whole schedules, every kind of machine, and what users install. A test
 # that passes only when it is repeated is named (PASSED), and is no pass.
+WORKERS := $(shell expr $$(nproc) + 3)
+# Random lives of the cache engine, of each kind, and a third as many of its process.
+ALL_SCHEDULES := 3000
 test-all:
 	@scripts/setup.sh list $(TEST_PARTS)
-	@$(MAKE) --no-print-directory -j4 --output-sync=target READY_PARTS='$(TEST_PARTS)' ready
+	@$(AND_ON) -j4 READY_PARTS='$(TEST_PARTS)' ready build
 	failed=0; \
 	$(AND_ON) lint docs-site || failed=1; \
 	FLASHDEV_SCHEDULES=$(ALL_SCHEDULES) $(AND_ON) test-rust || failed=1; \
@@ -82,9 +92,12 @@ test-all:
 	}; \
 	$(lab_tests) $(LAB_WORKERS) -m lab || { failed=1; $(lab_tests) $(once_more) -rfEp -m lab; }; \
 	$(AND_ON) release container TRY=1 || failed=1; \
-	uv run --no-sync python scripts/try_packages.py --walk first || failed=1; \
+	uv run --no-sync python scripts/try_packages.py --walk first --walk day || failed=1; \
 	uv run --no-sync python scripts/try_packages.py --system debian13 --walk life --walk faults || failed=1; \
 	exit $$failed
+
+rust-tests: | $(if $(READY_PARTS),setup-tests)
+	$(call in_each,$(CARGO) test --no-run)
 
 test-rust: lint-rust
 	$(call in_each,$(CARGO) test -- --include-ignored)
