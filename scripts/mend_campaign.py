@@ -1,0 +1,159 @@
+"""Takes mends back, one at a time, and tells which tests notice.
+
+    python scripts/mend_campaign.py --work DIR --save FILE [--commit HASH]
+
+Each mend of `campaign/mends.toml` is a commit whose change to programs still comes off today's. It is
+taken off in a worktree below DIR, and the tests of the folders that it changed are run; `make test`
+is, for a mend that they miss. FILE gets a line a mend, and one that it has already is not made again.
+Ends with code 1 if a mend about data was noticed by neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LIMIT_S = 3600.0
+"""Of one run of tests."""
+_WHAT = "not lab and not night"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A mend that was taken back.
+
+    :ivar noticed_by: "folder", "make test" or nothing.
+    :ivar first: the first test that failed.
+    """
+
+    commit: str
+    subject: str
+    about_data: bool
+    noticed_by: str
+    first: str
+
+
+def main() -> int:
+    """Run it; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True, help="for the worktree, some 5 GB")
+    parser.add_argument("--save", type=Path, required=True, metavar="FILE", help="the outcomes")
+    parser.add_argument("--commit", action="append", metavar="HASH", help="default: all")
+    given = parser.parse_args()
+    mends = tomllib.loads((ROOT / "scripts/campaign/mends.toml").read_text())
+    outcomes = _read(given.save)
+    known = {one.commit for one in outcomes}
+    tree = _worktree(given.work / "checkout")
+    for kind in ("data", "others"):
+        for commit in mends[kind]:
+            if commit in known or commit not in (given.commit or [commit]):
+                continue
+            outcomes.append(take_back(tree, commit, about_data=kind == "data"))
+            print(json.dumps(asdict(outcomes[-1])), flush=True)
+            lines = (json.dumps(asdict(one)) for one in outcomes)
+            given.save.write_text("".join(f"{line}\n" for line in lines))
+    missed = [one for one in outcomes if not one.noticed_by]
+    print(f"{len(outcomes)} mends taken back, {len(missed)} not noticed")
+    return 1 if any(one.about_data for one in missed) else 0
+
+
+def _read(file: Path) -> list[Outcome]:
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [Outcome(**json.loads(line)) for line in lines]
+
+
+def _git(*words: str, where: Path = ROOT, stdin: str = "") -> str:
+    argv = ["git", "-C", str(where), *words]
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=True).stdout
+
+
+def _worktree(tree: Path) -> Path:
+    """What is committed, as it is now, with its programs and environment."""
+    if not tree.exists():
+        _git("worktree", "add", "--detach", str(tree), "HEAD")
+    _git("checkout", "--force", "--detach", _git("rev-parse", "HEAD").strip(), where=tree)
+    subprocess.run(["make", "build"], cwd=tree, check=True, stdout=sys.stderr)
+    return tree
+
+
+def take_back(tree: Path, commit: str, about_data: bool) -> Outcome:
+    """Run the tests without a mend.
+
+    :raises CalledProcessError: the mend does not come off any more.
+    """
+    subject = _git("log", "-1", "--format=%s", commit).strip()
+    files = _git("diff-tree", "--no-commit-id", "--name-only", "-r", commit).split()
+    programs = [one for one in files if is_program(one)]
+    _git("apply", "-R", "-C1", where=tree, stdin=_git("diff", f"{commit}~", commit, "--", *programs))
+    try:
+        subprocess.run(["make", "build"], cwd=tree, check=True, stdout=sys.stderr)
+        first = _fails(tree, tests_of(tree, programs))
+        if first:
+            return Outcome(commit, subject, about_data, "folder", first)
+        first = _fails(tree, [["make", "test"]])
+        return Outcome(commit, subject, about_data, "make test" if first else "", first)
+    finally:
+        _git("checkout", "--force", ".", where=tree)
+
+
+def is_program(file: str) -> bool:
+    """Whether a file is of a program that is installed, and neither a test nor a script.
+
+    >>> [is_program(one) for one in ("harness/hotset/cli/main.py", "harness/tests/cli/test_cli.py")]
+    [True, False]
+    >>> is_program("cache-layer/flashdev/cache-core/src/metadata/tests/kill.rs")
+    False
+    """
+    parts = Path(file).parts
+    return Path(file).suffix in (".py", ".rs") and not {"tests", "scripts"} & set(parts)
+
+
+def tests_of(tree: Path, programs: list[str]) -> list[list[str]]:
+    """The commands that run the tests of the folders of some files."""
+    crates = sorted({one.split("/")[2] for one in programs if one.endswith(".rs")})
+    commands = [["cargo", "test", "--package", _package(tree, one)] for one in crates]
+    folders = set[str]()
+    for one in programs:
+        if one.endswith(".py"):
+            top, _, subject, *_ = Path(one).parts
+            tests = f"{top}/tests/{subject}"
+            folders.add(tests if (tree / tests).is_dir() else f"{top}/tests")
+    if folders:
+        commands.append(["uv", "run", "--no-sync", "pytest", "-q", "-x", "-m", _WHAT, *folders])
+    return commands
+
+
+def _package(tree: Path, crate: str) -> str:
+    manifest = tomllib.loads((tree / "cache-layer/flashdev" / crate / "Cargo.toml").read_text())
+    return str(manifest["package"]["name"])
+
+
+def _fails(tree: Path, commands: list[list[str]]) -> str:
+    """The first test that fails, or the command that does."""
+    for argv in commands:
+        where = tree / "cache-layer/flashdev" if argv[0] == "cargo" else tree
+        done = subprocess.run(
+            argv,
+            cwd=where,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+            env={name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"},
+        )
+        if done.returncode != 0:
+            marks = ("FAILED ", "ERROR ", "test result: FAILED", "... FAILED")
+            lines = [line for line in done.stdout.splitlines() if any(one in line for one in marks)]
+            return lines[0].strip() if lines else " ".join(argv)
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
