@@ -72,10 +72,10 @@ class Recorded:
 
     def _say_result(self, site: Site, repeat: int) -> None:
         """After a repeat of all arms: what they came to until now, and how long the others take."""
-        document, turns = self._journal.document, list(sequence.turns(site.spec))
-        left = [one for one in turns if not self._is_over(site.spec, one)]
+        left = [one for one in sequence.turns(site.spec) if not self._is_over(site.spec, one)]
         if not left or any(one.repeat == repeat for one in left):
             return
+        document = self._journal.document
         for sentence in write_headlines(document.model_copy(update=compare_arms(document))):
             site.report.say(sentence)
         took = [one.seconds for one in document.phases if one.name.split()[0] in site.spec.arms]

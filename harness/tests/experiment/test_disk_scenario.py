@@ -220,6 +220,7 @@ def test_arrays_go_on_where_they_ended(tmp_path: Path) -> None:
         if name != left:
             with begun.phase(name):
                 pass
+    begun.write_report()
     document = disk_scenario.run(spec, archive, QUIET, resume="last")
     assert document.state == "complete"
     assert document.disks is not None
