@@ -87,8 +87,10 @@ def others_end(line: socket.socket, pid: int) -> socket.socket:
     process = os.pidfd_open(pid)
     try:
         for file in Path(f"/proc/{pid}/fd").iterdir():
+            if not stat.S_ISSOCK(file.stat().st_mode):
+                continue
             copied = ctypes.CDLL(None).syscall(_PIDFD_GETFD, process, int(file.name), 0)
-            if copied < 0 or not stat.S_ISSOCK(os.fstat(copied).st_mode):
+            if copied < 0:
                 continue
             found = socket.socket(fileno=copied)
             with suppress(OSError):  # one that is not connected has no peer
