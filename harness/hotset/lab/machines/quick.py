@@ -43,14 +43,18 @@ class QuickGuest(Forwarding):
     def __init__(self, guest: Guest, ask: Callable[[str, float], str]) -> None:
         super().__init__(guest)
         self._ask = ask
+        self._in_step = True
 
     def execute(self, command: Command) -> Result:
-        if command.on_line is not None:
+        if command.on_line is not None or not self._in_step:
             return super().execute(command)
         begun, limit = time.monotonic(), command.timeout_s
         words = check_declared(command.argv, command.user)
         line = json.dumps([words, command.stdin or "", limit])
+        # Interrupted, its answer is still to come: it is not to be taken for another's.
+        self._in_step = False
         said = self._ask(line, limit + _MORE_S)
+        self._in_step = True
         if not said:
             raise MachineGoneError(f"{self.kind}: it ended while `{words[0]}` ran")
         reply = json.loads(said)
