@@ -4,8 +4,8 @@
 //! The file says in its first line when it was written. One that was not written then, but put
 //! there, such as with all of /etc from a backup, lacks starts: it counts for nothing.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -71,28 +71,11 @@ fn note_in(path: &Path, now: &str) -> Result<()> {
     let kept = boots[boots.len().saturating_sub(KEPT)..].join("\n");
     let text = format!("{WRITTEN}{:020}\n{kept}\n", seconds_now());
     fs::create_dir_all(path.parent().context("no folder")?)?;
-    replace(path, &text)
+    durable::write(path, text.as_bytes())
         // A start that is not counted would be missed later: where no new file fits, the old one
         // has room for a line.
         .or_else(|_| rewrite(path, &text))
         .with_context(|| path.display().to_string())
-}
-
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let done = File::create(&new)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&new, path));
-    if done.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    done?;
-    // Else a power loss takes it back.
-    path.parent()
-        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn rewrite(path: &Path, text: &str) -> io::Result<()> {

@@ -406,9 +406,7 @@ impl Tier<'_> {
             )
         })?;
         if renewed != script {
-            let new = format!("{file}.new");
-            fs::write(&new, renewed)?;
-            fs::rename(&new, &file)?;
+            durable::write(Path::new(&file), renewed.as_bytes())?;
         }
         Ok(())
     }

@@ -8,8 +8,8 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -163,24 +163,12 @@ impl RefillFile {
 
     /// Puts it in the place of what was there, whole or not at all.
     pub(super) fn write(&self, head: &Head, bands: &Bands) -> anyhow::Result<()> {
-        let new = self.path.with_extension("new");
-        self.write_by_way_of(&new, head, bands).inspect_err(|_| {
-            // On a full disk, it would take what room there is.
-            let _ = std::fs::remove_file(&new);
-        })
-    }
-
-    fn write_by_way_of(&self, new: &Path, head: &Head, bands: &Bands) -> anyhow::Result<()> {
-        let mut file = BufWriter::new(File::create(new)?);
-        serde_json::to_writer(&mut file, head)?;
-        file.write_all(b"\n")?;
+        let mut bytes = serde_json::to_vec(head)?;
+        bytes.push(b'\n');
         for band in bands {
-            band.serialize_into(&mut file)?;
+            band.serialize_into(&mut bytes)?;
         }
-        file.into_inner()?.sync_all()?;
-        std::fs::rename(new, &self.path)?;
-        let folder = self.path.parent().filter(|path| *path != Path::new(""));
-        Ok(File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?)
+        Ok(durable::write(&self.path, &bytes)?)
     }
 
     /// Of a cache that is forgotten, nothing is fetched again.
@@ -191,7 +179,7 @@ impl RefillFile {
 
     fn remove(&self) {
         // If it stays, the next start finds all of it cached.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = durable::remove(&self.path);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Pinned and excluded blocks, and shares of the cache: set over the control socket, and kept in a
 //! file, so that the cache that starts next honours them before the first request.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,13 +109,7 @@ fn keep(path: &Path, tier: &Identified, wanted: &Wanted) -> io::Result<()> {
         block_bytes: tier.block_bytes,
         shares: wanted.clone(),
     };
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(&serde_json::to_vec(&kept)?)?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    File::open(folder)?.sync_all()
+    durable::write(path, &serde_json::to_vec(&kept)?)
 }
 
 fn shares(wanted: &Wanted) -> Vec<Share> {
