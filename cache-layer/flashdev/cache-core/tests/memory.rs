@@ -83,6 +83,8 @@ fn in_use(kind: PolicyKind, slots: u32) -> usize {
         },
         sync: false,
         boot_id: Default::default(),
+        id: Default::default(),
+        witnessed: None,
     };
     let log = format(&Flash(file), &session).unwrap();
     let config = CacheConfig {

@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use nix::fcntl::{FallocateFlags, Flock, FlockArg, fallocate};
 
 use crate::direct_io::{DIRECT_ALIGN, Direct, PageBuffer};
+use crate::flash_file::witness::Watched;
 use crate::flash_file::{FlashFile, size_of};
 use crate::fuse::file_system::FileView;
 
@@ -27,6 +28,7 @@ pub struct Backing {
     direct: Option<Direct>,
     size_bytes: AtomicU64,
     durability: Durability,
+    syncs: Watched,
 }
 
 /// What a flush does for the data on the host.
@@ -86,6 +88,7 @@ impl Backing {
             direct: Direct::open(path),
             size_bytes: AtomicU64::new(size_bytes),
             durability,
+            syncs: Watched::default(),
         })
     }
 
@@ -158,14 +161,23 @@ impl Backing {
     /// Makes everything written so far as durable as was asked for.
     pub fn sync(&self) -> io::Result<()> {
         match self.durability {
-            Durability::Synced => self.buffered.sync_data(),
+            Durability::Synced => self.sync_forced(),
             Durability::Volatile => Ok(()),
         }
     }
 
     /// Makes everything written so far durable, whatever was asked for.
     pub fn sync_forced(&self) -> io::Result<()> {
-        self.buffered.sync_data()
+        self.syncs.sync(|| self.buffered.sync_data())
+    }
+
+    /// The file or device itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.buffered
+    }
+
+    pub(crate) fn syncs(&self) -> &Watched {
+        &self.syncs
     }
 
     /// Allocates, punches or zeroes a range, as fallocate(2) does.

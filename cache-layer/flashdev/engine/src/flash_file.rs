@@ -13,6 +13,9 @@ use parking_lot::RwLock;
 
 use crate::Refusal;
 use crate::direct_io::Direct;
+use witness::Watched;
+
+pub(crate) mod witness;
 
 /// A stretch of the flash, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,7 @@ pub struct FlashFile {
     parts: RwLock<Vec<Part>>,
     /// How its parts are locked: F_WRLCK, or F_RDLCK by who only reads.
     lock_kind: libc::c_int,
+    syncs: Watched,
 }
 
 impl FlashFile {
@@ -107,6 +111,7 @@ impl FlashFile {
             direct,
             parts: RwLock::new(Vec::new()),
             lock_kind,
+            syncs: Watched::default(),
         };
         match parts {
             [] => flash.parts.write().push(Part { start: 0, size }),
@@ -122,6 +127,7 @@ impl FlashFile {
             direct: None,
             parts: RwLock::new(vec![Part { start: 0, size }]),
             lock_kind: libc::F_WRLCK,
+            syncs: Watched::default(),
         }
     }
 
@@ -246,7 +252,16 @@ impl FlashFile {
 
     /// Makes everything written so far durable.
     pub fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.syncs.sync(|| self.file.sync_data())
+    }
+
+    /// The file or device itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn syncs(&self) -> &Watched {
+        &self.syncs
     }
 
     /// Calls with each stretch of the device that a range is made of, in order.

@@ -33,6 +33,11 @@ def control_of(disk: str) -> PurePosixPath:
     return RUNTIME / disk / "control"
 
 
+def witness_of(disk: str) -> PurePosixPath:
+    """Where an engine says, until the computer stops, that both devices have all it wrote."""
+    return RUNTIME / disk / "control.witness"
+
+
 def log_of(disk: str) -> PurePosixPath:
     return RUNTIME / disk / "log"
 

@@ -225,7 +225,11 @@ class Userspace(EngineTier, InPlaceTier):
         :raises EngineRefusedError: it is in use, or is another's.
         :raises TierFailedError: the origin could not be read or written.
         """
-        words = ["salvage", *self._cache_words(self.spec), "--json", *["--write"] * write]
+        witness = ("--witness", str(service.witness_of(self.place.name)))
+        words = [
+            *("salvage", *self._cache_words(self.spec), *witness, "--json"),
+            *["--write"] * write,
+        ]
         argv = [engine_program.on(self.machine), *words]
         done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
         if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):

@@ -349,10 +349,8 @@ pub(super) enum IoState {
     DiscardCached { migration: usize },
     /// The log's.
     Log(LogDone),
-    /// A flush of a cache that was given up.
-    OriginSync { request: usize },
-    /// The one before [`Action::Detach`].
-    SyncToDetach,
+    /// A sync that the log does not do any more, for the first so many who want one of the device.
+    SyncAlone { device: Device, count: usize },
     /// [`Action::Detach`].
     Detach,
 }

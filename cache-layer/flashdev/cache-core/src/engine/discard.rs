@@ -117,11 +117,12 @@ impl Engine {
     }
 
     pub(super) fn discard_range(&mut self, state: IoState, offset: u64, len: u32) {
+        self.note_write(&state);
         let io = self.ios.insert(state);
         self.actions.push(Action::Discard { io, offset, len });
     }
 
-    fn discard_task(&self, migration: usize) -> Discard {
+    pub(super) fn discard_task(&self, migration: usize) -> Discard {
         match *self.migrations.task(migration) {
             Task::Discard(discard) => discard,
             ref task => unreachable!("{task:?} discards nothing"),

@@ -28,6 +28,15 @@ pub(super) enum Stranded {
     Written(usize, Result<(), Errno>),
 }
 
+/// Who waits for a sync that is not the log's.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SyncFor {
+    /// A flush.
+    Flush(usize),
+    /// The one before [`Action::Detach`].
+    Detach,
+}
+
 impl Engine {
     /// A write to the flash, or a sync of it, has failed.
     pub(super) fn flash_failed(&mut self, what: &str, errno: Errno) {
@@ -37,8 +46,12 @@ impl Engine {
         }
         self.health = match self.dirty.is_empty() {
             true => {
+                // The origin goes on without it: no orderly end is written over what is old by then.
+                if let Some(log) = &mut self.log {
+                    log.fail();
+                }
                 // What was cleaned may not be durable on the origin yet, but is on the flash.
-                self.sync_origin_for(IoState::SyncToDetach);
+                self.sync_alone(Device::Origin, SyncFor::Detach);
                 Health::Degrading(reason)
             }
             false => Health::ReadOnly(reason),
@@ -71,15 +84,15 @@ impl Engine {
         match done {
             LogDone::Write(_) => self.flash_failed("writing metadata to the flash", errno),
             LogDone::SyncFlash => self.flash_failed("syncing the flash", errno),
-            LogDone::SyncOrigin => return self.origin_sync_failed(now, errno),
+            LogDone::SyncOrigin => self.origin_sync_failed(now, errno),
         }
-        self.abandon_log(now);
     }
 
     /// What was written to the origin lately may be lost, and no later sync would tell. So nothing is
     /// promised any more, whoever asked for it: an orderly end would have the next start believe
     /// clean blocks that the origin lacks.
     pub(super) fn origin_sync_failed(&mut self, now: Nanos, errno: Errno) {
+        self.unsynced_origin.sync_ends(false);
         if let Some(log) = &mut self.log {
             log.fail();
         }
@@ -89,11 +102,10 @@ impl Engine {
             self.health_changed();
             self.rescue_all(now);
         }
-        self.abandon_log(now);
     }
 
     /// Nothing that waits for the log will come.
-    fn abandon_log(&mut self, now: Nanos) {
+    pub(super) fn abandon_log(&mut self, now: Nanos) {
         for (_, then) in std::mem::take(&mut self.for_record) {
             self.go_on(now, then, false);
         }
@@ -103,10 +115,10 @@ impl Engine {
         for SyncWaiter { request, flash, .. } in std::mem::take(&mut self.for_syncs) {
             match flash {
                 0 => self.strand(now, Stranded::Flush(request)),
-                // What was written to the volume may be lost.
-                _ => self.part_done(now, request, Err(Errno::EIO)),
+                _ => self.flush_volume(now, request),
             }
         }
+        self.drop_what_is_not_proven(now);
         self.fail_what_was_at_risk(now);
     }
 
@@ -132,15 +144,11 @@ impl Engine {
         }
     }
 
-    /// The origin is as durable as the flash was, or could not be made so.
-    pub(super) fn synced_to_detach(&mut self, now: Nanos, result: Result<(), Errno>) {
-        match (result, &self.health) {
-            (Err(errno), _) => self.origin_sync_failed(now, errno),
-            (Ok(()), Health::Degrading(_)) => {
-                let io = self.ios.insert(IoState::Detach);
-                self.actions.push(Action::Detach { io });
-            }
-            _ => {}
+    /// The origin is as durable as the flash was.
+    fn synced_to_detach(&mut self) {
+        if matches!(self.health, Health::Degrading(_)) {
+            let io = self.ios.insert(IoState::Detach);
+            self.actions.push(Action::Detach { io });
         }
     }
 
@@ -166,36 +174,59 @@ impl Engine {
         }
     }
 
-    /// A flush of a cache that was given up.
-    pub(super) fn sync_origin_alone(&mut self, request: usize) {
-        self.sync_origin_for(IoState::OriginSync { request });
+    /// Wants a sync of a device where the log does none any more.
+    pub(super) fn sync_alone(&mut self, device: Device, whom: SyncFor) {
+        self.syncs_alone.push((device, whom));
     }
 
-    /// Linux tells of an error of write-back once: what another sync that was under way meanwhile has
-    /// lost, this one does not know.
-    pub(super) fn origin_synced_alone(
+    /// Begins those that are wanted, where no other is under way: Linux tells of an error of write-back
+    /// once, so that of what one sync has lost, another that was under way meanwhile does not know.
+    pub(super) fn begin_syncs_alone(&mut self) {
+        for device in [Device::Flash, Device::Origin] {
+            let is_its = |state: &IoState| match state {
+                IoState::SyncAlone { device: of, .. } => *of == device,
+                IoState::Log(LogDone::SyncFlash) => device == Device::Flash,
+                IoState::Log(LogDone::SyncOrigin) => device == Device::Origin,
+                _ => false,
+            };
+            let waiting = self.syncs_alone.iter().filter(|(of, _)| *of == device);
+            let count = waiting.count();
+            if count > 0 && !self.ios.iter().any(|(_, state)| is_its(state)) {
+                let io = self.ios.insert(IoState::SyncAlone { device, count });
+                self.actions.push(Action::Sync {
+                    io,
+                    device,
+                    kind: SyncKind::Usual,
+                });
+            }
+        }
+    }
+
+    /// Such a sync has ended, for the first so many who wanted one of the device.
+    pub(super) fn synced_alone(
         &mut self,
         now: Nanos,
-        request: usize,
+        (device, count): (Device, usize),
         result: Result<(), Errno>,
     ) {
-        if let Err(errno) = result {
-            self.origin_sync_failed(now, errno);
+        match (device, result) {
+            (_, Ok(())) => {}
+            (Device::Origin, Err(errno)) => self.origin_sync_failed(now, errno),
+            (Device::Flash, Err(_)) => self.unsynced_flash.sync_ends(false),
         }
-        let result = match self.health {
-            Health::ReadOnly(_) => Err(Errno::EIO),
-            _ => result,
+        let is_lost = match device {
+            Device::Origin => matches!(self.health, Health::ReadOnly(_)),
+            Device::Flash => self.unsynced_flash.is_lost(),
         };
-        self.part_done(now, request, result);
-    }
-
-    fn sync_origin_for(&mut self, state: IoState) {
-        let io = self.ios.insert(state);
-        self.actions.push(Action::Sync {
-            io,
-            device: Device::Origin,
-            kind: SyncKind::Usual,
-        });
+        let result = if is_lost { Err(Errno::EIO) } else { result };
+        for _ in 0..count {
+            let first = self.syncs_alone.iter().position(|(of, _)| *of == device);
+            match first.map(|first| self.syncs_alone.remove(first).1) {
+                Some(SyncFor::Flush(request)) => self.part_done(now, request, result),
+                Some(SyncFor::Detach) if result.is_ok() => self.synced_to_detach(),
+                Some(SyncFor::Detach) | None => {}
+            }
+        }
     }
 
     fn health_changed(&mut self) {
@@ -207,5 +238,11 @@ impl Engine {
     /// Whether the metadata cannot be written any more.
     pub fn log_has_failed(&self) -> bool {
         self.log.as_ref().is_some_and(Log::has_failed)
+    }
+
+    /// Whether no metadata is written now, nor will be: then others may write there.
+    pub fn log_is_over(&self) -> bool {
+        let writes = |state: &IoState| matches!(state, IoState::Log(LogDone::Write(_)));
+        self.log_has_failed() && !self.ios.iter().any(|(_, state)| writes(state))
     }
 }

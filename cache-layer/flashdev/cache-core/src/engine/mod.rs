@@ -6,13 +6,13 @@
 //! modelled hybrid disk in virtual time. Time is the driver's, and never goes back.
 //!
 //! - `request` is the way of a request: cut at the blocks, each piece goes to flash or origin, or
-//!   waits. `through` is that of a write to both, `flush` and `discard` those of the others.
+//!   waits. `through` is that of a write to both, `discard` that of a discard.
 //! - `migration` chooses what blocks do next: come to the flash (`fetch`), go (`leave`), or are copied
 //!   back to the origin (`write_back`).
 //! - `sub_blocks` is the way of a part of a block: written or fetched into a slot by itself.
 //! - `cleaner` chooses dirty blocks to write back, `jobs` are warm-ups and flushes of the cache.
-//! - `recording` is what waits for the log.
-//! - `health` is what becomes of a cache whose devices fail.
+//! - `recording` is what waits for the log, flushes among it.
+//! - `health` is what becomes of a cache whose devices fail, `unsynced` what they may have lost then.
 //!
 //! # What waits for what
 //!
@@ -41,7 +41,7 @@ use slab::Slab;
 use virtual_time::{NANOS_PER_S, Nanos};
 
 use crate::layout::Mask;
-use crate::metadata::{CommitTicket, Log, Ticket};
+use crate::metadata::{CommitTicket, Log, Ticket, pop_until};
 use crate::number_map::NumberMap;
 use crate::policy::shares::{Shares, Usage};
 use crate::policy::{Block, Mapping, Policy, Slot};
@@ -49,7 +49,6 @@ use crate::policy::{Block, Mapping, Policy, Slot};
 mod action;
 mod cleaner;
 mod discard;
-mod flush;
 mod health;
 mod jobs;
 mod migration;
@@ -61,6 +60,7 @@ mod sub_blocks;
 mod tests;
 mod through;
 mod transfer;
+mod unsynced;
 mod users;
 
 pub use action::{
@@ -72,12 +72,13 @@ pub use regions::{Counts, Regions};
 
 use action::{IoState, Piece};
 use cleaner::Cleaner;
-use health::Stranded;
+use health::{Stranded, SyncFor};
 use jobs::{Job, WarmReads};
 use migration::Migrations;
 use recording::{SyncWaiter, Then};
 use request::Pending;
 use through::Through;
+use unsynced::Unsynced;
 
 /// Without anything in flight for so long the cache is idle; as in dm-cache.
 const IDLE: Nanos = NANOS_PER_S as Nanos;
@@ -145,6 +146,10 @@ pub struct Engine {
     for_record: VecDeque<(Ticket, Then)>,
     for_commit: VecDeque<(CommitTicket, usize)>,
     for_syncs: Vec<SyncWaiter>,
+    /// Copies of slots that a sync of the flash has to prove.
+    for_proof: VecDeque<(u64, usize)>,
+    unsynced_flash: Unsynced,
+    unsynced_origin: Unsynced,
     migrations: Migrations,
     /// After a block that could not be written back, the policy wishes for none until then.
     write_backs_rest_until: Nanos,
@@ -153,6 +158,8 @@ pub struct Engine {
     /// Those that wait for the policy to be through with their blocks.
     discards: VecDeque<Waiting>,
     stranded: Vec<Stranded>,
+    /// Who wants a sync that is not the log's, or waits for one.
+    syncs_alone: Vec<(Device, SyncFor)>,
     flash_errors: u32,
     counters: Counters,
     regions: Regions,
@@ -209,12 +216,16 @@ impl Engine {
             for_record: VecDeque::new(),
             for_commit: VecDeque::new(),
             for_syncs: Vec::new(),
+            for_proof: VecDeque::new(),
+            unsynced_flash: Unsynced::default(),
+            unsynced_origin: Unsynced::default(),
             migrations: Migrations::default(),
             write_backs_rest_until: 0,
             cleaner: Cleaner::new(config.dirty_target),
             jobs: Slab::new(),
             discards: VecDeque::new(),
             stranded: Vec::new(),
+            syncs_alone: Vec::new(),
             flash_errors: 0,
             counters: Counters::default(),
             regions: Regions::new(config.origin_blocks()),
@@ -248,6 +259,8 @@ impl Engine {
     pub fn on_completion(&mut self, now: Nanos, io: IoId, result: Result<(), Errno>) {
         let state = self.ios.remove(io);
         self.note_origin_used(now, &state);
+        self.note_write(&state);
+        let result = self.believed(&state, result);
         match state {
             IoState::Hit { .. }
             | IoState::Miss { .. }
@@ -267,8 +280,9 @@ impl Engine {
             IoState::CopyOut { migration } => self.copied_out(now, migration, result),
             IoState::CopyBack { migration } => self.copied_back(now, migration, result),
             IoState::Log(done) => self.log_io_done(now, done, result),
-            IoState::OriginSync { request } => self.origin_synced_alone(now, request, result),
-            IoState::SyncToDetach => self.synced_to_detach(now, result),
+            IoState::SyncAlone { device, count } => {
+                self.synced_alone(now, (device, count), result);
+            }
             IoState::Detach => self.detached(now, result),
         }
         self.advance(now);

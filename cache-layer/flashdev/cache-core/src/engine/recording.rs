@@ -1,8 +1,9 @@
-//! What waits for the log: for a change to be recorded, for a commit, or for a sync.
+//! What waits for the log: for a change to be recorded, for a commit, or for a sync, as a flush does.
 
 use virtual_time::Nanos;
 
-use super::action::{Action, Device, Errno, IoState};
+use super::action::{Action, Device, Errno, Health, IoState};
+use super::health::{Stranded, SyncFor};
 use super::{Engine, Waiting};
 use crate::layout::Mask;
 use crate::metadata::{LogDone, LogIo, LogPart, Ticket, pop_until};
@@ -54,6 +55,11 @@ impl Engine {
         let Some(log) = &mut self.log else { return };
         let policy = &self.policy;
         while let Some(wanted) = log.next_io(|slot| policy.heat(slot)) {
+            match wanted {
+                LogIo::SyncFlash(_) => self.unsynced_flash.sync_begins(),
+                LogIo::SyncOrigin(_) => self.unsynced_origin.sync_begins(),
+                LogIo::Write { .. } => {}
+            }
             let action = match wanted {
                 LogIo::Write {
                     part,
@@ -84,6 +90,11 @@ impl Engine {
         if let Some(log) = &mut self.log {
             log.io_done(done, result.is_ok());
         }
+        match done {
+            LogDone::SyncFlash => self.unsynced_flash.sync_ends(result.is_ok()),
+            LogDone::SyncOrigin => self.unsynced_origin.sync_ends(result.is_ok()),
+            LogDone::Write(_) => {}
+        }
         if let Err(errno) = result {
             self.log_failed(now, done, errno);
         }
@@ -112,7 +123,12 @@ impl Engine {
                 self.part_done(now, waiter.request, Ok(()));
             }
         }
+        self.copy_back_what_is_proven(flash);
         self.store_what_was_at_risk(now);
+        if self.log_has_failed() {
+            self.abandon_log(now);
+        }
+        self.begin_syncs_alone();
     }
 
     pub(super) fn go_on(&mut self, now: Nanos, then: Then, recorded: bool) {
@@ -148,6 +164,51 @@ impl Engine {
                 false => self.for_record.push_back((ticket, then)),
             },
             _ => self.go_on(now, then, true),
+        }
+    }
+
+    /// Makes durable what was answered before, on origin and flash.
+    pub(super) fn flush(&mut self, now: Nanos, request: usize) {
+        match (&self.health, &mut self.log) {
+            (_, None) => self.part_done(now, request, Ok(())),
+            (Health::Healthy, Some(log)) => {
+                // Without `sync` this is all there is: the model drains what was written.
+                let origin = log.sync_origin();
+                let before = log.committed();
+                let number = log.commit();
+                match number > before {
+                    true => self.for_commit.push_back((number, request)),
+                    false => self.for_syncs.push(SyncWaiter {
+                        request,
+                        flash: 0,
+                        origin,
+                    }),
+                }
+            }
+            (Health::Degrading(_), _) => self.stranded.push(Stranded::Flush(request)),
+            (Health::PassThrough(_), _) => self.sync_alone(Device::Origin, SyncFor::Flush(request)),
+            (Health::ReadOnly(_), _) => self.part_done(now, request, Err(Errno::EIO)),
+        }
+    }
+
+    pub(super) fn flush_volume(&mut self, now: Nanos, request: usize) {
+        match &mut self.log {
+            None => self.part_done(now, request, Ok(())),
+            // Who syncs the flash is told of a failure once, and all must know of it.
+            Some(_) if self.unsynced_flash.is_lost() => {
+                self.part_done(now, request, Err(Errno::EIO));
+            }
+            Some(log) if log.has_failed() => {
+                self.sync_alone(Device::Flash, SyncFor::Flush(request))
+            }
+            Some(log) => {
+                let flash = log.sync_flash();
+                self.for_syncs.push(SyncWaiter {
+                    request,
+                    flash,
+                    origin: 0,
+                });
+            }
         }
     }
 }

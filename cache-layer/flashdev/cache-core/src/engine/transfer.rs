@@ -16,6 +16,7 @@ impl Engine {
     ) {
         self.origin_users += u32::from(self.is_users(&state));
         let in_background = self.is_in_background(&state);
+        self.note_write(&state);
         let io = self.ios.insert(state);
         self.actions.push(Action::Transfer {
             io,

@@ -3,8 +3,12 @@
 //! There are two, and the generations take turns: while the table of the next generation is being
 //! written, its journal is already in use, and continues the one before. A record is generation,
 //! sequence, kind, heat, a mask of sub-blocks and two operands, and the checksum: 32 bytes. Its sequence is its place in
-//! the journal, so that the first place without a valid record of the generation is the end. The
-//! first record says what the journal follows on.
+//! the journal. The first record says what the journal follows on.
+//!
+//! Every place holds a record at all times: where nothing was written yet, one of generation 0 that
+//! continues as many records as the journal's number. So the end of a generation is the first place that
+//! holds an older one's record; whatever else is there, zeros too, may be what is left of a record that
+//! was lost.
 
 use std::io;
 
@@ -127,6 +131,19 @@ impl Record {
     }
 }
 
+/// Has both journals say that nothing was written to them yet.
+pub(super) fn make_blank(store: &impl FlashStore, layout: &Layout) -> io::Result<()> {
+    [0, 1].into_iter().try_for_each(|number| {
+        let records = (0..layout.journal_records()).map(|sequence| Record {
+            generation: 0,
+            sequence,
+            event: Event::Continue(number),
+        });
+        let bytes: Vec<u8> = records.flat_map(|record| record.encode()).collect();
+        store.write_at(&bytes, layout.journal_offset(number))
+    })
+}
+
 /// The newest generation of the records in a page that may be a journal's.
 pub(super) fn newest_in(page: &[u8]) -> Option<u64> {
     let in_page = page.len() / RECORD_BYTES;
@@ -140,7 +157,7 @@ pub(super) fn newest_in(page: &[u8]) -> Option<u64> {
 /// What a place of a journal holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Zeros: nothing was ever written there, or it was lost.
+    /// Nothing was ever written there.
     Nothing,
     /// No record, or one that belongs elsewhere.
     Damaged,
@@ -152,6 +169,8 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct Journal {
     bytes: Vec<u8>,
+    /// Which of the two.
+    number: u64,
 }
 
 impl Journal {
@@ -163,7 +182,8 @@ impl Journal {
     ) -> io::Result<Journal> {
         let mut bytes = vec![0; layout.journal_records() as usize * RECORD_BYTES];
         store.read_at(&mut bytes, layout.journal_offset(generation))?;
-        Ok(Journal { bytes })
+        let number = generation % 2;
+        Ok(Journal { bytes, number })
     }
 
     /// The same of one that may not be readable everywhere: what is not, reads as damaged.
@@ -179,7 +199,8 @@ impl Journal {
                 sector.fill(0xff);
             }
         }
-        Journal { bytes }
+        let number = generation % 2;
+        Journal { bytes, number }
     }
 
     /// How many records it has room for.
@@ -187,18 +208,26 @@ impl Journal {
         self.bytes.len() / RECORD_BYTES
     }
 
-    /// What is at a place; behind the end there is nothing.
+    /// What is at a place; behind the last one there is nothing.
     pub(super) fn place(&self, at: usize) -> Place {
         let start = at * RECORD_BYTES;
         let Some(bytes) = self.bytes.get(start..start + RECORD_BYTES) else {
             return Place::Nothing;
         };
-        match Record::decode(bytes) {
-            Some(record) if record.sequence == at as u64 => {
-                Place::Record(record.generation, record.event)
-            }
-            None if bytes.iter().all(|&byte| byte == 0) => Place::Nothing,
+        let found = Record::decode(bytes).filter(|record| record.sequence == at as u64);
+        match found.map(|record| (record.generation, record.event)) {
+            Some((0, Event::Continue(number))) if number == self.number => Place::Nothing,
+            Some((of, event)) if of > 0 && of % 2 == self.number => Place::Record(of, event),
             _ => Place::Damaged,
+        }
+    }
+
+    /// Whether the place shows that the generation has not come so far.
+    pub(super) fn is_end(&self, generation: u64, at: usize) -> bool {
+        match self.place(at) {
+            Place::Record(of, _) => of < generation,
+            Place::Nothing => true,
+            Place::Damaged => false,
         }
     }
 

@@ -321,6 +321,11 @@ impl Log {
         self.closed
     }
 
+    /// Whether commits are made durable.
+    pub(crate) fn syncs(&self) -> bool {
+        self.own.sync
+    }
+
     /// Whether an I/O has failed: nothing is written from then on, and nothing promised. A failed
     /// sync drops what it could not write, and the next one would say nothing of it.
     pub fn has_failed(&self) -> bool {

@@ -26,14 +26,14 @@
 //! | superblock | | journal's record | | table's page | |
 //! |---|---|---|---|---|---|
 //! | 0 | `hotset\r\n` | 0 | generation, u64 | 8 `n` | of its `n`th slot: block, u32 |
-//! | 8 | version, u32: 2 or 3 | 8 | place in the journal, u64 | 8 `n` + 4 | 0 free, 1 clean, 2 dirty |
+//! | 8 | version, u32: 4 | 8 | place in the journal, u64 | 8 `n` + 4 | 0 free, 1 clean, 2 dirty |
 //! | 12 | 1: closed in order | 16 | kind: 1 map, 2 unmap, 3 dirty, 4 clean, 5 commit, 6 begin, 7 continue, 8 map dirty, 9 present | 8 `n` + 5 | heat |
-//! | 13 | 1: flushes are durable | 17 | heat | 8 `n` + 6 | missing sub-blocks, u16 (0 in version 2) |
+//! | 13 | 1: flushes are durable | 17 | heat | 8 `n` + 6 | missing sub-blocks, u16 |
 //! | 14 | generation, u64 | 18 | missing or present sub-blocks, u16 | 4080 | generation, u64 |
 //! | 22 | size of a block, u64 | 20 | slot, u32; or records, u64 | 4088 | number of the page, u32 |
 //! | 30, 38, 46 | sizes of METADATA, CACHE, VOLUME, u64 | 24 | block, u32 | 4092 | CRC-32C of the others, u32 |
 //! | 54 | size of the origin, u64 | 28 | CRC-32C of the others, u32 | | |
-//! | 62, 78 | ids of origin and boot, 16 bytes each | | | | |
+//! | 62, 78, 94 | ids of origin, boot and session, 16 bytes each | | | | |
 //! | 508 | CRC-32C of the others, u32 | | | | |
 //!
 //! A superblock with magic, version, generation and checksum alone says that the cache is empty:
@@ -42,9 +42,9 @@
 //! # What survives
 //!
 //! - **The process** is killed at any instant: every change whose ticket is
-//!   [recorded](Log::recorded) is found again; one that is not is found whole or not at all. The
-//!   page cache holds what was written.
-//! - **The computer** stops: with `sync`, everything up to the last [`Log::commit`] that has
+//!   [recorded](Log::recorded) is found again; one that is not is found whole or not at all. So it
+//!   is if [a witness](Session::witnessed) says that the devices still have what was written.
+//! - **The computer** stops, a sync fails, or a drive loses what it had not stored: with `sync`, everything up to the last [`Log::commit`] that has
 //!   succeeded; clean blocks are forgotten, since the origin has them. Without `sync`, nothing,
 //!   unless the session was closed.
 //!
@@ -80,7 +80,7 @@ pub use log::{CommitTicket, Log, LogDone, LogIo, LogPart, SyncKind, Ticket};
 pub use salvage::{Salvage, salvage};
 pub use slots::Change;
 pub use store::{FlashStore, Store};
-pub use superblock::{BootId, Identity, OriginId, Session};
+pub use superblock::{BootId, Identity, OriginId, Session, SessionId};
 
 /// What the last session left behind.
 #[derive(Debug)]
@@ -89,6 +89,8 @@ pub struct Recovered {
     pub mappings: Vec<Mapping>,
     /// Whether it ended with [`Log::close`].
     pub clean_shutdown: bool,
+    /// Whether nothing that was answered can be missing, flushed or not.
+    pub is_whole: bool,
 }
 
 /// Whether the flash says that its cache is empty, so that a new one is to be [made](format()) on it.
@@ -129,8 +131,15 @@ pub fn numbers(
     if newest.identity.origin_id != origin_id {
         return Err(MetadataError::OtherOrigin);
     }
-    let own = Superblock { boot_id, ..newest };
-    let found = recovery::recover(store, &own, Clean::Numbered)?;
+    // No bytes are believed: for numbers the same boot will do.
+    let session = Session {
+        identity: newest.identity,
+        sync: newest.sync,
+        boot_id,
+        id: newest.session,
+        witnessed: Some(newest.session),
+    };
+    let found = recovery::recover(store, &session, Clean::Numbered)?;
     let held = mappings(&found.entries).into_iter();
     Ok(Some(Numbers {
         block_bytes: newest.identity.layout.block_bytes,
@@ -174,6 +183,7 @@ pub fn format_with(
     // have been written to.
     let emptied = superblock::write_empty(store).map_err(cannot_write())?;
     store::wipe(store, &layout).map_err(cannot_write())?;
+    journal::make_blank(store, &layout).map_err(cannot_write())?;
     let mut entries = vec![Entry::default(); layout.slots() as usize];
     for mapping in mappings {
         entries[mapping.slot as usize] = Entry::clean(mapping);
@@ -221,6 +231,7 @@ pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), M
     let recovered = Recovered {
         mappings: mappings(&found.entries),
         clean_shutdown: found.clean_shutdown,
+        is_whole: found.is_whole,
     };
     // The first that is newer than anything there, and does not overwrite the table that counts.
     let newer = found.newest + 1;
@@ -240,9 +251,8 @@ pub fn check(store: &impl FlashStore, session: &Session) -> Result<(), MetadataE
 
 fn find(store: &impl FlashStore, session: &Session) -> Result<(Superblock, Found), MetadataError> {
     check_sizes(store, session)?;
-    let own = Superblock::of(session);
-    let found = recovery::recover(store, &own, Clean::Forgotten)?;
-    Ok((own, found))
+    let found = recovery::recover(store, session, Clean::Forgotten)?;
+    Ok((Superblock::of(session), found))
 }
 
 fn check_sizes(

@@ -3,8 +3,11 @@
 //! | what ended it | what is believed |
 //! |---|---|
 //! | `close` | the table |
-//! | the process | the table and the whole journal: the page cache has them |
+//! | the process | the table and the whole journal, if a witness says that the devices have them still |
 //! | the computer | table and journal up to the last commit, and of that the dirty slots only |
+//!
+//! Without a witness it is as if the computer had stopped: a drive may have been reset meanwhile, or
+//! a sync have failed.
 //!
 //! The journal of a generation may be continued in that of the next, whose table was being written
 //! when the session ended.
@@ -13,14 +16,14 @@
 //! which the origin lacks: they would be there until the slot is given up, and then revert. The
 //! origin has the committed bytes of a clean slot, so it is the slot that is forgotten.
 
-use fixedbitset::FixedBitSet;
+use roaring::RoaringBitmap;
 
-use super::MetadataError;
 use super::journal::{Event, Journal};
 use super::slots::{Content, Entry};
 use super::store::FlashStore;
 use super::superblock::{Superblock, SuperblockCopy, emptied_up_to, read_copies};
 use super::table;
+use super::{MetadataError, Session};
 use crate::layout::Layout;
 
 /// What recovery found.
@@ -34,6 +37,8 @@ pub(super) struct Found {
     pub(super) origin_bytes: u64,
     pub(super) entries: Vec<Entry>,
     pub(super) clean_shutdown: bool,
+    /// Nothing that was answered can be missing.
+    pub(super) is_whole: bool,
 }
 
 /// What becomes of clean slots if the computer stopped; see the module's comment.
@@ -45,10 +50,10 @@ pub(super) enum Clean {
     Numbered,
 }
 
-/// Finds the state. `own` is the superblock that this session would write.
+/// Finds the state as this session may believe it.
 pub(super) fn recover(
     store: &impl FlashStore,
-    own: &Superblock,
+    session: &Session,
     clean: Clean,
 ) -> Result<Found, MetadataError> {
     let copies = read_copies(store)?;
@@ -61,21 +66,15 @@ pub(super) fn recover(
     let emptied = emptied_up_to(&copies).unwrap_or(0);
     let mut superblocks: Vec<Superblock> = copies.iter().filter_map(whole).collect();
     superblocks.retain(|superblock| superblock.generation > emptied);
-    // Beside its very first superblock, earlier programs left the other one blank.
-    let is_first = superblocks
+    let copy_damaged = copies
         .iter()
-        .all(|superblock| superblock.generation == 1);
-    let copy_damaged = copies.iter().any(|copy| match copy {
-        SuperblockCopy::Damaged => true,
-        SuperblockCopy::Blank => !is_first,
-        SuperblockCopy::Whole(_) | SuperblockCopy::Empty(_) => false,
-    });
+        .any(|copy| matches!(copy, SuperblockCopy::Damaged | SuperblockCopy::Blank));
     superblocks.sort_by_key(|superblock| std::cmp::Reverse(superblock.generation));
     let newest = superblocks
         .first()
         .ok_or(MetadataError::Damaged("no superblock is whole"))?;
-    own.identity.check_found(&newest.identity)?;
-    let layout = &own.identity.layout;
+    session.identity.check_found(&newest.identity)?;
+    let layout = &session.identity.layout;
     let journal = |generation| {
         Journal::read(store, layout, generation)
             .map_err(MetadataError::io("read the journal of the flash"))
@@ -88,7 +87,7 @@ pub(super) fn recover(
         };
         let past = Past {
             superblock,
-            own,
+            session,
             clean,
             fell_back: superblock != newest,
             copy_damaged,
@@ -109,7 +108,7 @@ fn whole(copy: &SuperblockCopy) -> Option<Superblock> {
 /// A generation that is to be taken up again.
 struct Past<'a> {
     superblock: &'a Superblock,
-    own: &'a Superblock,
+    session: &'a Session,
     clean: Clean,
     /// The table of a newer generation is damaged.
     fell_back: bool,
@@ -122,11 +121,11 @@ struct Past<'a> {
 impl Past<'_> {
     fn replay(&self, mut entries: Vec<Entry>) -> Result<Found, MetadataError> {
         let generation = self.superblock.generation;
-        let same_boot = self.superblock.boot_id == self.own.boot_id;
-        let [own, next] = self.runs(same_boot)?;
+        let witnessed = self.superblock.is_witnessed(self.session);
+        let [own, next] = self.runs(witnessed)?;
         let nothing_followed = own.is_empty() && next.is_empty();
         let clean_shutdown = self.superblock.closed && nothing_followed && !self.fell_back;
-        let computer_stopped = !same_boot && !clean_shutdown;
+        let computer_stopped = !witnessed && !clean_shutdown;
         if computer_stopped {
             self.check_stopped()?;
         }
@@ -143,22 +142,24 @@ impl Past<'_> {
             forget_clean(&mut entries);
         }
         let origin_bytes = self.superblock.identity.origin_bytes;
-        check_blocks(&self.own.identity.layout, origin_bytes, &entries)?;
+        check_blocks(&self.session.identity.layout, origin_bytes, &entries)?;
         Ok(Found {
             newest,
             generation,
             origin_bytes,
             entries,
             clean_shutdown,
+            is_whole: !computer_stopped,
         })
     }
 
     /// The events of the generation, and of the next one as far as it follows on them. Anything
     /// else in a journal that a whole one would not have is damage.
-    fn runs(&self, same_boot: bool) -> Result<[Vec<Event>; 2], MetadataError> {
+    fn runs(&self, witnessed: bool) -> Result<[Vec<Event>; 2], MetadataError> {
         let generation = self.superblock.generation;
         let own: Vec<Event> = self.journals[0].run(generation).collect();
         let mut next: Vec<Event> = self.journals[1].run(generation + 1).collect();
+        let ends = [own.len(), next.len()];
         match next.first() {
             // The session that wrote it had a table of its own, whose superblock is lost.
             Some(event) if !matches!(event, Event::Continue(_)) => {
@@ -170,14 +171,14 @@ impl Past<'_> {
                 let committed = next
                     .iter()
                     .any(|event| matches!(event, Event::Committed(_)));
-                if same_boot || committed {
+                if witnessed || committed {
                     return Err(MetadataError::Damaged("a record inside the journal"));
                 }
                 next.clear();
             }
             _ => {}
         }
-        if same_boot {
+        if witnessed {
             self.check_no_gap(0, generation, own.len())?;
             self.check_no_gap(1, generation + 1, next.len())?;
         }
@@ -186,6 +187,7 @@ impl Past<'_> {
                 "the journal is newer than the superblock",
             ));
         }
+        self.check_ends(ends, witnessed)?;
         Ok([own, next])
     }
 
@@ -197,6 +199,19 @@ impl Past<'_> {
             .any(|record| record.generation == generation && record.sequence >= end as u64);
         if beyond {
             return Err(MetadataError::Damaged("a record inside the journal"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a journal of which nothing shows that it ends there: what was lost may have been a commit.
+    /// A process that is killed may leave one record torn; a device loses whole sectors.
+    fn check_ends(&self, ends: [usize; 2], may_be_torn: bool) -> Result<(), MetadataError> {
+        let generations = self.superblock.generation..;
+        for ((at, journal), generation) in ends.into_iter().zip(&self.journals).zip(generations) {
+            let is_torn = || may_be_torn && journal.is_end(generation, at + 1);
+            if !journal.is_end(generation, at) && !is_torn() {
+                return Err(MetadataError::Damaged("what shows where the journal ends"));
+            }
         }
         Ok(())
     }
@@ -266,7 +281,7 @@ fn check_blocks(
 ) -> Result<(), MetadataError> {
     let blocks = layout.origin_blocks(origin_bytes)?;
     let all = layout.sub_blocks().all();
-    let mut seen = FixedBitSet::with_capacity(blocks as usize);
+    let mut seen = RoaringBitmap::new();
     for entry in entries
         .iter()
         .filter(|entry| entry.content != Content::Free)
@@ -274,7 +289,7 @@ fn check_blocks(
         let wrong = match entry.block {
             block if block >= blocks => "a block beyond the end of the origin",
             _ if entry.missing & !all != 0 => "a part that its block does not have",
-            block if seen.put(block as usize) => "one block in two slots",
+            block if !seen.insert(block) => "one block in two slots",
             _ => continue,
         };
         return Err(MetadataError::Damaged(wrong));

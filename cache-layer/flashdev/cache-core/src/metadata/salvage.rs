@@ -10,11 +10,11 @@
 //! | what shows where the journal ends | every slot |
 //! | a superblock | whatever is not the same in all pasts that may have been: see [`Remains::pasts`] |
 //!
-//! The journal ends before the first place that holds an older generation's record, or nothing. But a
-//! lost sector may read as nothing: an end that falls on a sector's start shows nothing. What cannot be
-//! told from the real thing is a sector that reads as it did in the past.
+//! The journal ends before the first place that holds an older generation's record, or says that
+//! nothing was ever written there. What cannot be told from the real thing is a sector that reads as
+//! it did in the past.
 
-use fixedbitset::FixedBitSet;
+use roaring::RoaringBitmap;
 
 use super::MetadataError;
 use super::journal::{Event, Journal, Place};
@@ -23,11 +23,8 @@ use super::store::FlashStore;
 use super::superblock::{Superblock, SuperblockCopy, emptied_up_to, is_empty, read_each};
 use super::table;
 use super::{Session, check_sizes};
-use crate::layout::{ENTRIES_PER_PAGE, Layout, RECORD_BYTES, SECTOR_BYTES};
+use crate::layout::{ENTRIES_PER_PAGE, Layout};
 use crate::policy::{Block, Mapping, Slot};
-
-/// Records in a sector: what a device loses, it loses whole.
-const RECORDS_PER_SECTOR: usize = SECTOR_BYTES as usize / RECORD_BYTES;
 
 /// What is known of a damaged cache.
 #[derive(Debug, Default)]
@@ -46,7 +43,7 @@ pub struct Salvage {
     pub superblocks_lost: usize,
     /// Pages of the tables that are neither empty nor whole.
     pub table_pages_damaged: usize,
-    /// Records of the journals that are neither empty nor whole.
+    /// Records of the journals that are not whole.
     pub records_damaged: usize,
 }
 
@@ -58,7 +55,6 @@ pub struct Salvage {
 /// or if the origin has shrunk.
 pub fn salvage(store: &impl FlashStore, session: &Session) -> Result<Salvage, MetadataError> {
     let layout = check_sizes(store, session)?;
-    let own = Superblock::of(session);
     let copies = read_each(store)?;
     let lost = [0, 1].map(|place| !tells(&copies[place], place as u64));
     let whole = copies
@@ -70,9 +66,9 @@ pub fn salvage(store: &impl FlashStore, session: &Session) -> Result<Salvage, Me
         })
         .max_by_key(|superblock| superblock.generation);
     if let Some(whole) = &whole {
-        own.identity.check_found(&whole.identity)?;
+        session.identity.check_found(&whole.identity)?;
     }
-    let origin_bytes = whole.map_or(own.identity.origin_bytes, |it| it.identity.origin_bytes);
+    let origin_bytes = whole.map_or(session.identity.origin_bytes, |it| it.identity.origin_bytes);
     if is_empty(&copies) {
         return Ok(Salvage {
             origin_bytes,
@@ -90,16 +86,16 @@ pub fn salvage(store: &impl FlashStore, session: &Session) -> Result<Salvage, Me
         // What is not known of it: as it is served.
         sync: match whole {
             Some(superblock) if lost == [false; 2] => superblock.sync,
-            whole => own.sync && whole.is_none_or(|superblock| superblock.sync),
+            whole => session.sync && whole.is_none_or(|superblock| superblock.sync),
         },
         whole: whole.filter(|superblock| superblock.generation > emptied),
         lost,
     };
     // The end of the origin cuts a block short, and where it was then is not known.
-    let has_grown = lost != [false; 2] && origin_bytes != own.identity.origin_bytes;
+    let has_grown = lost != [false; 2] && origin_bytes != session.identity.origin_bytes;
     let pasts = match has_grown {
         true => Vec::new(),
-        false => remains.pasts(&own),
+        false => remains.pasts(session),
     };
     Ok(Salvage {
         origin_bytes,
@@ -125,8 +121,8 @@ fn tells(copy: &SuperblockCopy, place: u64) -> bool {
 struct Past {
     /// Of the superblock that counts.
     generation: u64,
-    /// The computer has not stopped since.
-    same_boot: bool,
+    /// The devices have all that was written.
+    kept_all: bool,
     /// Nothing was to follow.
     closed: bool,
 }
@@ -203,25 +199,30 @@ struct Remains<'a, S> {
 }
 
 impl<S: FlashStore> Remains<'_, S> {
-    /// The pasts that may have been. With both superblocks there is one. Otherwise the lost one may
+    /// The pasts that may have been. With both superblocks their generation is known; what the devices
+    /// have kept, only where a witness says it or the computer has stopped. Otherwise the lost one may
     /// have been the newer, of any run of the computer; then the newest generation that anything on
     /// the flash is of is its own, or that of a checkpoint after it.
-    fn pasts(&self, own: &Superblock) -> Vec<Past> {
-        let past = |generation, same_boot| Past {
+    fn pasts(&self, session: &Session) -> Vec<Past> {
+        let past = |generation, kept_all, closed| Past {
             generation,
-            same_boot,
-            closed: false,
+            kept_all,
+            closed,
         };
         if let (Some(whole), [false, false]) = (&self.whole, self.lost) {
-            let only = past(whole.generation, whole.boot_id == own.boot_id);
-            return vec![Past {
-                closed: whole.closed,
-                ..only
-            }];
+            let may_have: &[bool] = match whole.boot_id == session.boot_id {
+                true if whole.is_witnessed(session) => &[true],
+                true => &[true, false],
+                false => &[false],
+            };
+            let each = may_have.iter();
+            return each
+                .map(|&kept_all| past(whole.generation, kept_all, whole.closed))
+                .collect();
         }
         // A session of which nothing else is left, either: its journal's beginning would show it.
         let hidden = |&which: &u64| {
-            self.lost[which as usize] && !matches!(self.place(which, 0), Place::Record(..))
+            self.lost[which as usize] && matches!(self.place(which, 0), Place::Damaged)
         };
         if [0, 1].iter().any(hidden) {
             return Vec::new();
@@ -237,7 +238,7 @@ impl<S: FlashStore> Remains<'_, S> {
         generations.retain(may_count);
         generations
             .iter()
-            .flat_map(|&generation| [true, false].map(|same_boot| past(generation, same_boot)))
+            .flat_map(|&generation| [true, false].map(|kept_all| past(generation, kept_all, false)))
             .collect()
     }
 
@@ -317,7 +318,7 @@ impl<S: FlashStore> Remains<'_, S> {
     /// What the slots held at the end of this past; `None` if it cannot have been.
     fn replay(&self, past: &Past) -> Option<Vec<State>> {
         let generation = past.generation;
-        let believed = match past.same_boot {
+        let believed = match past.kept_all {
             true => self.believed_of_process(past)?,
             false => self.believed_of_computer(past)?,
         };
@@ -384,22 +385,21 @@ impl<S: FlashStore> Remains<'_, S> {
     /// Of a block that cannot be, or is in two slots, one of its records is wrong.
     fn doubt(&self, states: &mut [State]) {
         let all = self.layout.sub_blocks().all();
-        let mut seen = FixedBitSet::with_capacity(self.blocks as usize);
-        let mut twice = FixedBitSet::with_capacity(self.blocks as usize);
+        let (mut seen, mut twice) = (RoaringBitmap::new(), RoaringBitmap::new());
         let held = |state: &State| match state {
             State::Is(entry) if entry.content != Content::Free => Some(*entry),
             _ => None,
         };
         for entry in states.iter().filter_map(held) {
-            if entry.block < self.blocks && seen.put(entry.block as usize) {
-                twice.insert(entry.block as usize);
+            if entry.block < self.blocks && !seen.insert(entry.block) {
+                twice.insert(entry.block);
             }
         }
         for state in states {
             let wrong = held(state).is_some_and(|entry| {
                 entry.block >= self.blocks
                     || entry.missing & !all != 0
-                    || twice.contains(entry.block as usize)
+                    || twice.contains(entry.block)
             });
             if wrong {
                 *state = state.forget();
@@ -411,13 +411,9 @@ impl<S: FlashStore> Remains<'_, S> {
         &self.journals[(generation % 2) as usize]
     }
 
-    /// What is at a place of the journal that the generation would use; a record of a generation that
-    /// would not was put there by mistake.
+    /// What is at a place of the journal that the generation would use.
     fn place(&self, generation: u64, at: usize) -> Place {
-        match self.journal(generation).place(at) {
-            Place::Record(of, _) if of % 2 != generation % 2 => Place::Damaged,
-            place => place,
-        }
+        self.journal(generation).place(at)
     }
 
     fn event(&self, generation: u64, at: usize) -> Option<Event> {
@@ -438,13 +434,7 @@ impl<S: FlashStore> Remains<'_, S> {
 
     /// Whether the place shows that the generation's journal had not come so far.
     fn is_end(&self, generation: u64, at: usize) -> bool {
-        let journal = self.journal(generation);
-        at >= journal.places()
-            || match self.place(generation, at) {
-                Place::Record(of, _) => of < generation,
-                Place::Nothing => at % RECORDS_PER_SECTOR != 0,
-                Place::Damaged => false,
-            }
+        self.journal(generation).is_end(generation, at)
     }
 
     /// The same of the first place after these that the generation has not used.
@@ -465,7 +455,7 @@ impl<S: FlashStore> Remains<'_, S> {
     fn has_no_next(&self, generation: u64) -> bool {
         let journal = self.journal(generation);
         self.used(generation) < journal.places()
-            || matches!(self.place(generation + 1, 0), Place::Record(..))
+            || !matches!(self.place(generation + 1, 0), Place::Damaged)
     }
 
     /// The number of records that the next journal follows on; what is lost of it counts for

@@ -14,13 +14,13 @@ const SUPERBLOCK_BYTES: usize = 512;
 const MAGIC: [u8; 8] = *b"hotset\r\n";
 
 /// Version of the whole format. Whatever it is, magic, version and checksum stay in their places.
-const VERSION: u32 = 3;
-
-/// The oldest one that is read: 2 had zeros where the masks of missing sub-blocks are, and none was.
-const VERSION_OLDEST: u32 = 2;
+const VERSION: u32 = 4;
 
 /// A number that a computer draws whenever it starts.
 pub type BootId = [u8; 16];
+
+/// A number that a program draws whenever it begins to serve a cache.
+pub type SessionId = [u8; 16];
 
 /// A number that an origin keeps for life.
 pub type OriginId = [u8; 16];
@@ -46,6 +46,11 @@ pub struct Session {
     pub sync: bool,
     /// The computer's run.
     pub boot_id: BootId,
+    /// Its own number.
+    pub id: SessionId,
+    /// The session of which a witness says that both devices still have all that it wrote. That the
+    /// computer has not stopped since says nothing of a drive that was reset, or of a failed sync.
+    pub witnessed: Option<SessionId>,
 }
 
 /// One superblock.
@@ -59,6 +64,8 @@ pub(super) struct Superblock {
     pub(super) sync: bool,
     /// The computer's run during which it was written.
     pub(super) boot_id: BootId,
+    /// Who wrote it.
+    pub(super) session: SessionId,
 }
 
 /// What was found in the place of a superblock.
@@ -83,7 +90,13 @@ impl Superblock {
             closed: false,
             sync: session.sync,
             boot_id: session.boot_id,
+            session: session.id,
         }
+    }
+
+    /// Whether all that was written since is known to be there still.
+    pub(super) fn is_witnessed(&self, session: &Session) -> bool {
+        self.boot_id == session.boot_id && session.witnessed == Some(self.session)
     }
 
     /// Where it lies, bytes from the start of the flash.
@@ -93,7 +106,7 @@ impl Superblock {
 
     pub(super) fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
         let layout = &self.identity.layout;
-        let fields: [&[u8]; 12] = [
+        let fields: [&[u8]; 13] = [
             &MAGIC,
             &VERSION.to_le_bytes(),
             &[u8::from(self.closed)],
@@ -106,6 +119,7 @@ impl Superblock {
             &self.identity.origin_bytes.to_le_bytes(),
             &self.identity.origin_id,
             &self.boot_id,
+            &self.session,
         ];
         let mut bytes = [0; SUPERBLOCK_BYTES];
         let mut end = 0;
@@ -126,7 +140,7 @@ impl Superblock {
             return Ok(SuperblockCopy::Damaged);
         }
         let version = u32::from_le_bytes(take(&mut rest));
-        if !(VERSION_OLDEST..=VERSION).contains(&version) {
+        if version != VERSION {
             return Err(MetadataError::Version {
                 found: version,
                 known: VERSION,
@@ -156,12 +170,12 @@ impl Superblock {
             closed: closed != 0,
             sync: sync != 0,
             boot_id: take(&mut rest),
+            session: take(&mut rest),
         }))
     }
 }
 
-/// Where magic and version end, and where the generation lies, of every superblock.
-const HEAD_BYTES: usize = 12;
+/// Where the generation lies in every superblock.
 const GENERATION: std::ops::Range<usize> = 14..22;
 
 /// What says that a cache is empty, as wanted: a superblock with a generation and nothing else.
@@ -169,7 +183,7 @@ const GENERATION: std::ops::Range<usize> = 14..22;
 fn empty(generation: u64) -> [u8; SUPERBLOCK_BYTES] {
     let mut bytes = [0; SUPERBLOCK_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..HEAD_BYTES].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes[GENERATION].copy_from_slice(&generation.to_le_bytes());
     seal(&mut bytes);
     bytes
@@ -177,11 +191,7 @@ fn empty(generation: u64) -> [u8; SUPERBLOCK_BYTES] {
 
 fn generation_of_empty(bytes: &[u8; SUPERBLOCK_BYTES]) -> Option<u64> {
     let generation = u64::from_le_bytes(bytes[GENERATION].try_into().expect("eight bytes"));
-    let mut wanted = empty(generation);
-    // An older version's would be as empty.
-    wanted[8..HEAD_BYTES].copy_from_slice(&bytes[8..HEAD_BYTES]);
-    seal(&mut wanted);
-    (wanted == *bytes).then_some(generation)
+    (empty(generation) == *bytes).then_some(generation)
 }
 
 /// Has the flash say for good that its cache is empty; returns the generation up to which nothing

@@ -40,6 +40,7 @@ pub fn run_salvage(args: SalvageArgs) -> anyhow::Result<ExitCode> {
         named_origin: args.files.named_origin(),
         layout: args.files.layout(),
         durability: args.files.durability(),
+        witness: args.files.witness,
         origin: args.files.origin,
         flash: args.files.flash,
         flash_parts: args.files.flash_part,

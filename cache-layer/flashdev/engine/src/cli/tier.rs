@@ -1,6 +1,6 @@
 //! The command line of `hotset-engine tier`, and what others have of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -45,6 +45,11 @@ pub struct CacheArgs {
     /// Size of a cache block, a power of two from 4K to 1G.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64K")]
     block: u64,
+    /// The file that says, until the computer stops, that both devices have all that was written: on a
+    /// file system in memory. Where it is missing, what was written since the last flush is not
+    /// believed [default: with a control socket, beside it].
+    #[arg(long, value_name = "FILE")]
+    pub witness: Option<PathBuf>,
     /// A flush does not sync the files below: data survives this process, not the computer.
     #[arg(long)]
     volatile: bool,
@@ -142,12 +147,18 @@ impl TierArgs {
             discard: self.discard,
             scale: TimeScale::ONE,
             mount: self.mount,
+            witness: Some(self.files.witness.unwrap_or_else(|| beside(&self.control))),
             control: self.control,
             front: self.front,
             allow_other: self.allow_other,
             die_with_parent: self.die_with_parent,
         }
     }
+}
+
+/// Where a tier with this control socket has its witness.
+fn beside(control: &Path) -> PathBuf {
+    control.with_extension("witness")
 }
 
 /// Reads an origin's id.

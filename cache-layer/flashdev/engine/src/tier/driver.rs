@@ -27,6 +27,8 @@ use cache_core::metadata::SyncKind;
 use cache_core::policy::PolicyKind;
 use virtual_time::Nanos;
 
+mod given_up;
+
 /// What the lock protects.
 pub(super) struct Shared {
     pub(super) engine: Engine,
@@ -375,7 +377,7 @@ impl Tier {
                 .flash
                 .write_in_background(bytes, offset, self.no_bytes(io)),
             Step::Sync { io, device, kind } => self.sync(io, device, kind),
-            Step::Detach { io } => return Some((io, self.origin_id.give_new_id())),
+            Step::Detach { io } => self.detach(io),
             Step::Reply { request, result } => request.give(result),
             Step::JobDone(waiter) => {
                 // Nobody need be waiting.
@@ -410,7 +412,7 @@ impl Tier {
     }
 
     /// An I/O that somebody else does.
-    fn under_way(self: &Arc<Self>, io: IoId) -> UnderWay {
+    pub(super) fn under_way(self: &Arc<Self>, io: IoId) -> UnderWay {
         let tier = Some(self.clone());
         UnderWay { tier, io }
     }
@@ -516,13 +518,13 @@ impl Tier {
 
 /// An I/O that somebody else does. Should they never say what came of it, because their thread has died
 /// or takes nothing any more, it has failed.
-struct UnderWay {
+pub(super) struct UnderWay {
     tier: Option<Arc<Tier>>,
     io: IoId,
 }
 
 impl UnderWay {
-    fn end(mut self, result: io::Result<()>) {
+    pub(super) fn end(mut self, result: io::Result<()>) {
         if let Some(tier) = self.tier.take() {
             tier.completed(self.io, result);
         }

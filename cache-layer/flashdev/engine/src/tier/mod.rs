@@ -17,10 +17,12 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::backing::{Backing, Durability};
 use crate::flash_file::FlashFile;
+use crate::flash_file::witness::Witness;
 use crate::front::Front;
 use crate::real_time::disk::Disk;
 use crate::real_time::flash::Flash;
 use crate::real_time::meter::Meter;
+use cache_core::metadata::SessionId;
 use driver::Shared;
 use virtual_time::{Nanos, TimeScale};
 
@@ -57,6 +59,13 @@ struct Tier {
     volume_meter: Arc<Meter>,
     /// The origin's file, to be told when the cache is given up.
     origin_id: origin::OriginFile,
+    /// Whether the flash says that its cache, which was given up, is empty.
+    is_emptied: Mutex<bool>,
+    /// What tells the next start that both devices have all that this one wrote.
+    witness: Arc<Witness>,
+    session: SessionId,
+    /// Nothing that the run before has answered can be missing.
+    is_whole: bool,
     /// The origin's bytes.
     origin_file: Arc<Backing>,
     flash_file: Arc<FlashFile>,

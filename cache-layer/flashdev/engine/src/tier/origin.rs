@@ -14,6 +14,7 @@ use xattr::FileExt;
 
 use crate::Refusal;
 use crate::flash_file::size_of;
+use crate::flash_file::witness::Watched;
 use cache_core::metadata::OriginId;
 
 /// The extended attribute that holds the id.
@@ -37,6 +38,7 @@ pub(super) struct OriginFile {
     pub(super) bytes: u64,
     file: File,
     named: Option<NamedOrigin>,
+    syncs: Watched,
 }
 
 impl OriginFile {
@@ -72,6 +74,7 @@ impl OriginFile {
                 bytes,
                 file,
                 named: Some(named),
+                syncs: Watched::default(),
             });
         }
         let id = match file.get_xattr(ID_ATTRIBUTE) {
@@ -84,6 +87,7 @@ impl OriginFile {
             bytes,
             file,
             named: None,
+            syncs: Watched::default(),
         })
     }
 
@@ -103,23 +107,16 @@ impl OriginFile {
     /// A new cache has been begun.
     pub(super) fn begun_anew(&self) -> io::Result<()> {
         match &self.named {
-            Some(named) if named.given_up.exists() => std::fs::remove_file(&named.given_up),
-            _ => Ok(()),
+            // Durable before the first write: the mark would have the next start discard it.
+            Some(named) => durable::remove(&named.given_up),
+            None => Ok(()),
         }
     }
 
     /// Makes it another origin, for good: no cache that knew it will be taken for its own again.
     pub(super) fn give_new_id(&self) -> io::Result<()> {
         match &self.named {
-            Some(named) => {
-                File::create(&named.given_up)?.sync_all()?;
-                // Its name, too.
-                let folder = named
-                    .given_up
-                    .parent()
-                    .filter(|path| *path != Path::new(""));
-                File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-            }
+            Some(named) => durable::write(&named.given_up, b""),
             None => {
                 give_id(&self.file)?;
                 self.file.sync_all()
@@ -132,7 +129,11 @@ impl OriginFile {
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.syncs.sync(|| self.file.sync_data())
+    }
+
+    pub(super) fn syncs(&self) -> &Watched {
+        &self.syncs
     }
 }
 

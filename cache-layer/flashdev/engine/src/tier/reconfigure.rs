@@ -194,6 +194,8 @@ impl Tier {
                 },
                 sync: self.durability == crate::backing::Durability::Synced,
                 boot_id: boot_id()?,
+                id: self.session,
+                witnessed: self.witness.session(),
             })
         };
         self.origin_file.grow_to(wanted.origin_bytes);

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
 use cache_core::layout::Layout;
-use cache_core::metadata::{self, Identity, Log, Recovered, Session};
-use cache_core::policy::{self, Geometry, Mapping, PolicyKind};
+use cache_core::metadata::{self, Identity, Log, Recovered, Session, SessionId};
+use cache_core::policy::{self, Geometry, PolicyKind};
 use clap::ValueEnum;
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use parking_lot::{Condvar, Mutex, RwLock};
+use roaring::RoaringBitmap;
 use sd_notify::NotifyState;
 use std::sync::atomic::AtomicU64;
 use virtual_time::TimeScale;
@@ -28,6 +30,7 @@ use super::shares::{Identified, Sharing};
 use crate::Refusal;
 use crate::backing::{Backing, Durability, view_of};
 use crate::daemon::Daemon;
+use crate::flash_file::witness::{Witness, new_session};
 use crate::flash_file::{FlashFile, Part};
 use crate::front;
 use crate::fuse::file_system::ServedFile;
@@ -36,6 +39,7 @@ use crate::real_time::disk::Disk;
 use crate::real_time::flash::{Flash, Slice};
 use crate::real_time::meter::Meter;
 use crate::real_time::{DeviceModel, REST_LIMIT, pacer_of};
+use crate::ublk::remove_device;
 
 /// How often the engine is told that time passes, real time.
 const TICK: Duration = Duration::from_millis(100);
@@ -87,6 +91,9 @@ pub struct TierOptions {
     pub mount: PathBuf,
     /// Where the control socket is put.
     pub control: PathBuf,
+    /// Where it is put down that both devices have all that was written; nowhere, the next start
+    /// believes what a power cut would have left.
+    pub witness: Option<PathBuf>,
     /// Where it is put down how the disk is served, if not by FUSE whatever the kernel has.
     pub front: Option<PathBuf>,
     /// Whether users other than this one may use the files.
@@ -142,6 +149,10 @@ fn serve(
 ) -> anyhow::Result<()> {
     let waits = tier.flash.has_to_wait();
     if let Some(note) = &options.front {
+        if !tier.is_whole {
+            // Those who wait there were answered what may be missing.
+            remove_device(&tier.origin_id.id)?;
+        }
         let (front, device) = front::choose(&tier.origin_id.id, &files, waits);
         let noted = front.note(note);
         // Nobody else sets it.
@@ -165,17 +176,16 @@ pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
     let files = Files::open(options)?;
     let origin = OriginFile::look_at(&options.origin, options.named_origin.as_ref())?;
     let store = StoreFiles {
-        flash: files.flash,
+        flash: files.flash.clone(),
         origin: &origin,
     };
     if options.discard || metadata::is_empty(&store)? {
         return Ok(());
     }
     origin.check_not_given_up()?;
-    Ok(metadata::check(
-        &store,
-        &session(options.layout, options.durability, &origin)?,
-    )?)
+    let witness = files.witness(options);
+    let session = session(options.layout, options.durability, &origin, &witness)?;
+    Ok(metadata::check(&store, &session)?)
 }
 
 /// Has a flash say that its cache is empty; the next tier on it begins a new one. What was in it is
@@ -213,6 +223,25 @@ impl Files {
         };
         options.layout.check(files.flash.size_bytes())?;
         Ok(files)
+    }
+
+    /// What is known of the run before.
+    fn witness(&self, options: &TierOptions) -> Arc<Witness> {
+        let path = options.witness.as_deref();
+        Witness::find(path, self.flash.file(), self.origin.file())
+    }
+
+    /// Has the witness go with the first sync that fails. Without one, what the page cache has may be
+    /// nowhere else, and no sync would tell.
+    fn watch(&self, witness: &Arc<Witness>, origin: &OriginFile) {
+        let syncs = [self.flash.syncs(), self.origin.syncs(), origin.syncs()];
+        syncs.iter().for_each(|syncs| syncs.by(witness));
+        for file in [self.flash.file(), self.origin.file()] {
+            if witness.session().is_none() {
+                // Where it cannot be dropped, it is no page cache that has it.
+                let _ = posix_fadvise(file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+            }
+        }
     }
 }
 
@@ -254,6 +283,7 @@ pub(super) fn session(
     layout: Layout,
     durability: Durability,
     origin: &OriginFile,
+    witness: &Witness,
 ) -> anyhow::Result<Session> {
     Ok(Session {
         identity: Identity {
@@ -263,20 +293,71 @@ pub(super) fn session(
         },
         sync: durability == Durability::Synced,
         boot_id: boot_id()?,
+        id: new_session()?,
+        witnessed: witness.session(),
     })
 }
 
 /// The cache that is on the flash, or a new one where it says that it is empty.
-fn open_metadata(options: &TierOptions, store: &StoreFiles) -> anyhow::Result<(Log, Vec<Mapping>)> {
-    let session = session(options.layout, options.durability, store.origin)?;
+fn open_metadata(
+    options: &TierOptions,
+    store: &StoreFiles,
+    session: &Session,
+) -> anyhow::Result<(Log, Recovered)> {
     if options.discard || metadata::is_empty(store)? {
-        let log = metadata::format(store, &session)?;
+        let log = metadata::format(store, session)?;
         store.origin.begun_anew()?;
-        return Ok((log, Vec::new()));
+        let nothing = Recovered {
+            mappings: Vec::new(),
+            clean_shutdown: false,
+            is_whole: session.witnessed.is_some(),
+        };
+        return Ok((log, nothing));
     }
     store.origin.check_not_given_up()?;
-    let (log, Recovered { mappings, .. }) = metadata::open(store, &session)?;
-    Ok((log, mappings))
+    Ok(metadata::open(store, session)?)
+}
+
+/// A cache that this run goes on with.
+struct TakenUp {
+    log: Log,
+    recovered: Recovered,
+    witness: Arc<Witness>,
+    session: SessionId,
+}
+
+/// Takes it up as the run before has left it; from now on the witness tells of this one.
+fn take_up(options: &TierOptions, files: &Files, origin: &OriginFile) -> anyhow::Result<TakenUp> {
+    let flash = files.flash.clone();
+    let witness = files.witness(options);
+    files.watch(&witness, origin);
+    let session = session(options.layout, options.durability, origin, &witness)?;
+    let (log, recovered) = open_metadata(options, &StoreFiles { flash, origin }, &session)?;
+    witness.begin(session.id);
+    Ok(TakenUp {
+        log,
+        recovered,
+        witness,
+        session: session.id,
+    })
+}
+
+/// What the cache held before it was emptied; `held`: what it holds.
+fn refill(
+    options: &TierOptions,
+    tier: &Identified,
+    geometry: Geometry,
+    held: &RoaringBitmap,
+) -> Refill {
+    let Some(path) = options.refill.clone() else {
+        return Refill::default();
+    };
+    let origin_id = tier.origin_id;
+    let file = RefillFile { path, origin_id };
+    match options.discard {
+        true => file.forget(),
+        false => Refill::find(file, tier.block_bytes, geometry, held),
+    }
 }
 
 impl Tier {
@@ -292,11 +373,12 @@ impl Tier {
         let flash_pacer = pacer_of(&options.flash_model, files.flash.size_bytes(), scale);
         let file = files.flash.clone();
         let origin_id = OriginFile::open(&options.origin, options.named_origin.as_ref())?;
-        let store = StoreFiles {
-            flash: file.clone(),
-            origin: &origin_id,
-        };
-        let (log, mappings) = open_metadata(options, &store)?;
+        let TakenUp {
+            log,
+            recovered,
+            witness,
+            session,
+        } = take_up(options, files, &origin_id)?;
         let config = CacheConfig {
             mode: options.mode,
             layout,
@@ -305,22 +387,14 @@ impl Tier {
             pace: Pace::of(options.policy),
         };
         let policy = policy::make(options.policy, geometry);
-        let mut engine = Engine::new(config, policy, Some(log), &mappings);
+        let mut engine = Engine::new(config, policy, Some(log), &recovered.mappings);
         let identified = Identified {
             origin_id: origin_id.id,
             block_bytes: layout.block_bytes,
         };
         let sharing = Sharing::read(options.shares.clone(), &identified, geometry);
         engine.set_shares(0, &sharing.checked(geometry)?);
-        let refill = options.refill.clone().map(|path| RefillFile {
-            path,
-            origin_id: origin_id.id,
-        });
-        let refill = match refill {
-            Some(file) if options.discard => file.forget(),
-            Some(file) => Refill::find(file, layout.block_bytes, geometry, engine.resident()),
-            None => Refill::default(),
-        };
+        let refill = refill(options, &identified, geometry, engine.resident());
         Ok(Arc::new(Tier {
             shared: Mutex::new(Shared::new(engine, options.policy, since_1970())),
             origin: Disk::start(origin_pacer, files.origin.clone())?,
@@ -329,6 +403,10 @@ impl Tier {
             cache_meter: Meter::new(),
             volume_meter: Meter::new(),
             flash: Flash::start(file, flash_pacer, options.durability)?,
+            is_emptied: Mutex::new(false),
+            witness,
+            session,
+            is_whole: recovered.is_whole,
             origin_id,
             block_bytes: layout.block_bytes,
             served_bytes: AtomicU64::new(origin_bytes),
@@ -359,6 +437,7 @@ impl Tier {
                     shared.engine.has_more_to_do()
                 };
                 while tier.tell(tick) {}
+                tier.witness.doubt_slow_syncs();
                 if tier.flash.is_alive() {
                     // systemd ends one that has hung (no error without systemd).
                     let _ = sd_notify::notify(&[NotifyState::Watchdog]);
@@ -395,6 +474,9 @@ impl Tier {
         self.wait_until(Some(REST_LIMIT), Engine::is_quiet);
         self.origin.wait_for_rest(REST_LIMIT);
         self.flash.wait_for_rest(REST_LIMIT);
+        if self.is_given_up() {
+            return self.end_given_up();
+        }
         self.tell(|shared, now| shared.engine.close(now));
         self.wait_until(None, |engine| engine.is_closed() || engine.log_has_failed());
         anyhow::ensure!(
@@ -404,7 +486,7 @@ impl Tier {
         Ok(())
     }
 
-    fn wait_until(&self, limit: Option<Duration>, ready: impl Fn(&Engine) -> bool) {
+    pub(super) fn wait_until(&self, limit: Option<Duration>, ready: impl Fn(&Engine) -> bool) {
         let deadline = limit.map(|limit| Instant::now() + limit);
         while !ready(&self.lock().engine) && deadline.is_none_or(|at| Instant::now() < at) {
             thread::sleep(REST_CHECK);

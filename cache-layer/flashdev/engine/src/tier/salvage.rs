@@ -17,6 +17,7 @@ use super::origin::{NamedOrigin, OriginFile};
 use super::run::{refused, session};
 use crate::Refusal;
 use crate::backing::{Backing, Durability};
+use crate::flash_file::witness::Witness;
 use crate::flash_file::{FlashFile, Part};
 use crate::tools::copy::{Piece, Run, copy_runs};
 
@@ -38,6 +39,8 @@ pub struct SalvageOptions {
     pub layout: Layout,
     /// What a flush did on the host.
     pub durability: Durability,
+    /// What the tier's last run put down for the next.
+    pub witness: Option<PathBuf>,
     /// Whether what is proven is written to the origin.
     pub write: bool,
     /// Whether that is done without a superblock that says whose cache it is.
@@ -115,11 +118,12 @@ pub fn salvage_cache(
     let flash = FlashFile::open_read_only(&options.flash, &options.flash_parts).map_err(refused)?;
     let origin = OriginFile::look_at(&options.origin, options.named_origin.as_ref())?;
     origin.check_not_given_up()?;
+    let witness = Witness::find(options.witness.as_deref(), flash.file(), file.file());
     let store = StoreFiles {
         flash: flash.into(),
         origin: &origin,
     };
-    let session = session(options.layout, options.durability, &origin)?;
+    let session = session(options.layout, options.durability, &origin, &witness)?;
     let found = metadata::salvage(&store, &session)?;
     let runs = runs(&options.layout, &found);
     let mut told = told(&options.layout, &found, &runs, origin.bytes);

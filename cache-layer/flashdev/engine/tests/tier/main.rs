@@ -346,8 +346,9 @@ fn an_unmount_from_outside_is_refused_while_it_is_in_use_and_does_no_harm() {
 }
 
 /// The options of `hotset-engine salvage` on the files.
-const SALVAGE: [&str; 7] = [
+const SALVAGE: [&str; 8] = [
     "salvage",
+    "--witness=control.witness",
     "--origin=origin",
     "--flash=flash",
     "--metadata=1M",

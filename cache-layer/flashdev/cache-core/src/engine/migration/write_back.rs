@@ -46,9 +46,13 @@ impl Engine {
         migration: usize,
         result: Result<(), Errno>,
     ) {
-        if result.is_err() {
-            return self.copied(now, migration, result);
+        match result {
+            Ok(()) => self.copy_back_once_proven(now, migration),
+            Err(_) => self.copied(now, migration, result),
         }
+    }
+
+    pub(in crate::engine) fn copy_back(&mut self, migration: usize) {
         let (block, _) = self.resident_task(migration);
         let all = self.config.layout.sub_blocks().all();
         let runs = self.runs(block, self.migrations.all[migration].copy_back.there & all);
@@ -78,7 +82,12 @@ impl Engine {
     }
 
     /// A dirty block has been copied to the origin, or could not be.
-    fn copied(&mut self, now: Nanos, migration: usize, result: Result<(), Errno>) {
+    pub(in crate::engine) fn copied(
+        &mut self,
+        now: Nanos,
+        migration: usize,
+        result: Result<(), Errno>,
+    ) {
         match self.migrations.all[migration].task {
             Task::Demote { block, slot } => match result {
                 Ok(()) => self.unmap(now, migration),

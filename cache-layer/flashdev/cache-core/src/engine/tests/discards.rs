@@ -2,7 +2,7 @@
 
 use super::super::action::{Device, Direction};
 use super::super::*;
-use super::bench::{Bench, FAILED, OK, discards, io_of, moves, writes_metadata};
+use super::bench::{Bench, FAILED, OK, discards, io_of, moves, syncs, writes_metadata};
 use super::world::{BLOCK_BYTES, SLOTS, fresh_engine};
 use crate::layout::Layout;
 use crate::policy::{self, Geometry, PolicyKind};
@@ -136,6 +136,7 @@ fn a_discard_waits_for_what_is_being_done_with_the_block() {
     bench.engine.begin_flush(bench.now);
     bench.collect();
     bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.end(syncs(Device::Flash), OK);
     bench.discard(4, 1, 1);
     assert!(!bench.wanted.iter().any(discards));
     bench.end(moves(Device::Origin, Direction::Write), OK);

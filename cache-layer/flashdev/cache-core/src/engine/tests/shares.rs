@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use super::super::action::{Device, Direction};
 use super::super::*;
-use super::bench::{Bench, FAILED, OK, full, moves};
+use super::bench::{Bench, FAILED, OK, full, moves, syncs};
 use super::world::{BLOCK_BYTES, SLOTS, fresh_engine};
 use crate::policy::shares::{Right, Share, Shares};
 use crate::policy::{Geometry, PolicyKind};
@@ -33,6 +33,7 @@ fn blocks_that_are_excluded_leave_the_cache_and_do_not_come_back() {
         assert!(bench.engine.usage().to_leave > 0, "{kind:?}");
         bench.collect();
         bench.end(moves(Device::Flash, Direction::Read), OK);
+        bench.end(syncs(Device::Flash), OK);
         bench.end(moves(Device::Origin, Direction::Write), OK);
         bench.finish();
         let left: Vec<u32> = bench.engine.resident().iter().collect();
@@ -66,6 +67,7 @@ fn an_excluded_block_that_cannot_be_written_back_stays_until_it_can() {
     bench.engine.set_shares(bench.now, &excluded);
     bench.collect();
     bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.end(syncs(Device::Flash), OK);
     bench.end(moves(Device::Origin, Direction::Write), FAILED);
     bench.finish();
     assert!(bench.engine.resident().contains(0) && bench.engine.dirty().contains(0));

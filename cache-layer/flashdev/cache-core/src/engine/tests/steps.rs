@@ -225,5 +225,6 @@ fn what_a_request_waits_for_is_not_in_the_background_and_a_write_back_is() {
     bench.collect();
     assert!(is_background(&bench, Device::Flash, Direction::Read));
     bench.end(moves(Device::Flash, Direction::Read), OK);
+    bench.end(syncs(Device::Flash), OK);
     assert!(is_background(&bench, Device::Origin, Direction::Write));
 }

@@ -18,7 +18,7 @@ use crate::policy::shares::{Right, Share, Shares};
 use crate::policy::{self, Geometry, PolicyKind};
 use disk::{Devices, Disk};
 use hung::Hung;
-use sector::{Sector, promise, stamp, take_stock};
+use sector::{Left, Sector, promise, stamp, take_stock};
 
 mod disk;
 mod driver;
@@ -63,6 +63,15 @@ pub(super) struct Faults {
     pub(super) detach: u64,
 }
 
+/// What it takes no care of, which the schedules must find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Careless {
+    Never,
+    OfSlotsAtRisk,
+    OfFailedSyncs,
+    OfTheWitness,
+}
+
 /// A user's request under way.
 #[derive(Debug)]
 enum Asked {
@@ -70,6 +79,8 @@ enum Asked {
         first: u64,
         data: Vec<u8>,
         least: Vec<u32>,
+        /// Nothing was lost meanwhile of which the engine did not know.
+        sure: bool,
     },
     Write {
         first: u64,
@@ -106,6 +117,9 @@ pub(super) struct World {
     origin_bytes: u64,
     origin_id: u8,
     boot: u8,
+    /// Of this session, and of whom a witness says that the devices have all that it wrote.
+    id: u8,
+    witnessed: Option<u8>,
     now: Nanos,
     sectors: Vec<Sector>,
     volume: Vec<Sector>,
@@ -119,8 +133,12 @@ pub(super) struct World {
     /// What jobs have come to.
     done: HashMap<JobId, JobResult>,
     hung: Hung,
-    pub(super) careless: bool,
+    pub(super) careless: Careless,
     sync_failed: bool,
+    /// Syncs that have failed, and the engine has not been told.
+    untold: usize,
+    /// Ends after which nobody could tell what the devices had lost, though the computer went on.
+    pub(super) unwitnessed: usize,
     /// What the last crash left.
     pub(super) recovered: Vec<Mapping>,
     pub(super) log: Vec<String>,
@@ -142,6 +160,7 @@ impl World {
         let mut flash = Disk::new(LAYOUT.volume_offset() + LAYOUT.volume_bytes);
         let origin_bytes = ORIGIN_BYTES;
         let mut origin = Disk::new(origin_bytes);
+        (flash.direct, origin.direct) = (seed % 2 == 1, seed % 3 == 1);
         let devices = Devices::new(&mut flash, &mut origin);
         // Where there is no volume, its place is free for a larger cache.
         let layout = Layout {
@@ -162,6 +181,8 @@ impl World {
             origin_bytes,
             origin_id: 1,
             boot: 1,
+            id: 1,
+            witnessed: Some(1),
             now: 0,
             sectors: vec![Sector::default(); (origin_bytes / SECTOR_BYTES) as usize],
             volume: vec![Sector::default(); VOLUME_SECTORS as usize],
@@ -173,8 +194,10 @@ impl World {
             cut_short: 0,
             done: HashMap::new(),
             hung: Hung::default(),
-            careless: false,
+            careless: Careless::Never,
             sync_failed: false,
+            untold: 0,
+            unwitnessed: 0,
             recovered: Vec::new(),
             log: Vec::new(),
         }
@@ -231,18 +254,34 @@ impl World {
 
     /// Power cut or kill, at this very moment; then everything is checked and goes on.
     ///
-    /// After a sync that failed it is always the power: what the page cache shows a later process
-    /// is not on the medium, of any device, and no sync would tell.
+    /// A sync that has failed, or a drive that loses its cache as the process is killed, takes the
+    /// witness with it: the computer is the same, and what is there is what a power cut leaves.
     pub(super) fn crash(&mut self, power: bool) -> Result<(), String> {
-        let power = power || std::mem::take(&mut self.sync_failed);
-        self.log.push(format!("crash, power {power}"));
+        let mut left = Left {
+            answered: !std::mem::take(&mut self.sync_failed),
+            stored: power,
+        };
+        let mut dice = Dice::new(self.dice.below(u64::MAX));
         if power {
-            let mut dice = Dice::new(self.dice.below(u64::MAX));
-            self.flash.cut(&mut dice);
-            self.origin.cut(&mut dice);
-            self.boot += 1;
+            self.cut_power(&mut dice);
+            left.answered = false;
+        } else if dice.once_in(3) {
+            let device = [Device::Flash, Device::Origin][dice.below(2) as usize];
+            self.disk(device).lose(&mut dice);
+            left.answered = false;
         }
-        self.take_up(power)
+        self.log.push(format!("crash, power {power}, {left:?}"));
+        self.unwitnessed += usize::from(!left.answered && !power);
+        if !left.answered && self.careless != Careless::OfTheWitness {
+            self.witnessed = None;
+        }
+        self.take_up(left)
+    }
+
+    fn cut_power(&mut self, dice: &mut Dice) {
+        self.flash.cut(dice);
+        self.origin.cut(dice);
+        self.boot += 1;
     }
 
     /// The session comes to an orderly end, whatever has failed before; what follows is another run
@@ -253,15 +292,14 @@ impl World {
             return self.crash(true);
         }
         self.log.push("closed in order".into());
-        let power = std::mem::take(&mut self.sync_failed) || self.dice.once_in(2);
-        if power {
+        let stored = std::mem::take(&mut self.sync_failed) || self.dice.once_in(2);
+        if stored {
             // All of it is durable by now.
             let mut dice = Dice::new(self.dice.below(u64::MAX));
-            self.flash.cut(&mut dice);
-            self.origin.cut(&mut dice);
-            self.boot += 1;
+            self.cut_power(&mut dice);
         }
-        self.take_up(false)
+        let answered = true;
+        self.take_up(Left { answered, stored })
     }
 
     fn end_engine(&mut self) -> Result<(), String> {
@@ -275,8 +313,14 @@ impl World {
     }
 
     /// The next session finds what it may, and goes on.
-    fn take_up(&mut self, power: bool) -> Result<(), String> {
+    fn take_up(&mut self, left: Left) -> Result<(), String> {
         self.answers();
+        self.untold = 0;
+        if self.witnessed.is_none() {
+            self.flash.forget_pages();
+            self.origin.forget_pages();
+        }
+        self.id += 1;
         self.begun.clear();
         self.asked.clear();
         self.buffers.clear();
@@ -290,14 +334,16 @@ impl World {
             };
         }
         let (log, mappings) = self.open()?;
-        self.check(&mappings, power)?;
+        self.witnessed = Some(self.id);
+        self.check(&mappings, left)?;
         self.begin_engine(log, mappings);
         Ok(())
     }
 
     /// As a start does: a change that was cut short left the one size or the other, or an empty cache.
     fn open(&mut self) -> Result<(Log, Vec<Mapping>), String> {
-        let session = |layout| session(layout, self.origin_id, self.boot, self.origin_bytes);
+        let own = self.session(self.layout);
+        let session = |layout| with_layout(own, layout);
         let devices = Devices::new(&mut self.flash, &mut self.origin);
         let is_empty = metadata::is_empty(&devices).map_err(|error| error.to_string())?;
         let mut layout = self.layout;
@@ -324,8 +370,23 @@ impl World {
         let config = config(self.layout, self.mode, 100, self.origin_bytes);
         self.engine = new_engine(&mut self.dice, config, log, &mappings);
         self.recovered = mappings;
-        if self.careless {
-            self.engine.log.as_mut().expect("it has one").set_careless();
+        let engine = &mut self.engine;
+        match self.careless {
+            Careless::OfSlotsAtRisk => engine.log.as_mut().expect("it has one").set_careless(),
+            Careless::OfFailedSyncs => {
+                engine.unsynced_flash.careless = true;
+                engine.unsynced_origin.careless = true;
+            }
+            Careless::OfTheWitness | Careless::Never => {}
+        }
+    }
+
+    /// As it is begun now.
+    fn session(&self, layout: Layout) -> Session {
+        Session {
+            id: [self.id; 16],
+            witnessed: self.witnessed.map(|id| [id; 16]),
+            ..session(layout, self.origin_id, self.boot, self.origin_bytes)
         }
     }
 
@@ -339,7 +400,7 @@ impl World {
     }
 
     /// Everything holds what it may; from now on, just that.
-    fn check(&mut self, mappings: &[Mapping], power: bool) -> Result<(), String> {
+    fn check(&mut self, mappings: &[Mapping], left: Left) -> Result<(), String> {
         let mut whole = self.origin.seen.clone();
         for mapping in mappings {
             let from = self.layout.slot_offset(mapping.slot) as usize;
@@ -362,12 +423,12 @@ impl World {
                 whole[to + start..to + end].copy_from_slice(there);
             }
         }
-        take_stock(&mut self.sectors, &whole, power)?;
+        take_stock(&mut self.sectors, &whole, left)?;
         if !self.has_volume() {
             return Ok(());
         }
         let volume = &self.flash.seen[self.layout.volume_offset() as usize..];
-        take_stock(&mut self.volume, volume, power).map_err(|error| format!("volume: {error}"))
+        take_stock(&mut self.volume, volume, left).map_err(|error| format!("volume: {error}"))
     }
 }
 
@@ -382,6 +443,17 @@ pub(super) fn fresh_engine(mode: Mode, kind: PolicyKind) -> Engine {
     Engine::new(config, policy, Some(log), &[])
 }
 
+fn with_layout(session: Session, layout: Layout) -> Session {
+    let identity = Identity {
+        layout,
+        ..session.identity
+    };
+    Session {
+        identity,
+        ..session
+    }
+}
+
 fn session(layout: Layout, origin_id: u8, boot: u8, origin_bytes: u64) -> Session {
     Session {
         identity: Identity {
@@ -391,6 +463,8 @@ fn session(layout: Layout, origin_id: u8, boot: u8, origin_bytes: u64) -> Sessio
         },
         sync: true,
         boot_id: [boot; 16],
+        id: [1; 16],
+        witnessed: None,
     }
 }
 

@@ -18,6 +18,8 @@ fn churned() -> Log {
         identity,
         sync: true,
         boot_id: [1; 16],
+        id: [1; 16],
+        witnessed: None,
     };
     let entries = vec![Entry::default(); SLOTS as usize];
     let mut log = Log::new(Superblock::of(&session), 1, entries);

@@ -1,12 +1,11 @@
-//! Images of each version of the format that is read. Encoding and decoding are the same code, which
+//! An image of the format. Encoding and decoding are the same code, which
 //! could change both: the bytes here were written once, and stay.
 
 use super::memory::{Memory, Place, new_cache};
 use super::*;
 
 /// `OFFSET HEX`: 32 bytes a line, those that are zeros left out.
-const VERSION_2: &str = include_str!("golden/version-2.txt");
-const VERSION_3: &str = include_str!("golden/version-3.txt");
+const IMAGE: &str = include_str!("golden/version-4.txt");
 
 fn image(text: &str) -> Vec<u8> {
     let mut bytes = vec![0; FLASH_BYTES];
@@ -56,9 +55,10 @@ fn used() -> Memory {
     memory
 }
 
-fn check_found(text: &str) {
+#[test]
+fn what_was_written_is_read() {
     let open = |boot| {
-        let memory = Memory::new(image(text), vec![0; 4096]);
+        let memory = Memory::new(image(IMAGE), vec![0; 4096]);
         let (_, found) = Metadata::open_on(memory, own(TINY, true, boot)).unwrap();
         let what = |mapping: &crate::policy::Mapping| {
             (mapping.slot, mapping.block, mapping.dirty, mapping.heat)
@@ -72,21 +72,15 @@ fn check_found(text: &str) {
 }
 
 #[test]
-fn every_version_that_is_read_is_read_as_it_was_written() {
-    check_found(VERSION_2);
-    check_found(VERSION_3);
-}
-
-#[test]
-fn what_is_written_is_the_latest_version_byte_for_byte() {
+fn what_is_written_is_the_image_byte_for_byte() {
     let written = text(&used().flash());
-    assert_eq!(written, VERSION_3, "{written}");
+    assert_eq!(written, IMAGE, "{written}");
 }
 
 /// By the table in the module's comment, and not by any code that reads or writes.
 #[test]
 fn the_fields_lie_where_the_table_of_offsets_says() {
-    let flash = image(VERSION_3);
+    let flash = image(IMAGE);
     let number = |at: usize, len: usize| {
         let bytes = flash[at..at + len].iter().rev();
         bytes.fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
@@ -96,12 +90,15 @@ fn the_fields_lie_where_the_table_of_offsets_says() {
     assert_eq!(&flash[at..at + 8], b"hotset\r\n");
     assert_eq!(
         [number(at + 8, 4), number(at + 12, 1), number(at + 13, 1)],
-        [3, 0, 1]
+        [4, 0, 1]
     );
     assert_eq!([number(at + 14, 8), number(at + 22, 8)], [3, 4096]);
     let sizes = [30, 38, 46, 54].map(|offset| number(at + offset, 8));
     assert_eq!(sizes, [6 * 4096, 5 * 4096, 0, 9 * 4096]);
-    assert_eq!(&flash[at + 62..at + 94], [[7; 16], [1; 16]].concat());
+    assert_eq!(
+        &flash[at + 62..at + 110],
+        [[7; 16], [1; 16], [1; 16]].concat()
+    );
     assert_eq!(
         number(at + 508, 4),
         u64::from(crc32c::crc32c(&flash[at..at + 508]))
@@ -131,7 +128,7 @@ fn the_fields_lie_where_the_table_of_offsets_says() {
 /// One that says that the cache is empty.
 #[test]
 fn an_empty_cache_is_a_superblock_with_a_generation_alone() {
-    let memory = Memory::new(image(VERSION_3), Vec::new());
+    let memory = Memory::new(image(IMAGE), Vec::new());
     make_empty(&memory).unwrap();
     let mut bytes = memory.read(Place::Flash, 4096, 512);
     assert_eq!(bytes, memory.read(Place::Flash, 0, 512));
@@ -139,7 +136,7 @@ fn an_empty_cache_is_a_superblock_with_a_generation_alone() {
         .iter_mut()
         .zip(b"hotset\r\n")
         .for_each(|(byte, of)| *byte -= of);
-    bytes[8] -= 3;
+    bytes[8] -= 4;
     bytes[14] -= 3;
     assert!(bytes[..508].iter().all(|&byte| byte == 0));
 }

@@ -33,7 +33,7 @@ const FLASH_BYTES: usize = 11 * 4096;
 /// Blocks of the tests' origin.
 const BLOCKS: u32 = 9;
 
-/// A session of the tests; `boot` tells one run of the computer from another.
+/// A session of the tests; `boot` tells one run of the computer from another, and whom a witness knows.
 fn own(layout: Layout, sync: bool, boot: u8) -> Session {
     Session {
         identity: Identity {
@@ -43,6 +43,8 @@ fn own(layout: Layout, sync: bool, boot: u8) -> Session {
         },
         sync,
         boot_id: [boot; 16],
+        id: [boot; 16],
+        witnessed: Some([boot; 16]),
     }
 }
 

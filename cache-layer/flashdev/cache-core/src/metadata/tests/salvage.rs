@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::recovery;
 use super::super::slots::{Content, Entry};
-use super::super::superblock::{Superblock, SuperblockCopy, read_copies};
+use super::super::superblock::{SuperblockCopy, read_copies};
 use super::computer::survivor;
 use super::memory::{Event, Memory, Place};
 use super::model::Dice;
@@ -101,8 +101,7 @@ fn lived(dice: &mut Dice, sync: bool) -> (Memory, usize) {
             let same = session(sync, 1);
             let store = memory.clone();
             metadata = Metadata::open_on(store.clone(), same).unwrap().0;
-            let found =
-                recovery::recover(&store, &Superblock::of(&same), Clean::Forgotten).unwrap();
+            let found = recovery::recover(&store, &same, Clean::Forgotten).unwrap();
             entries = found.entries;
         }
         for _ in 0..dice.below(500) {
@@ -234,7 +233,7 @@ fn campaign(by_power: bool, caches: u64) -> (usize, usize) {
         for _ in 0..10 {
             let flash = ended(&memory, formatted, by_power, &mut dice);
             let now = session(true, 1 + u8::from(by_power));
-            let truth = recovery::recover(&flash, &Superblock::of(&now), Clean::Forgotten).unwrap();
+            let truth = recovery::recover(&flash, &now, Clean::Forgotten).unwrap();
             let whole = check(&flash, &now, &truth.entries, seed);
             let mut damaged = flash.clone();
             damage(&mut damaged, &mut dice);
@@ -263,8 +262,7 @@ fn of_caches_of_computers_that_stopped_as_well() {
 fn killed(seed: u64) -> (Flash, Vec<Entry>) {
     let (memory, _) = lived(&mut Dice::new(seed), true);
     let flash = of_bytes(memory.flash());
-    let found =
-        recovery::recover(&flash, &Superblock::of(&session(true, 1)), Clean::Forgotten).unwrap();
+    let found = recovery::recover(&flash, &session(true, 1), Clean::Forgotten).unwrap();
     (flash, found.entries)
 }
 
@@ -298,7 +296,7 @@ fn a_page_of_the_table_follows_from_the_table_and_journal_before_it() {
     let all_proven = (0..60).filter(|&seed| {
         let (mut flash, truth) = killed(seed);
         let now = session(true, 1);
-        let found = recovery::recover(&flash, &Superblock::of(&now), Clean::Forgotten).unwrap();
+        let found = recovery::recover(&flash, &now, Clean::Forgotten).unwrap();
         let page = layout().table_offset(found.generation) as usize;
         flash.bytes[page..page + 4096].fill(0xaa);
         check(&flash, &now, &truth, seed);
@@ -313,7 +311,7 @@ fn of_a_volatile_cache_whose_computer_stopped_nothing_is_proven() {
     for seed in 0..20 {
         let (memory, _) = lived(&mut Dice::new(seed), false);
         let (flash, now) = (of_bytes(memory.flash()), session(false, 2));
-        match recovery::recover(&flash, &Superblock::of(&now), Clean::Forgotten) {
+        match recovery::recover(&flash, &now, Clean::Forgotten) {
             Ok(closed) => drop(check(&flash, &now, &closed.entries, seed)),
             Err(error) => {
                 assert!(matches!(error, MetadataError::Volatile), "{error}");

@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use super::load::{Ledger, THREADS, Worker, take_stock};
 use super::*;
 use crate::flash_file::FlashFile;
+use crate::flash_file::witness::{Witness, new_session};
 use crate::tier::files::{StoreFiles, boot_id};
 use crate::tier::origin::OriginFile;
 use crate::tier::protocol::Reconfigure;
@@ -170,7 +171,7 @@ pub(super) fn kill_after(mut child: Child, dir: &Path, life: Duration) -> Option
 }
 
 /// A directory for the files: in memory, if the origin can have its id there.
-fn fast_dir() -> tempfile::TempDir {
+pub(super) fn fast_dir() -> tempfile::TempDir {
     if let Ok(dir) = tempfile::tempdir_in("/dev/shm") {
         Place::make(dir.path());
         if OriginFile::open(&dir.path().join("origin"), None).is_ok() {
@@ -230,6 +231,8 @@ fn what_was_answered_survives_a_kill_while_the_tier_is_changed() {
 fn forget_what_is_dirty(dir: &Path) {
     let flash = FlashFile::open(&dir.join("flash"), &[]).unwrap();
     let origin = OriginFile::open(&dir.join("origin"), None).unwrap();
+    let file = File::open(dir.join("origin")).unwrap();
+    let witness = Witness::find(Some(&dir.join("witness")), flash.file(), &file);
     let store = StoreFiles {
         flash: Arc::new(flash),
         origin: &origin,
@@ -242,8 +245,11 @@ fn forget_what_is_dirty(dir: &Path) {
         },
         sync: false,
         boot_id: boot_id().unwrap(),
+        id: new_session().unwrap(),
+        witnessed: witness.session(),
     };
     let (mut log, Recovered { mappings, .. }) = metadata::open(&store, &session).unwrap();
+    witness.begin(session.id);
     for mapping in mappings.iter().filter(|mapping| mapping.dirty) {
         log.append(mapping.slot, Change::Clean);
     }

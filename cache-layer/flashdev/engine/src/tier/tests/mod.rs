@@ -153,6 +153,7 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
         scale: TimeScale::new(trial.scale).unwrap(),
         mount: dir.join("mount"),
         control: dir.join("control"),
+        witness: Some(dir.join("witness")),
         front: None,
         allow_other: false,
         die_with_parent: false,

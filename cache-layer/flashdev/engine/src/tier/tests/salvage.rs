@@ -27,6 +27,7 @@ fn report(dir: &Path) -> SalvageOptions {
         flash_parts: Vec::new(),
         layout: LAYOUT,
         durability: Durability::Volatile,
+        witness: Some(dir.join("witness")),
         write: false,
         unidentified: true,
     }

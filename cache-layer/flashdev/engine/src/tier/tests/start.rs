@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
+use super::kill::fast_dir;
 use super::*;
 
 const ORIGIN_BYTES: u64 = ORIGIN_BLOCKS * BLOCK_BYTES;
@@ -88,4 +89,62 @@ fn a_tier_that_stops_ends_its_warm_up_first() {
     }
     rig.stop();
     assert!(warming.join().unwrap().blocks < 12);
+}
+
+/// What a process leaves that is killed, its files being locked as long as this one lives.
+fn killed(from: &Path) -> tempfile::TempDir {
+    let dir = fast_dir();
+    for name in ["flash", "origin", "witness"] {
+        std::fs::copy(from.join(name), dir.path().join(name)).unwrap();
+    }
+    let id = xattr::get(from.join("origin"), "user.hotset.origin").unwrap();
+    xattr::set(
+        dir.path().join("origin"),
+        "user.hotset.origin",
+        &id.unwrap(),
+    )
+    .unwrap();
+    dir
+}
+
+/// That the computer has not stopped says nothing of a drive that was reset, nor of a sync that failed.
+#[test]
+fn in_the_same_boot_all_is_believed_that_a_witness_tells_of_and_else_what_was_flushed() {
+    let trial = Trial {
+        durability: Durability::Synced,
+        ..keeps_dirty()
+    };
+    let dir = fast_dir();
+    let place = Place::make(dir.path());
+    let rig = Rig::start(&place, trial);
+    rig.tier.warm((0..4).collect(), None, |_| true);
+    rig.write(0, &[7; 4096]);
+    rig.flush();
+    let found = |change: fn(&Path)| {
+        let dir = killed(dir.path());
+        change(&dir.path().join("witness"));
+        let place = Place::open_for(dir.path(), trial);
+        let next = Rig::start(&place, trial);
+        assert_eq!(next.read(0, 4096).bytes(), [7; 4096]);
+        let status = next.tier.status();
+        next.stop();
+        (status.used, status.dirty)
+    };
+    assert_eq!(found(|_| ()), (4, 1));
+    let other_drive = |path: &Path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        std::fs::write(path, text.replace("flash ", "flash sdz=1 ")).unwrap();
+    };
+    let changes: [fn(&Path); 3] = [
+        |path| std::fs::remove_file(path).unwrap(),
+        |path| std::fs::write(path, "").unwrap(),
+        other_drive,
+    ];
+    for change in changes {
+        assert_eq!(found(change), (1, 1));
+    }
+    // One that a sync has taken with it is not there to be copied.
+    let failed = || Err(std::io::Error::from_raw_os_error(libc::EIO));
+    rig.tier.witness.during(failed).unwrap_err();
+    assert!(!dir.path().join("witness").exists());
 }

@@ -19,6 +19,8 @@ pub(super) struct Disk {
     /// Writes in between, in order, and how many were made before them.
     pub(super) unsynced: Vec<(usize, Vec<u8>)>,
     settled: usize,
+    /// Nothing of it is in a page cache: what its own cache has lost is not read any more.
+    pub(super) direct: bool,
 }
 
 impl Disk {
@@ -28,6 +30,7 @@ impl Disk {
             medium: vec![0; bytes as usize],
             unsynced: Vec::new(),
             settled: 0,
+            direct: false,
         }
     }
 
@@ -76,8 +79,8 @@ impl Disk {
         self.seen.clone_from(&self.medium);
     }
 
-    /// A sync fails: some of what was not synced is lost, though reads find it as long as the
-    /// computer runs, and the next sync says nothing of it.
+    /// A sync fails, or the device loses its cache: some of what was not synced is lost, though a page
+    /// cache has it still, and the next sync says nothing of it.
     pub(super) fn lose(&mut self, dice: &mut Dice) {
         self.settled = self.written();
         let writes = std::mem::take(&mut self.unsynced);
@@ -85,6 +88,17 @@ impl Disk {
             if dice.once_in(2) {
                 self.medium[offset..offset + bytes.len()].copy_from_slice(&bytes);
             }
+        }
+        if self.direct {
+            self.forget_pages();
+        }
+    }
+
+    /// What the page cache has is dropped, but for what it has still to write.
+    pub(super) fn forget_pages(&mut self) {
+        self.seen.clone_from(&self.medium);
+        for (offset, bytes) in &self.unsynced {
+            self.seen[*offset..offset + bytes.len()].copy_from_slice(bytes);
         }
     }
 }

@@ -62,20 +62,24 @@ impl World {
         } = self.begun.swap_remove(which);
         let io = io_of(&action);
         if let Some(result) = outcome {
-            self.engine.on_completion(self.now, io, result);
+            self.tell(&action, io, result);
             return Ok(());
         }
-        let told_later = self.dice.once_in(8).then(|| action.clone());
-        let result = self.carry_out(action, written)?;
-        match told_later {
-            None => self.engine.on_completion(self.now, io, result),
-            Some(action) => self.begun.push(Begun {
+        let result = self.carry_out(action.clone(), written)?;
+        match self.dice.once_in(8) {
+            false => self.tell(&action, io, result),
+            true => self.begun.push(Begun {
                 action,
                 written,
                 outcome: Some(result),
             }),
         }
         Ok(())
+    }
+
+    fn tell(&mut self, action: &Action, io: IoId, result: Result<(), Errno>) {
+        self.untold -= usize::from(result.is_err() && matches!(action, Action::Sync { .. }));
+        self.engine.on_completion(self.now, io, result);
     }
 
     pub(super) fn carry_out(
@@ -155,6 +159,12 @@ impl World {
             Device::Origin => self.faults.origin_sync,
         });
         self.sync_failed |= failed;
+        self.untold += usize::from(failed);
+        for asked in self.asked.values_mut().filter(|_| failed) {
+            if let Asked::Read { sure, .. } = asked {
+                *sure = false;
+            }
+        }
         let mut dice = Dice::new(self.dice.below(u64::MAX));
         match failed {
             true => self.disk(device).lose(&mut dice),

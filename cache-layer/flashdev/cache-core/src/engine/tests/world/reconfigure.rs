@@ -120,8 +120,8 @@ impl World {
             self.origin_grows();
         }
         self.next_layout = wanted.layout;
-        let taken_up = session(self.layout, self.origin_id, self.boot, self.origin_bytes);
-        let after = session(wanted.layout, self.origin_id, self.boot, self.origin_bytes);
+        let taken_up = self.session(self.layout);
+        let after = with_layout(taken_up, wanted.layout);
         let fate = Fate {
             faults: self.faults,
             dice: Dice::new(self.dice.below(u64::MAX)),
@@ -141,7 +141,8 @@ impl World {
         self.changed += 1;
         (self.layout, self.mode) = (wanted.layout, wanted.mode);
         self.write_volume();
-        self.check(&mappings, false)?;
+        let (answered, stored) = (true, false);
+        self.check(&mappings, Left { answered, stored })?;
         self.buffers.clear();
         self.begin_engine(log, mappings);
         Ok(())

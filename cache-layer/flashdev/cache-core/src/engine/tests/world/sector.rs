@@ -36,6 +36,15 @@ impl Sector {
     }
 }
 
+/// What an end has left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    /// All that was answered, flushed or not.
+    pub(super) answered: bool,
+    /// Nothing but what is on the medium.
+    pub(super) stored: bool,
+}
+
 /// Every sector says whose it is, and how new.
 pub(super) fn stamp(sector: u64, version: u32) -> Vec<u8> {
     let words = [(sector as u32).to_le_bytes(), version.to_le_bytes()].concat();
@@ -62,14 +71,13 @@ pub(super) fn promise(sectors: &mut [Sector], answered: &[u32]) {
     }
 }
 
-pub(super) fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> Result<(), String> {
+pub(super) fn take_stock(sectors: &mut [Sector], bytes: &[u8], left: Left) -> Result<(), String> {
     let stored = bytes.chunks(SECTOR_BYTES as usize);
     for ((number, sector), bytes) in (0..).zip(sectors).zip(stored) {
         let version = sector.version(number, bytes)?;
-        let least = if power {
-            sector.flushed
-        } else {
-            sector.answered
+        let least = match left.answered {
+            true => sector.answered,
+            false => sector.flushed,
         };
         if !(least..=sector.newest).contains(&version) {
             return Err(format!(
@@ -80,7 +88,7 @@ pub(super) fn take_stock(sectors: &mut [Sector], bytes: &[u8], power: bool) -> R
         // It is what later reads must find; but what a power cut would leave, only a flush tells.
         (sector.answered, sector.newest) = (version, version);
         sector.discards.retain(|&discard| discard <= version);
-        if power {
+        if left.stored {
             sector.flushed = version;
         }
         sector.busy = false;

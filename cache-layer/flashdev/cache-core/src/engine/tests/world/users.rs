@@ -108,6 +108,7 @@ impl World {
             first,
             data: vec![0xee; len as usize],
             least: sectors.iter().map(|sector| sector.answered).collect(),
+            sure: self.untold == 0,
         };
         let offset = first * SECTOR_BYTES;
         self.submit(asked, Request::Read { offset, len });
@@ -179,7 +180,12 @@ impl World {
         let asked = self.asked.remove(&id).ok_or("answered twice")?;
         self.note_answer(id, &asked);
         match asked {
-            Asked::Read { first, data, least } if result.is_ok() => {
+            Asked::Read {
+                first,
+                data,
+                least,
+                sure: true,
+            } if result.is_ok() => {
                 let sectors = data.chunks(SECTOR_BYTES as usize);
                 for ((number, bytes), least) in (first..).zip(sectors).zip(least) {
                     let sector = &self.sectors[number as usize];
