@@ -5,6 +5,7 @@ use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
@@ -14,6 +15,9 @@ use cache_core::policy::{Geometry, Mapping, PolicyKind, make};
 use clap::ValueEnum;
 
 const BLOCK_BYTES: u64 = 64 << 10;
+
+/// Held by whoever counts.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// How much is in use.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -68,11 +72,11 @@ impl Store for Flash {
 }
 
 /// What an engine has in use whose slots are all full, every other block dirty and lacking
-/// something, over an origin twice the size of the cache.
-fn in_use(kind: PolicyKind, slots: u32) -> usize {
+/// something, over an origin of so many blocks.
+fn in_use(kind: PolicyKind, slots: u32, blocks: u64) -> usize {
     let before = IN_USE.load(Ordering::Relaxed);
     let layout = Layout::for_slots(slots, BLOCK_BYTES);
-    let origin_bytes = 2 * layout.cache_bytes;
+    let origin_bytes = blocks * BLOCK_BYTES;
     let file = tempfile::tempfile().unwrap();
     file.set_len(layout.volume_offset()).unwrap();
     let session = Session {
@@ -100,7 +104,7 @@ fn in_use(kind: PolicyKind, slots: u32) -> usize {
     };
     let odd = |slot: u32| slot % 2 == 1;
     let mapping = |slot| Mapping {
-        block: 2 * slot,
+        block: (u64::from(slot) * blocks / u64::from(slots)) as u32,
         slot,
         dirty: odd(slot),
         heat: 0,
@@ -124,10 +128,12 @@ fn most(kind: PolicyKind) -> f64 {
 
 #[test]
 fn a_cached_block_costs_at_most_48_bytes() {
+    let _alone = ALONE.lock();
     let mut too_much = Vec::new();
     for &kind in PolicyKind::value_variants() {
         let (few, many) = (16 << 10, 64 << 10);
-        let more = in_use(kind, many) - in_use(kind, few);
+        let of = |slots: u32| in_use(kind, slots, 2 * u64::from(slots));
+        let more = of(many) - of(few);
         let each = more as f64 / f64::from(many - few);
         println!("{kind:?}: {each:.1} bytes a cached block");
         if each > most(kind) {
@@ -135,4 +141,16 @@ fn a_cached_block_costs_at_most_48_bytes() {
         }
     }
     assert!(too_much.is_empty(), "{too_much:?}");
+}
+
+/// Of an origin that is out of all proportion to its cache, too.
+#[test]
+fn an_engine_over_100_tib_with_a_small_cache_takes_less_than_300_mb() {
+    let _alone = ALONE.lock();
+    let blocks = (100 << 40) / BLOCK_BYTES;
+    for &kind in PolicyKind::value_variants() {
+        let bytes = in_use(kind, 8192, blocks);
+        println!("{kind:?}: {bytes} bytes");
+        assert!(bytes < 300_000_000, "{kind:?}: {bytes}");
+    }
 }

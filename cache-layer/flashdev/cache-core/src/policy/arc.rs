@@ -4,8 +4,9 @@
 //! its names: T1 and T2 hold the resident blocks, B1 and B2 what was evicted from them, and p is
 //! the size that T1 should have, a real number.
 
+use super::by_block::ByBlock;
 use super::contents::Replacement;
-use super::list::{Links, List};
+use super::list::{Links, List, NONE};
 use super::slots::Slots;
 use super::{Block, Geometry, HOTTEST, Slot};
 
@@ -17,7 +18,77 @@ enum Recalled {
     B2,
 }
 
-/// ARC: 9 bytes per slot and per block of the origin.
+/// What was evicted, by numbers of its own: as many as are remembered at a time.
+struct Ghosts {
+    numbers: ByBlock,
+    blocks: Vec<Block>,
+    in_b2: Vec<bool>,
+    links: Links,
+    unused: Vec<u32>,
+    b1: List,
+    b2: List,
+}
+
+impl Ghosts {
+    fn new(geometry: Geometry) -> Ghosts {
+        Ghosts {
+            numbers: ByBlock::new(geometry.origin_blocks, geometry.slots),
+            blocks: Vec::new(),
+            in_b2: Vec::new(),
+            links: Links::new(0),
+            unused: Vec::new(),
+            b1: List::EMPTY,
+            b2: List::EMPTY,
+        }
+    }
+
+    fn of(&self, block: Block) -> Recalled {
+        match self.numbers.get(block) {
+            NONE => Recalled::Nowhere,
+            ghost if self.in_b2[ghost as usize] => Recalled::B2,
+            _ => Recalled::B1,
+        }
+    }
+
+    fn remember(&mut self, block: Block, in_b2: bool) {
+        let ghost = self.unused.pop().unwrap_or_else(|| {
+            let ghost = self.blocks.len() as u32;
+            self.blocks.push(block);
+            self.in_b2.push(in_b2);
+            self.links.grow(1, ghost + 1);
+            ghost
+        });
+        self.numbers.set(block, ghost);
+        (self.blocks[ghost as usize], self.in_b2[ghost as usize]) = (block, in_b2);
+        let memory = if in_b2 { &mut self.b2 } else { &mut self.b1 };
+        memory.push_back(&mut self.links, ghost);
+    }
+
+    fn forget(&mut self, block: Block) {
+        let memory = match self.of(block) {
+            Recalled::Nowhere => return,
+            Recalled::B1 => &mut self.b1,
+            Recalled::B2 => &mut self.b2,
+        };
+        let ghost = self.numbers.get(block);
+        memory.remove(&mut self.links, ghost);
+        self.release(ghost);
+    }
+
+    /// Forgets the oldest; whether there was one.
+    fn forget_oldest(&mut self, in_b2: bool) -> bool {
+        let memory = if in_b2 { &mut self.b2 } else { &mut self.b1 };
+        let oldest = memory.pop_front(&mut self.links);
+        oldest.map(|ghost| self.release(ghost)).is_some()
+    }
+
+    fn release(&mut self, ghost: u32) {
+        self.numbers.set(self.blocks[ghost as usize], NONE);
+        self.unused.push(ghost);
+    }
+}
+
+/// ARC: 9 bytes per slot, and 17 and what [`ByBlock`] takes for each block that is remembered.
 pub struct AdaptiveReplacement {
     capacity: u32,
     p: f64,
@@ -25,17 +96,15 @@ pub struct AdaptiveReplacement {
     in_t2: Vec<bool>,
     t1: List,
     t2: List,
-    ghost_links: Links,
-    in_b2: Vec<bool>,
-    b1: List,
-    b2: List,
+    ghosts: Ghosts,
     recalled: Recalled,
 }
 
 impl AdaptiveReplacement {
     /// Moves the target towards the list whose memory has just proved useful.
     fn adapt(&mut self) {
-        let (b1, b2) = (f64::from(self.b1.len()), f64::from(self.b2.len()));
+        let (b1, b2) = (&self.ghosts.b1, &self.ghosts.b2);
+        let (b1, b2) = (f64::from(b1.len()), f64::from(b2.len()));
         match self.recalled {
             Recalled::Nowhere => {}
             Recalled::B1 => self.p = (self.p + (b2 / b1).max(1.0)).min(self.capacity.into()),
@@ -43,31 +112,17 @@ impl AdaptiveReplacement {
         }
     }
 
-    fn forget(&mut self, block: Block) {
-        if !self.ghost_links.is_linked(block) {
-            return;
-        }
-        let memory = if self.in_b2[block as usize] {
-            &mut self.b2
-        } else {
-            &mut self.b1
-        };
-        memory.remove(&mut self.ghost_links, block);
-    }
-
     /// Case IV of the figure: keeps T1 + B1 within the capacity and all four lists within twice
     /// that. The loops run once unless pending work has let the lists grow.
     fn trim(&mut self) {
-        let ghost_links = &mut self.ghost_links;
-        if self.t1.len() + self.b1.len() >= self.capacity {
-            while self.t1.len() + self.b1.len() >= self.capacity
-                && self.b1.pop_front(ghost_links).is_some()
-            {}
+        let ghosts = &mut self.ghosts;
+        if self.t1.len() + ghosts.b1.len() >= self.capacity {
+            while self.t1.len() + ghosts.b1.len() >= self.capacity && ghosts.forget_oldest(false) {}
             return;
         }
-        while self.t1.len() + self.t2.len() + self.b1.len() + self.b2.len()
+        while self.t1.len() + self.t2.len() + ghosts.b1.len() + ghosts.b2.len()
             >= self.capacity.saturating_mul(2)
-            && self.b2.pop_front(ghost_links).is_some()
+            && ghosts.forget_oldest(true)
         {}
     }
 
@@ -78,18 +133,12 @@ impl AdaptiveReplacement {
         // Either list may be empty while blocks are on their way out: then it is the other's turn.
         if t1 > 0.0 && (above || self.t2.is_empty()) {
             let slot = self.t1.pop_front(&mut self.links).expect("not empty");
-            self.remember(slots.block(slot), false);
+            self.ghosts.remember(slots.block(slot), false);
             return slot;
         }
         let slot = self.t2.pop_front(&mut self.links).expect("a candidate");
-        self.remember(slots.block(slot), true);
+        self.ghosts.remember(slots.block(slot), true);
         slot
-    }
-
-    fn remember(&mut self, block: Block, in_b2: bool) {
-        self.in_b2[block as usize] = in_b2;
-        let memory = if in_b2 { &mut self.b2 } else { &mut self.b1 };
-        memory.push_back(&mut self.ghost_links, block);
     }
 }
 
@@ -102,10 +151,7 @@ impl Replacement for AdaptiveReplacement {
             in_t2: vec![false; geometry.slots as usize],
             t1: List::EMPTY,
             t2: List::EMPTY,
-            ghost_links: Links::new(geometry.origin_blocks),
-            in_b2: vec![false; geometry.origin_blocks as usize],
-            b1: List::EMPTY,
-            b2: List::EMPTY,
+            ghosts: Ghosts::new(geometry),
             recalled: Recalled::Nowhere,
         }
     }
@@ -120,13 +166,9 @@ impl Replacement for AdaptiveReplacement {
     }
 
     fn recall(&mut self, block: Block, _slots: &mut Slots) -> bool {
-        self.recalled = match self.ghost_links.is_linked(block) {
-            false => Recalled::Nowhere,
-            true if self.in_b2[block as usize] => Recalled::B2,
-            true => Recalled::B1,
-        };
+        self.recalled = self.ghosts.of(block);
         self.adapt();
-        self.forget(block);
+        self.ghosts.forget(block);
         self.recalled != Recalled::Nowhere
     }
 
@@ -151,7 +193,7 @@ impl Replacement for AdaptiveReplacement {
     }
 
     fn insert(&mut self, block: Block, slot: Slot, hot: bool) {
-        self.forget(block);
+        self.ghosts.forget(block);
         self.in_t2[slot as usize] = hot;
         let list = if hot { &mut self.t2 } else { &mut self.t1 };
         list.push_back(&mut self.links, slot);

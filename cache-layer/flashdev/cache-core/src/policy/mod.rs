@@ -18,6 +18,7 @@
 
 mod arc;
 mod backlog;
+mod by_block;
 mod contents;
 mod demand;
 mod hotset;

@@ -13,7 +13,7 @@
 //! all the same. So a block that comes back with a scan takes the other's place only if that has not
 //! been touched for some turns.
 
-use fixedbitset::FixedBitSet;
+use roaring::RoaringBitmap;
 
 use super::super::contents::Replacement;
 use super::super::s3fifo::S3Fifo;
@@ -26,12 +26,12 @@ const TURNS_MOST: i8 = 8;
 /// Share of the slots that is enough for scans to pass through: one in so many.
 const PASSAGE_SHARE: u32 = 64;
 
-/// S3-FIFO with admission: 21 bytes per slot and a bit per block of the origin.
+/// S3-FIFO with admission: 21 bytes per slot, and a bit at most per block of the origin that is scanned.
 pub struct Guarded {
     queues: S3Fifo,
     streams: Streams,
     /// By block: whether it missed with a scan, and has not come back without one since.
-    scanned: FixedBitSet,
+    scanned: RoaringBitmap,
     /// Whether the last miss was one of a scan.
     scans: bool,
     /// The small queue may be that long with what scans have brought in.
@@ -43,8 +43,8 @@ impl Guarded {
     fn read_absent(&mut self, block: Block) {
         let scanned = self.streams.miss(block);
         self.scans = scanned.is_some();
-        for block in scanned.into_iter().flatten() {
-            self.scanned.insert(block as usize);
+        if let Some(blocks) = scanned {
+            self.scanned.insert_range(blocks);
         }
     }
 
@@ -73,7 +73,7 @@ impl Replacement for Guarded {
         Guarded {
             queues: S3Fifo::new(geometry),
             streams: Streams::new(),
-            scanned: FixedBitSet::with_capacity(geometry.origin_blocks as usize),
+            scanned: RoaringBitmap::new(),
             scans: false,
             passage: geometry.slots / PASSAGE_SHARE,
         }
@@ -96,9 +96,9 @@ impl Replacement for Guarded {
         let Some(left_lately) = self.queues.recall_lately(block, slots) else {
             return false;
         };
-        let came_with_scan = self.scanned[block as usize];
+        let came_with_scan = self.scanned.contains(block);
         if !self.scans {
-            self.scanned.remove(block as usize);
+            self.scanned.remove(block);
         }
         self.wins(came_with_scan) && (came_with_scan || left_lately)
     }

@@ -1,4 +1,4 @@
-//! Which block lies in which slot, and which slots are free: two dense tables.
+//! Which block lies in which slot, and which slots are free.
 
 mod counting;
 
@@ -6,6 +6,7 @@ use fixedbitset::FixedBitSet;
 use virtual_time::Nanos;
 
 use self::counting::Counting;
+use super::by_block::ByBlock;
 use super::shares::{Excess, OTHERS, OwnerId, Owners, Usage};
 use super::{Block, Geometry, Slot};
 
@@ -25,7 +26,7 @@ pub(super) enum Place {
 
 // In `Slots::places`; what is below the capacity is a slot, what is between a memory's number,
 // counted down from the last of these.
-const ABSENT: u32 = u32::MAX;
+const ABSENT: u32 = super::list::NONE;
 const INCOMING_COLD: u32 = u32::MAX - 1;
 const INCOMING_HOT: u32 = u32::MAX - 2;
 
@@ -33,8 +34,8 @@ const INCOMING_HOT: u32 = u32::MAX - 2;
 const UNTOUCHED: u32 = u32::MAX;
 const NONE: u32 = u32::MAX - 1;
 
-/// The map between blocks and slots: 4 bytes per block of the origin and 4 per slot; 8 more where
-/// blocks have owners.
+/// The map between blocks and slots: 4 bytes per slot, and what [`ByBlock`] takes for those that are
+/// cached or remembered; 8 more where blocks have owners.
 pub(super) struct Slots {
     /// Whose the blocks are, if that matters.
     pub owners: Option<Box<Owners>>,
@@ -45,7 +46,7 @@ pub(super) struct Slots {
     /// By slot: its block is being demoted.
     leaving: FixedBitSet,
     leaving_count: u32,
-    places: Vec<u32>,
+    places: ByBlock,
     blocks: Vec<u32>,
     /// The slot that was released first, and the one that was released last.
     released_first: u32,
@@ -65,7 +66,7 @@ impl Slots {
             owners_before: None,
             leaving: FixedBitSet::with_capacity(geometry.slots as usize),
             leaving_count: 0,
-            places: vec![ABSENT; geometry.origin_blocks as usize],
+            places: ByBlock::new(geometry.origin_blocks, geometry.slots),
             blocks: vec![UNTOUCHED; geometry.slots as usize],
             released_first: NONE,
             released_last: NONE,
@@ -77,7 +78,7 @@ impl Slots {
 
     /// Where a block is.
     pub fn place(&self, block: Block) -> Place {
-        match self.places[block as usize] {
+        match self.places.get(block) {
             ABSENT => Place::Absent,
             INCOMING_COLD => Place::Incoming { hot: false },
             INCOMING_HOT => Place::Incoming { hot: true },
@@ -88,7 +89,7 @@ impl Slots {
 
     /// By which number an absent block is remembered.
     pub fn memory(&self, block: Block) -> Option<u32> {
-        match self.places[block as usize] {
+        match self.places.get(block) {
             ABSENT | INCOMING_COLD | INCOMING_HOT => None,
             place => (place >= self.capacity()).then(|| INCOMING_HOT - 1 - place),
         }
@@ -96,12 +97,12 @@ impl Slots {
 
     /// Remembers an absent block by a number, below those that [`Slots::most_memories`] has.
     pub fn remember(&mut self, block: Block, number: u32) {
-        self.places[block as usize] = INCOMING_HOT - 1 - number;
+        self.places.set(block, INCOMING_HOT - 1 - number);
     }
 
     /// An absent block is not remembered any more.
     pub fn forget(&mut self, block: Block) {
-        self.places[block as usize] = ABSENT;
+        self.places.set(block, ABSENT);
     }
 
     /// How many blocks can be remembered beside so many slots.
@@ -156,13 +157,14 @@ impl Slots {
     /// A promotion of the block is pending.
     pub fn expect(&mut self, block: Block, hot: bool) {
         self.note(block, |owners| owners.expect(block));
-        self.places[block as usize] = if hot { INCOMING_HOT } else { INCOMING_COLD };
+        self.places
+            .set(block, if hot { INCOMING_HOT } else { INCOMING_COLD });
     }
 
     /// The promotion of the block has been given up.
     pub fn cancel(&mut self, block: Block) {
         self.note(block, |owners| owners.cancel(block));
-        self.places[block as usize] = ABSENT;
+        self.places.set(block, ABSENT);
     }
 
     /// The block lies in the slot, which was taken for it.
@@ -175,7 +177,7 @@ impl Slots {
     }
 
     fn fill(&mut self, block: Block, slot: Slot) {
-        self.places[block as usize] = slot;
+        self.places.set(block, slot);
         self.blocks[slot as usize] = block;
         self.used += 1;
     }
@@ -208,11 +210,11 @@ impl Slots {
 
     /// A block that was leaving has left its slot, which is not free yet.
     pub fn remove(&mut self, block: Block) {
-        let slot = self.places[block as usize];
+        let slot = self.places.get(block);
         self.leaving.remove(slot as usize);
         self.leaving_count -= 1;
         self.note(block, |owners| owners.remove(block, slot));
-        self.places[block as usize] = ABSENT;
+        self.places.set(block, ABSENT);
         self.used -= 1;
     }
 
@@ -220,7 +222,7 @@ impl Slots {
     /// that has to go, the processor's cache does not have it.
     pub fn vacate(&mut self, block: Block) {
         debug_assert!(self.owners.is_none() && self.counting.is_none() && self.leaving_count == 0);
-        self.places[block as usize] = ABSENT;
+        self.places.set(block, ABSENT);
         self.used -= 1;
     }
 

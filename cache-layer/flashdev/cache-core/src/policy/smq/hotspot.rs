@@ -2,6 +2,7 @@
 
 use super::SECOND;
 use super::levels::{LEVELS, Members, Queue};
+use crate::policy::by_block::ByBlock;
 use crate::policy::list::NONE;
 use crate::policy::{Block, Geometry};
 use virtual_time::Nanos;
@@ -46,7 +47,7 @@ pub(super) struct Hotspot {
     /// Blocks of the origin per hotspot block.
     blocks_per_entry: u32,
     /// By hotspot block: its entry.
-    entries: Vec<u32>,
+    entries: ByBlock,
     /// By entry: its hotspot block.
     hotspot_blocks: Vec<u32>,
     /// By entry: the tick in which it was last hit.
@@ -76,7 +77,7 @@ impl Hotspot {
         let in_top_levels = (count / LEVELS as u32).min(geometry.slots / blocks_per_entry);
         Hotspot {
             blocks_per_entry,
-            entries: vec![NONE; geometry.origin_blocks.div_ceil(blocks_per_entry) as usize],
+            entries: ByBlock::new(geometry.origin_blocks.div_ceil(blocks_per_entry), count),
             hotspot_blocks: vec![NONE; count as usize],
             hit_in: vec![0; count as usize],
             members: Members::new(count),
@@ -93,7 +94,7 @@ impl Hotspot {
     /// A block misses: whether it deserves a slot (`update_hotspot_queue`, `should_promote`).
     pub fn miss(&mut self, block: Block) -> bool {
         let hotspot_block = block / self.blocks_per_entry;
-        let entry = match self.entries[hotspot_block as usize] {
+        let entry = match self.entries.get(hotspot_block) {
             NONE => {
                 self.stats.others += 1;
                 self.enter(hotspot_block)
@@ -123,12 +124,12 @@ impl Hotspot {
             let lowest = self.queue.peek(&self.members, LEVELS, false);
             let lowest = lowest.expect("all entries are in the queue");
             self.queue.remove(&mut self.members, lowest);
-            self.entries[self.hotspot_blocks[lowest as usize] as usize] = NONE;
+            self.entries.set(self.hotspot_blocks[lowest as usize], NONE);
             lowest
         };
         self.hit_in[entry as usize] = 0;
         self.hotspot_blocks[entry as usize] = hotspot_block;
-        self.entries[hotspot_block as usize] = entry;
+        self.entries.set(hotspot_block, entry);
         self.queue.push(&mut self.members, entry);
         entry
     }
@@ -172,7 +173,7 @@ mod tests {
     }
 
     fn level(hotspot: &Hotspot, block: Block) -> u8 {
-        let entry = hotspot.entries[(block / hotspot.blocks_per_entry) as usize];
+        let entry = hotspot.entries.get(block / hotspot.blocks_per_entry);
         hotspot.members.level(entry)
     }
 
@@ -272,8 +273,12 @@ mod tests {
         }
         hotspot.miss(0); // rises to level 1
         hotspot.miss(1024 * 16);
-        assert_eq!(hotspot.entries[1], NONE, "the oldest of level 0 is gone");
-        assert_ne!(hotspot.entries[0], NONE);
+        assert_eq!(
+            hotspot.entries.get(1),
+            NONE,
+            "the oldest of level 0 is gone"
+        );
+        assert_ne!(hotspot.entries.get(0), NONE);
         assert_eq!(hotspot.queue.len(), 1024);
     }
 
