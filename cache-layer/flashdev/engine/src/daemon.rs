@@ -7,6 +7,7 @@ use std::thread;
 
 use anyhow::{Context, anyhow};
 use fuser::{Config, MountOption, Session, SessionACL};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Uid, getppid};
 use sd_notify::NotifyState;
@@ -128,18 +129,33 @@ fn die_with_parent() -> anyhow::Result<()> {
 }
 
 /// Keeps this process from waiting for the memory that only its own work can free. Needs
-/// privileges; without them it runs as it is.
+/// capabilities; without them it runs as it is, and says so.
 fn keep_out_of_reclaim() {
-    if !Uid::effective().is_root() {
-        // With a small limit on locked memory, locking would make later allocations fail.
-        return;
-    }
     use nix::sys::mman::{MlockAllFlags, mlockall};
     let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
-    let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault);
+    let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault;
+    let is_locked = may_lock_all() && mlockall(all).is_ok();
+    if !is_locked && Uid::effective().is_root() {
+        eprintln!(
+            "hotset-engine: warning: the engine's memory is not locked, as it has not the capability \
+             CAP_IPC_LOCK: where memory is short, it may have to wait for itself"
+        );
+    }
     // SAFETY: this prctl takes numbers only and sets a flag of the calling thread, which those
     // it starts inherit.
     unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
+}
+
+/// Under a limit, locking would make later allocations fail. Root in a container has the name of root
+/// and not all that it may.
+fn may_lock_all() -> bool {
+    const CAP_IPC_LOCK: u64 = 1 << 14;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    let limit = getrlimit(Resource::RLIMIT_MEMLOCK);
+    capabilities.is_some_and(|all| all & CAP_IPC_LOCK != 0)
+        || limit.is_ok_and(|(soft, _)| soft == RLIM_INFINITY)
 }
 
 fn session_config(allow_other: bool, wait: bool) -> Config {

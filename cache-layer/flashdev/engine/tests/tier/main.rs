@@ -76,6 +76,23 @@ fn it_serves_data_and_volume() {
     assert_eq!((volume[65535], volume[65536]), (0, 4));
 }
 
+/// As in a container: root by name, under the limit that systemd gives everybody.
+#[test]
+fn a_root_that_may_lock_no_memory_serves_all_the_same_and_says_so() {
+    let dir = make_place();
+    if !has_fuse() || !nix::unistd::Uid::effective().is_root() {
+        return;
+    }
+    let mut served = Served::start_without_locking(dir.path());
+    let data = served.open("data");
+    for block in 0..ORIGIN_BYTES / BLOCK_BYTES {
+        data.write_all_at(&[7; 8192], block * BLOCK_BYTES).unwrap();
+    }
+    drop(data);
+    served.signal("TERM");
+    assert!(served.said().contains("memory is not locked"));
+}
+
 #[test]
 fn without_a_volume_there_is_no_such_file() {
     let dir = make_place();

@@ -73,6 +73,29 @@ impl Served {
         }
     }
 
+    /// As root without the capability to lock memory.
+    pub fn start_without_locking(dir: &Path) -> Served {
+        let usual = command(dir, &[]);
+        let mut limited = Command::new("setpriv");
+        limited
+            .args(["--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"])
+            .args(["prlimit", "--memlock=8388608"])
+            .arg(usual.get_program())
+            .args(usual.get_args())
+            .current_dir(dir);
+        Served {
+            dir: dir.to_owned(),
+            daemon: Daemon::start(&mut limited, dir.join("mount")),
+        }
+    }
+
+    /// Waits for its end, which is a good one; all that it had to say.
+    pub fn said(&mut self) -> String {
+        let (code, errors) = self.daemon.wait();
+        assert_eq!(code, Some(0), "{errors}");
+        errors
+    }
+
     pub fn ready(&self) -> &str {
         &self.daemon.ready
     }
