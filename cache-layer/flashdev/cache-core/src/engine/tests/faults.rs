@@ -45,7 +45,7 @@ fn live_and_crash(world: &mut World) -> Result<(), String> {
 fn schedules() -> ProptestConfig {
     let wanted = std::env::var("FLASHDEV_SCHEDULES").ok();
     let count = wanted.map(|count| count.parse().expect("FLASHDEV_SCHEDULES is a number"));
-    ProptestConfig::with_cases(count.unwrap_or(1500))
+    ProptestConfig::with_cases(count.unwrap_or(300))
 }
 
 fn any_faults(seed: u64) -> Faults {

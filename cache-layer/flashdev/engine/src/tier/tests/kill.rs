@@ -29,8 +29,12 @@ use cache_core::metadata::{
 /// Tells a child its seed and where the files are.
 const CHILD: &str = "FLASHDEV_TIER_CHILD";
 
-/// Rounds of killing.
-const ROUNDS: u64 = 1000;
+/// Rounds of killing: a slice, or a third of the schedules that a campaign wants.
+fn rounds() -> u64 {
+    let wanted = env::var("FLASHDEV_SCHEDULES").ok();
+    let count = wanted.map(|count| count.parse().expect("FLASHDEV_SCHEDULES is a number"));
+    count.unwrap_or(300_u64).div_ceil(3)
+}
 
 /// How long a child may go on once it has found everything, microseconds.
 const LIFE_US_MAX: u64 = 15_000;
@@ -38,8 +42,7 @@ const LIFE_US_MAX: u64 = 15_000;
 /// Seeds from here on are of children whose tier is changed all the time.
 const CHANGED: u64 = 1 << 32;
 
-/// Rounds of killing those, and how long they may go on, microseconds: some changes long.
-const ROUNDS_CHANGED: u64 = 200;
+/// How long those may go on, microseconds: some changes long. There is a fifth of the rounds of them.
 const LIFE_CHANGED_US_MAX: u64 = 60_000;
 
 /// A child that has not been killed by then never will be.
@@ -194,16 +197,16 @@ fn what_was_answered_survives_a_kill() {
         return serve_until_killed(&seed_and_dir);
     }
     let dir = new_tier();
-    let mut dice = Dice::new(7);
-    for seed in 0..ROUNDS {
+    let (mut dice, rounds) = (Dice::new(7), rounds());
+    for seed in 0..rounds {
         let life = Duration::from_micros(dice.below(LIFE_US_MAX));
         let ended = kill_after(spawn(dir.path(), seed), dir.path(), life);
         assert_eq!(ended, None, "round {seed}: the child found something wrong");
     }
     let answered = Ledger::open(dir.path()).answered();
     assert!(
-        answered > ROUNDS * 20,
-        "{answered} writes in {ROUNDS} rounds"
+        answered > rounds * 20,
+        "{answered} writes in {rounds} rounds"
     );
 }
 
@@ -213,8 +216,8 @@ fn what_was_answered_survives_a_kill_while_the_tier_is_changed() {
     let dir = new_tier();
     let changes = dir.path().join("changes");
     File::create(&changes).unwrap();
-    let mut dice = Dice::new(8);
-    for round in 0..ROUNDS_CHANGED {
+    let (mut dice, rounds) = (Dice::new(8), rounds().div_ceil(5));
+    for round in 0..rounds {
         let life = Duration::from_micros(dice.below(LIFE_CHANGED_US_MAX));
         let child = spawn(dir.path(), CHANGED + round);
         let ended = kill_after(child, dir.path(), life);
@@ -224,7 +227,7 @@ fn what_was_answered_survives_a_kill_while_the_tier_is_changed() {
         );
     }
     let changed = std::fs::metadata(changes).unwrap().len();
-    assert!(changed > ROUNDS_CHANGED, "{changed} changes");
+    assert!(changed > rounds, "{changed} changes");
 }
 
 /// Calls every dirty block clean, as a tier would that wrote without telling the metadata.
