@@ -2,9 +2,9 @@
 
     python scripts/mend_campaign.py --work DIR --save FILE [--commit HASH]
 
-Each mend of `campaign/mends.toml` is a commit whose change to programs still comes off today's. It is
-taken off in a worktree below DIR, and the tests of the folders that it changed are run; `make test`
-is, for a mend that they miss. FILE gets a line a mend, and one that it has already is not made again.
+Each mend of `campaign/mends.toml` is a commit whose change to programs still comes off today's. It
+is taken off in a worktree below DIR, and the tests of the folders that it changed are run; for a
+mend that they miss `make test` is. FILE gets a line a mend, and one that it has is not made again.
 Ends with code 1 if a mend about data was noticed by neither.
 """
 
@@ -91,7 +91,8 @@ def take_back(tree: Path, commit: str, about_data: bool) -> Outcome:
     subject = _git("log", "-1", "--format=%s", commit).strip()
     files = _git("diff-tree", "--no-commit-id", "--name-only", "-r", commit).split()
     programs = [one for one in files if is_program(one)]
-    _git("apply", "-R", "-C1", where=tree, stdin=_git("diff", f"{commit}~", commit, "--", *programs))
+    mend = _git("diff", f"{commit}~", commit, "--", *programs)
+    _git("apply", "-R", "-C1", where=tree, stdin=mend)
     try:
         subprocess.run(["make", "build"], cwd=tree, check=True, stdout=sys.stderr)
         first = _fails(tree, tests_of(tree, programs))

@@ -61,6 +61,7 @@ ABUSE = {
 NEEDED: dict[str, Any] = {
     "at": "Mon..Fri 07:00",
     "cache": "1GiB",
+    "card": "main",
     "by": "last",
     "device": "/dev/disk/by-id/b",
     "disk": "shop",

@@ -12,7 +12,7 @@ from hotset.core.record import extended
 from hotset.core.units import Bytes
 from hotset.reports.model.words import percent
 
-from ..base import fields
+from ..base import fields, places
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.result import Recorded
@@ -237,8 +237,6 @@ def record(request: Record, context: Context) -> TraceRecorded:
     """
     from hotset.whatif import recording
     from hotset.whatif.caches import RecordedTrace
-
-    from ..base import places
 
     with places.machine(request.machine) as machine:
         words = f"recording {request.device} for {request.minutes:g} minutes"

@@ -15,8 +15,8 @@ from altair.utils import schemapi
 
 from ..model.document import POLICY_ARMS
 
-# It would check each part of a chart against its schema again and again, half of the time that a report
-# takes; the tests compile every chart.
+# It would check each part of a chart against its schema again and again, half of the time that a
+# report takes; the tests compile every chart.
 schemapi.disable_debug_mode()
 
 ROW_PX = 54
