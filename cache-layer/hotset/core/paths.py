@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import PrerequisiteError
@@ -52,25 +54,77 @@ def _place(variable: str, default: str) -> Path:
 
 
 def write_whole(target: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file atomically, whoever reads it or writes it at the same time.
+    """Write a small file as `whole` does.
 
     :raises OSError: the folder is not there, is full or may not be written to.
     """
+    with whole(target, mode) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole(target: Path, mode: int = 0o644) -> Iterator[Path]:
+    """A new file to write, which takes the target's place at the end, in one step: whoever reads
+    the target or writes it at the same time. For all files that a user names, too: only a file is
+    replaced, where a link leads if it is one. A device, a pipe, a standard output by its name, or a
+    file that cannot be replaced is written to.
+
+    :raises OSError: as `write_whole`.
+    """
+    place = through_links(target)
+    replaced = place.is_file() or not place.exists()
+    if _is_descriptor(place) or (place.exists() and not os.access(place.parent, os.W_OK)):
+        replaced = False
     # Next to it: a rename within a file system is one step. Its own name: there may be two writers.
     with tempfile.NamedTemporaryFile(
-        "w", dir=target.parent, prefix=f".{target.name}.", encoding="utf-8", delete=False
+        dir=place.parent if replaced else None, prefix=f".{place.name}.", delete=False
     ) as file:
         new = Path(file.name)
-        try:
-            # Made for its owner alone; opened to others only as far as was asked.
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+    try:
+        # Made for its owner alone; opened to others only as far as was asked.
+        yield new
+        with new.open("rb") as made:
+            os.fsync(made.fileno())
             new.chmod(mode)
-            new.replace(target)
-        except BaseException:
-            new.unlink(missing_ok=True)
+            if not (replaced and _renamed(new, place)):
+                with os.fdopen(_opened(place), "wb") as out:
+                    shutil.copyfileobj(made, out)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def through_links(target: Path) -> Path:
+    """The file that a name stands for: itself, or where the link leads that it is.
+
+    :raises OSError: links that lead to each other.
+    """
+    with suppress(FileNotFoundError):
+        target.stat()
+    while target.is_symlink() and not _is_descriptor(target):
+        target = target.parent.resolve() / target.readlink()
+    return target.parent.resolve() / target.name if _is_descriptor(target) else target
+
+
+def _is_descriptor(path: Path) -> bool:
+    """What `/dev/stdout` leads to is no link to a file: it may be open, and have no name at all."""
+    folder = path.parent.resolve()
+    return folder.name == "fd" and folder.is_relative_to("/proc")
+
+
+def _renamed(new: Path, place: Path) -> bool:
+    try:
+        new.replace(place)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
             raise
+        return False  # a mount of its own, as the one file that a container was given
+    return True
+
+
+def _opened(place: Path) -> int:
+    if place.parent == Path(f"/proc/{os.getpid()}/fd"):
+        return os.dup(int(place.name))  # behind what was written to it, whatever it is
+    return os.open(place, os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY)
 
 
 @contextmanager

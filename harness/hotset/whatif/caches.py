@@ -16,7 +16,7 @@ from hotset.block import flashdev
 from hotset.block.engine_program import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
-from hotset.core.paths import state_dir
+from hotset.core.paths import state_dir, whole
 from hotset.core.record import derived, extended
 from hotset.core.units import Bytes
 from hotset.reports.model.schema import Versioned
@@ -176,10 +176,12 @@ def write_trace(local: Local, words: Sequence[str], output: Path, on_read: OnRea
         argv = ["trace", *words, f"--to={output}", "--progress"]
         return TraceFigures(**flashdev.figures(local, argv, on_read))
     try:
-        with tempfile.TemporaryDirectory(prefix=".hotset-trace-", dir=output.parent) as folder:
+        with (
+            whole(output) as new,
+            tempfile.TemporaryDirectory(prefix=".hotset-trace-", dir=new.parent) as folder,
+        ):
             found = write_trace(local, words, trace := Path(folder) / "trace", on_read)
-            parquet.write(local, trace, whole := Path(folder) / "whole")
-            whole.replace(output)
+            parquet.write(local, trace, new)
             return found
     except OSError as error:
         raise RequestError(f"it cannot be written: {error}", field="output") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
@@ -101,6 +102,22 @@ def test_a_parquet_file_that_cannot_be_is_refused(trace: Path, tmp_path: Path, b
     assert {one.name for one in tmp_path.iterdir()} == {"folder.parquet", "trace.txt"}
 
 
+def test_a_parquet_file_is_written_through_a_link_and_into_a_pipe(
+    trace: Path, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    (link := tmp_path / "link.parquet").symlink_to("folder/file")
+    os.mkfifo(pipe := tmp_path / "pipe.parquet")
+    asked("whatif trace convert", recording=str(trace), output=str(link))
+    with subprocess.Popen(["timeout", "60", "cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        asked("whatif trace convert", recording=str(trace), output=str(pipe))
+        said = reader.communicate()[0]
+    assert link.is_symlink()
+    assert pipe.is_fifo()
+    assert said == (folder / "file").read_bytes()
+    assert said.startswith(b"PAR1")
+
+
 def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:
     recording, output = tmp_path / "msr.csv", tmp_path / "trace.bin"
     recording.write_text("1,h,0,Read,0,512,1\n2,h,1,Read,0,512,1\n")
@@ -108,6 +125,11 @@ def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match=r"line 2.*--disk"):
         asked("whatif trace convert", **words)
     assert not output.exists()
+    (link := tmp_path / "link").symlink_to(output)
+    with pytest.raises(RefusedError, match=r"line 2.*--disk"):
+        asked("whatif trace convert", **{**words, "output": str(link)})
+    assert link.is_symlink()
+    assert output.read_bytes() == b""
     assert asked("whatif trace convert", **words, of_disk="1").document()["requests"] == 1
 
 

@@ -20,6 +20,16 @@ use virtual_time::Nanos;
 
 use super::{About, BYTES_LIMIT, Request, Trace, TraceError, fill};
 
+/// Removes the part of a trace that could not be written to its end. Where a link leads, such as
+/// `/dev/stdout`, the file is emptied; devices and pipes stay as they are.
+pub fn remove_part(to: &Path) {
+    let _ = match to.symlink_metadata() {
+        Ok(own) if own.is_file() => std::fs::remove_file(to),
+        Ok(_) if to.is_file() => File::create(to).map(drop),
+        _ => Ok(()),
+    };
+}
+
 /// The first bytes of a binary trace.
 pub(super) const MAGIC: &[u8; 8] = b"HOTSETTR";
 const END_MAGIC: &[u8; 8] = b"HOTSETEN";

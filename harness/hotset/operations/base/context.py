@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotset.core.errors import HotsetError, RequestError
+from hotset.core.paths import through_links, write_whole
 
 if TYPE_CHECKING:
     from hotset.terminal.progress import Reporter
@@ -33,15 +35,14 @@ def check_output(output: Path | None, field: str = "output") -> None:
     """
     if output is None:
         return
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise RequestError(f"{output} is not a file in a folder", field=field)
-    is_there = output.exists()
-    if is_there and not output.is_file():
-        return  # to open and close a pipe would end it for who reads
     try:
-        output.open("ab").close()
-        if not is_there:
-            output.unlink()
+        place = through_links(output)
+        if place.is_dir() or not place.parent.is_dir():
+            raise RequestError(f"{output} is not a file in a folder", field=field)
+        if place.is_file():
+            place.open("ab").close()
+        elif not place.exists():  # to open and close a pipe would end it for who reads
+            tempfile.TemporaryFile(dir=place.parent).close()
     except OSError as error:
         raise RequestError(f"{output} cannot be written: {error.strerror}", field=field) from None
 
@@ -96,7 +97,7 @@ class Context:
         ]
         if output is not None:
             try:
-                output.write_text(text, encoding="utf-8")
+                write_whole(output, text)
             except OSError as error:
                 self.unwritten.append(OutputError(output, error))
 

@@ -13,7 +13,7 @@ from hotset.core.errors import RequestError
 from hotset.core.paths import write_whole
 
 from ..base import fields, places
-from ..base.context import Context, OutputError
+from ..base.context import Context, OutputError, check_output
 from ..base.registry import Kind, OnThisComputer, Request, operation
 from ..base.result import Lines, Recorded, write
 from ..base.rights import Needs, Right
@@ -118,8 +118,7 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
     from hotset.reports.render.metrics import text
 
     output = request.output
-    if output is not None and not output.parent.is_dir():
-        raise RequestError(f"{output}: the folder {output.parent} does not exist", field="output")
+    check_output(output)
     with places.machine(request.machine) as there:
         measured = tier_metrics.measure(there)
         tier_metrics.keep(request.machine, measured, time.time())

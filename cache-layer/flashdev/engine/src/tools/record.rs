@@ -17,7 +17,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use nix::sys::time::TimeValLike;
 use serde::Serialize;
 
-use block_trace::binary::Writer;
+use block_trace::binary::{self, Writer};
 use block_trace::{Request, Summary, foreign};
 
 use crate::Refusal;
@@ -64,8 +64,8 @@ pub fn record(device: &Path, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow
         unsafe { sigaction(signal, &action) }?;
     }
     let written = recorded(&disk, to, seconds, buffer_kib);
-    if written.is_err() && to.is_file() {
-        let _ = fs::remove_file(to);
+    if written.is_err() {
+        binary::remove_part(to);
     }
     written
 }

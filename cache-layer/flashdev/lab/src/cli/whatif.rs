@@ -19,7 +19,7 @@ use whatif::hit_ratio::{self, Setup, accesses, blocks, warm_blocks};
 use whatif::policies::{BcacheSettings, Kind};
 use whatif::rates;
 use whatif::timed::{Arrivals, TimedOutcome, simulate_timed};
-use whatif::trace::binary::Writer;
+use whatif::trace::binary::{self, Writer};
 use whatif::trace::foreign::{self, Format};
 use whatif::trace::{self, Request, STDIN, Summary, Trace, TraceError};
 
@@ -229,8 +229,8 @@ fn print_text(trace: Trace) -> anyhow::Result<()> {
 /// Writes a binary trace; a part of one is not left behind.
 fn write(trace: Trace, to: &Path, progress: bool) -> anyhow::Result<Summary> {
     let written = write_all(trace, to, progress);
-    if written.is_err() && to.is_file() {
-        let _ = std::fs::remove_file(to);
+    if written.is_err() {
+        binary::remove_part(to);
     }
     written
 }
