@@ -116,7 +116,7 @@ def save(machine: Machine, disk: str, wanted: Preferences) -> None:
         "excluded": list(wanted.excluded),
         "shares": [asdict(share) for share in wanted.shares],
     }
-    machine.replace(json.dumps(fields, indent=1) + "\n", _path(disk))
+    machine.replace(json.dumps(fields, indent=1) + "\n", _path(disk), 0o600)
 
 
 def forget(machine: Machine, disk: str) -> None:

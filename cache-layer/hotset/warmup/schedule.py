@@ -234,7 +234,8 @@ def _service(name: str, what: str, run: str, order: str = "", wanted_by: str = "
     return Unit(
         f"{PREFIX}{name}.service",
         f"[Unit]\nDescription=hotset: {what}\n{order}"
-        f"\n[Service]\nType=oneshot\nTimeoutStartSec=infinity\n{run}{install}",
+        f"\n[Service]\nType=oneshot\nTimeoutStartSec=infinity\n"
+        f"StateDirectory={SNAPSHOTS.name}\nStateDirectoryMode=0700\n{run}{install}",
     )
 
 

@@ -309,7 +309,7 @@ def _answers(spec: Spec) -> dict[str, str]:
         "blkid": spec.database.filesystem,
         "lsblk": '{"blockdevices": [{"name": "loop0", "mountpoints": []}]}',
         "dumpe2fs": "Block size: 4096",
-        "find": "/run/hotset/origin/cluster/base/1/1\0",
+        "find": "/run/hotset-experiment/origin/cluster/base/1/1\0",
         "filefrag": (
             f"File size of 1 is {blocks * 4096} ({blocks} blocks of 4096 bytes)\n"
             f"   0:        0..{blocks - 1}:  {first}..{first + blocks - 1}:  {blocks}:  last,eof\n"

@@ -19,9 +19,11 @@ from tests.fake_machine import FakeMachine
 
 MIB = 2**20
 PASSWORD = "s3cret-and-long"  # noqa: S105 - of no server
-PLACE = Place(PurePosixPath("/run/hotset/data"), PurePosixPath("/run/hotset/volume"))
-CONF = "/run/hotset/data/cluster/postgresql.conf"
-HBA = "/run/hotset/data/cluster/pg_hba.conf"
+PLACE = Place(
+    PurePosixPath("/run/hotset-experiment/data"), PurePosixPath("/run/hotset-experiment/volume")
+)
+CONF = "/run/hotset-experiment/data/cluster/postgresql.conf"
+HBA = "/run/hotset-experiment/data/cluster/pg_hba.conf"
 SETTINGS = run_settings(Bytes(25 * MIB), 16, Bytes(128 * MIB))
 
 
@@ -86,15 +88,19 @@ def test_data_lies_on_the_tier_and_log_and_temporary_space_on_the_volume(
     server.make_temporary_space()
     server.create_database("tpcc")
     initdb = next(call.argv for call in machine.calls if call.argv[0].endswith("/initdb"))
-    assert initdb[initdb.index("--pgdata") + 1] == "/run/hotset/data/cluster"
-    assert initdb[initdb.index("--waldir") + 1] == "/run/hotset/volume/wal"
+    assert initdb[initdb.index("--pgdata") + 1] == "/run/hotset-experiment/data/cluster"
+    assert initdb[initdb.index("--waldir") + 1] == "/run/hotset-experiment/volume/wal"
     assert "--auth-host=scram-sha-256" in initdb
     statements = [call.stdin for call in machine.calls if call.argv[0].endswith("/psql")]
     assert statements == [
-        "CREATE TABLESPACE hotset_temp LOCATION '/run/hotset/volume/temp';",
+        "CREATE TABLESPACE hotset_temp LOCATION '/run/hotset-experiment/volume/temp';",
         "CREATE DATABASE tpcc;",
     ]
-    for folder in ("/run/hotset/volume/wal", "/run/hotset/volume/temp", "/run/hotset/data/cluster"):
+    for folder in (
+        "/run/hotset-experiment/volume/wal",
+        "/run/hotset-experiment/volume/temp",
+        "/run/hotset-experiment/data/cluster",
+    ):
         assert f"mkdir -p -m 700 {folder}" in machine.commands
         assert f"chown postgres:postgres {folder}" in machine.commands
 
@@ -165,8 +171,8 @@ def test_a_server_that_does_not_start_tells_why(
     machine: FakeMachine, server: PostgresServer
 ) -> None:
     machine.answers = {
-        "pg_ctl -D /run/hotset/data/cluster -l": 1,
-        "cat /run/hotset/data/cluster/server.log": "FATAL: could not bind",
+        "pg_ctl -D /run/hotset-experiment/data/cluster -l": 1,
+        "cat /run/hotset-experiment/data/cluster/server.log": "FATAL: could not bind",
     }
     with pytest.raises(CommandError) as failed:
         server.start(SETTINGS)
@@ -178,7 +184,7 @@ def test_a_server_that_does_not_start_tells_why(
 def test_stop(machine: FakeMachine, server: PostgresServer, mode: str, seconds: int) -> None:
     server.stop(mode, seconds)
     assert machine.commands[-1] == (
-        f"pg_ctl -D /run/hotset/data/cluster -m {mode} -w -t {seconds} stop"
+        f"pg_ctl -D /run/hotset-experiment/data/cluster -m {mode} -w -t {seconds} stop"
     )
 
 

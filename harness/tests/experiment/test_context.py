@@ -10,14 +10,14 @@ from hotset.core.machines.base import Command, CommandError, Result
 from hotset.experiment.site import context
 from tests.fake_machine import FakeMachine
 
-AT = PurePosixPath("/run/hotset/data")
+AT = PurePosixPath("/run/hotset-experiment/data")
 
 
 class Busy(FakeMachine):
     """A machine on which something is still open for the first few tries."""
 
     def __init__(
-        self, tries: float, says: str = "umount: /run/hotset/data: target is busy."
+        self, tries: float, says: str = "umount: /run/hotset-experiment/data: target is busy."
     ) -> None:
         super().__init__()
         self.tries = tries
@@ -36,7 +36,9 @@ def test_a_server_that_is_on_its_way_out_is_waited_for(monkeypatch: pytest.Monke
     assert len(machine.calls) == 4
 
 
-@pytest.mark.parametrize("says", ["umount: /run/hotset/data: target is busy.", "umount: I/O error"])
+@pytest.mark.parametrize(
+    "says", ["umount: /run/hotset-experiment/data: target is busy.", "umount: I/O error"]
+)
 def test_what_stays_in_use_or_fails_is_told(monkeypatch: pytest.MonkeyPatch, says: str) -> None:
     monkeypatch.setattr(context, "_BUSY_POLL_S", 0)
     monkeypatch.setattr(context, "_BUSY_LIMIT_S", 0.01)

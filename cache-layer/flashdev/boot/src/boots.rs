@@ -12,6 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
+use crate::lock::private;
+
 const FILE: &str = "/etc/hotset/boots";
 /// Where systemd finds that it is to be written in every boot.
 const WANTED: &str = "/etc/systemd/system/sysinit.target.wants/hotset-boots.service";
@@ -35,7 +37,7 @@ pub fn note() -> Result<()> {
 
 fn note_clock(path: &Path) -> Result<()> {
     if let (Some(started), false) = (boot_time(), path.exists()) {
-        fs::create_dir_all(path.parent().context("no folder")?)?;
+        private(path.parent().context("no folder")?)?;
         fs::write(path, format!("{started}\n"))?;
     }
     Ok(())

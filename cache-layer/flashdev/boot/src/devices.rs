@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::card::{Card, Disk, Kind, Part};
+use crate::lock;
 use crate::media::Medium;
 use crate::run::{fed, run, succeeds, text};
 
@@ -216,7 +217,7 @@ impl Tier<'_> {
         );
         // A file, not standard input: cache_restore wants to know its size.
         let file = format!("/run/hotset/empty-{}.xml", self.disk.name);
-        fs::create_dir_all("/run/hotset")?;
+        lock::private(Path::new("/run/hotset"))?;
         fs::write(&file, xml).with_context(|| file.clone())?;
         let metadata = format!("/dev/mapper/{}-meta", self.top());
         run(&["cache_restore", "--quiet", "-i", &file, "-o", &metadata]).map(drop)

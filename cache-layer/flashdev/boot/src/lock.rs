@@ -1,8 +1,9 @@
 //! The lock of a disk, as `machines/locks.py` takes it: the machine's shared, the disk's alone.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -17,13 +18,21 @@ pub struct Lock {
     _files: [File; 2],
 }
 
+/// Makes `/run/hotset`, or what of it lies there already, root's alone: to lock a file one only has
+/// to open it.
+pub fn private(folder: &Path) -> io::Result<()> {
+    let mut maker = DirBuilder::new();
+    maker.recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
+}
+
 /// Wait for whoever works on the disk.
 pub fn take(disk: &str) -> Result<Lock> {
     take_in(Path::new(FOLDER), disk, WAIT)
 }
 
 fn take_in(folder: &Path, disk: &str, wait: Duration) -> Result<Lock> {
-    fs::create_dir_all(folder).context(FOLDER)?;
+    private(folder).context(FOLDER)?;
     let until = Instant::now() + wait;
     let locked = |name: &str, how| locked(&folder.join(name), how, until);
     let machine = locked("machine.lock", libc::LOCK_SH)?;
@@ -46,6 +55,7 @@ fn locked(path: &Path, how: libc::c_int, until: Instant) -> Result<File> {
     let file = OpenOptions::new()
         .append(true)
         .create(true)
+        .mode(0o600)
         .open(path)
         .with_context(name)?;
     loop {
@@ -67,6 +77,23 @@ fn locked(path: &Path, how: libc::c_int, until: Instant) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_but_root_can_open_a_lock() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("hotset");
+        for made_before in [false, true] {
+            if made_before {
+                fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+            }
+            drop(take_in(&folder, "one", Duration::ZERO).unwrap());
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&folder), 0o700);
+            for name in ["machine.lock", "disk-one.lock"] {
+                assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
+            }
+        }
+    }
 
     #[test]
     fn a_disk_is_alone_and_another_is_not_in_its_way() {

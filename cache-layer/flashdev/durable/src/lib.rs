@@ -1,11 +1,13 @@
 //! Files that a power cut leaves as they were or as they are to be, and as they are to be once these
 //! functions have returned: the file is synced, and so is its name, which is in its folder.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Puts a file in the place of what was there, whole or not at all; it keeps the permissions.
+/// Puts a file in the place of what was there, whole or not at all; it keeps the permissions. A
+/// new one is its owner's alone.
 ///
 /// # Errors
 /// What the operating system says; then what was there is there still.
@@ -18,7 +20,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn written(new: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(new)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(new)?;
     if let Ok(before) = fs::metadata(path) {
         file.set_permissions(before.permissions())?;
     }

@@ -186,14 +186,14 @@ impl Backing {
     }
 }
 
-/// How a served file views, by what is behind it.
+/// How a served file views, by what is behind it: its owner's alone.
 pub(crate) fn view_of(behind: &Metadata, name: OsString, size_bytes: u64) -> FileView {
     FileView {
         name,
         size_bytes,
         uid: behind.uid(),
         gid: behind.gid(),
-        permissions: (behind.mode() & 0o666) as u16,
+        permissions: (behind.mode() & 0o600) as u16,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use anyhow::{Context, anyhow};
-use fuser::{Config, MountOption, Session, SessionACL};
+use fuser::{Config, MountOption, Session};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Uid, getppid};
@@ -53,20 +53,10 @@ impl Daemon {
     /// Mounts the files, says so, and serves them until a signal or an unmount.
     ///
     /// `wait`: whoever serves a request may have to wait for a device.
-    pub fn run(
-        self,
-        dir: &Path,
-        files: Vec<ServedFile>,
-        allow_other: bool,
-        wait: bool,
-    ) -> anyhow::Result<()> {
+    pub fn run(self, dir: &Path, files: Vec<ServedFile>, wait: bool) -> anyhow::Result<()> {
         let ready = ready_line(dir, &files);
-        let mut session = Session::new(
-            Directory::new(files),
-            dir,
-            &session_config(allow_other, wait),
-        )
-        .with_context(|| format!("cannot mount on {}", dir.display()))?;
+        let mut session = Session::new(Directory::new(files), dir, &session_config(wait))
+            .with_context(|| format!("cannot mount on {}", dir.display()))?;
         let mut unmounter = session.unmount_callable();
         let (ends, end) = channel();
         watch_signals(self.signals, ends.clone())?;
@@ -158,20 +148,17 @@ fn may_lock_all() -> bool {
         || limit.is_ok_and(|(soft, _)| soft == RLIM_INFINITY)
 }
 
-fn session_config(allow_other: bool, wait: bool) -> Config {
+/// Nobody but this user comes in: a loop device over a file of root's is root's, too.
+fn session_config(wait: bool) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("hotset".to_owned()),
         MountOption::Subtype("hotset".to_owned()),
-        // Whoever may use the backing file may use the device, and nobody else.
         MountOption::DefaultPermissions,
         MountOption::NoAtime,
     ];
     config.n_threads = Some(if wait { SESSIONS_THAT_WAIT } else { SESSIONS });
     config.clone_fd = true;
-    if allow_other || Uid::effective().is_root() {
-        config.acl = SessionACL::All;
-    }
     config
 }
 

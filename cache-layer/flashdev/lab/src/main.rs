@@ -113,9 +113,6 @@ struct ServeArgs {
     /// much faster [default: 110 of flash, which is through a loop device; 0 of disks].
     #[arg(long, value_name = "MICROSECONDS", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     path_us: Option<u32>,
-    /// Let other users use the file, as far as its permissions go (always so for root).
-    #[arg(long)]
-    allow_other: bool,
     /// End when the thread that started this process ends.
     #[arg(long)]
     die_with_parent: bool,
@@ -194,7 +191,6 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         durability: Durability::of(args.volatile),
         scale: args.model.time_scale,
         path_ns: args.path_us.map(|us| u64::from(us) * 1000),
-        allow_other: args.allow_other,
         die_with_parent: args.die_with_parent,
     })
 }

@@ -84,6 +84,8 @@ class Command:
 
 _REPLACE = """\
 mkdir -p "${1%/*}" || exit
+# No other user's, whoever made them.
+case $1 in /run/hotset/*|/etc/hotset/*/*) chmod 700 "${1%/*}" || exit ;; esac
 umask 077
 cat > "$1.new" && [ $(wc -c < "$1.new") = $3 ] && chmod $2 "$1.new" || exit
 # On the disk before it takes the old one's place, and then its name as well.

@@ -4,7 +4,8 @@ and a timer, ``local`` and ``ssh://localhost``.
 A lock is a ``flock(1)`` on a file in /run/hotset, held by a small process on the machine that ends
 when its standard input does: with this process, or with the connection, however they end. The
 commands of an operation hold a lock of their own while they run, so that the next operation does
-not meet the last command of one that was killed.
+not meet the last command of one that was killed. To lock a file one only has to open it: the
+folder, whoever made it, is root's alone.
 
 Two levels, as LVM's global lock and lock of a volume group: who changes what is cut out of a flash
 has the machine for itself; who works on a disk shares the machine and has the disk for itself.
@@ -43,8 +44,9 @@ _HELD, _BUSY = "held", "busy"
 # $6: the disk's mode. Calls `busy` where another holds it, `killed` where only commands of an
 # operation that was killed still run: they end by themselves.
 _TAKE = """
-umask 077; mkdir -p "$1/scratch" && cd "$1" || exit 1
+umask 077; mkdir -p "$1/scratch" && chmod 700 "$1" && cd "$1" || exit 1
 exec 8>>machine.lock; flock --wait "$2" --"$4" 8 || busy
+: >> "${5:+disk-}${5:-machine}.running"
 if [ -n "$5" ]; then exec 9>>"disk-$5.lock"; flock --wait "$2" --"$6" 9 || busy; fi
 case "$4$6" in *exclusive*)
     for file in machine.running disk-${5:-*}.running; do

@@ -16,7 +16,7 @@ def folder(machine: Machine, disk: str | None) -> Iterator[PurePosixPath]:
     """:param disk: whose lock is held; None: that of none. The next operation that holds a disk's
     lock, or the machine's, removes what a killed one left (:mod:`.locks`)."""
     path = locks.scratch_of(disk) / uuid.uuid4().hex[:12]
-    machine.run(["mkdir", "-p", str(path)])
+    machine.run(["mkdir", "-p", "-m", "700", str(locks.RUNTIME), str(path)])
     try:
         yield path
     finally:

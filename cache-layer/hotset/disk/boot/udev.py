@@ -94,7 +94,8 @@ def hide_origin(attached: AttachedDisk) -> None:
         # Before udev tells multipathd of the path.
         run = f"RUN+=\"/bin/sh -c '{join.replace('$', '$$')}' hotset-path $devnode\""
         rules += "".join(f'ACTION=="add", SUBSYSTEM=="block", {match}, {run}\n' for match in paths)
-    note = f'RUN+="/bin/mkdir -p {AWAY / disk.name}"'
+    folders = f"{locks.RUNTIME} {AWAY} {AWAY / disk.name}"
+    note = f'RUN+="/bin/mkdir -p -m 700 {folders}"'
     rules += "".join(
         f'ACTION=="remove", SUBSYSTEM=="block", {match}, {note}\n'
         for match in _whole(shown) or matches

@@ -37,7 +37,7 @@ def host_id(machine: Machine) -> str:
 def settle(machine: Machine) -> str:
     """:func:`host_id`, before something is to bear it: who has none is given one."""
     if not host_id(machine):
-        machine.replace(f"{uuid.uuid4().hex}\n", _OWN_ID)
+        machine.replace(f"{uuid.uuid4().hex}\n", _OWN_ID, 0o600)
     return host_id(machine)
 
 

@@ -255,7 +255,7 @@ def _note(tier: CacheTier) -> PurePosixPath:
 
 
 def _write_note(tier: CacheTier) -> None:
-    tier.machine.run(["mkdir", "-p", str(_FOLDER)])
+    tier.machine.run(["mkdir", "-p", "-m", "700", str(_FOLDER)])
     put_text(tier.machine, str(_written(tier)), _note(tier))
 
 

@@ -396,7 +396,8 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         kept = ARCHIVE / f"{self.place.name}-{stamp}.metadata"
         script = (
-            'mkdir -p "$1" && dd if="$2" of="$3" bs=1M iflag=direct conv=sparse,fsync status=none'
+            'mkdir -p -m 700 "${1%/*}" "$1"'
+            ' && dd if="$2" of="$3" bs=1M iflag=direct conv=sparse,fsync status=none'
             f' && ls -t "$1"/"$4"-{_STAMP_GLOB}.metadata | tail -n +$(($5 + 1)) |'
             ' while read -r old; do rm -f "$old"; done'
         )

@@ -124,6 +124,8 @@ _SCRIPT = """\
 #!/bin/sh
 # Written by hotset: the cache engine of disk {disk}. `hotset tier activate {disk}` writes it anew.
 set -u
+# Of what it makes nothing is other users'.
+umask 077
 folder={folder}
 mount=$folder/mount log=$folder/log device={devices}/{disk}
 
@@ -192,7 +194,7 @@ front() {{
     esac
 }}
 attach() {{
-    mkdir -p {devices}
+    (umask 022; mkdir -p {devices})
     front || return 1
     case $front in
         ublk) shown=$served ;;
@@ -363,6 +365,7 @@ WatchdogSec=60
 TimeoutStartSec=300
 TimeoutStopSec=900
 OOMScoreAdjust=-900
+UMask=0077
 StandardOutput=append:{log_of(disk)}
 StandardError=inherit
 """

@@ -127,7 +127,7 @@ class Userspace(EngineTier, InPlaceTier):
     def empty(self) -> str:
         """Forget everything that is cached, while the engine does not run. Which blocks those were
         is noted: the engine fetches them from the origin again. Returns how many, in words."""
-        self.machine.run(["mkdir", "-p", str(service.SCRIPTS)])
+        self.machine.run(["mkdir", "-p", "-m", "700", str(service.SCRIPTS)])
         return self.machine.run(self.format_argv()).stdout.strip()
 
     def format_argv(self) -> list[str]:

@@ -40,13 +40,13 @@ from hotset.warmup import database_blocks, reading
 from hotset.warmup.fill import fill
 
 from ..file.spec import IN_MEMORY_ROOM
-from .context import PLACE, VOLUME_IN_DATA, Site, mount, slow_disk, volume_on_data
+from .context import FOLDER, PLACE, VOLUME_IN_DATA, Site, mount, slow_disk, volume_on_data
 
 Workloads: TypeAlias = Sequence[Workload]
 """What will be run on one placement, and so what the cache is filled with first."""
 
 _WORTH_MOVING = 1024**2
-_ORIGIN_LOOK = PurePosixPath("/run/hotset/origin")
+_ORIGIN_LOOK = FOLDER / "origin"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from hotset.tier.base import TierSpec
 
 from ..file.spec import Spec
 
-PLACE = Place(PurePosixPath("/run/hotset/data"), PurePosixPath("/run/hotset/volume"))
+FOLDER = PurePosixPath("/run/hotset-experiment")
+"""Not in /run/hotset, which is root's alone: a database server has a user of its own."""
+PLACE = Place(FOLDER / "data", FOLDER / "volume")
 VOLUME_IN_DATA = "volume"
 """Where log and temporary space lie on the data's own disk, when there is no flash volume."""
 

@@ -117,9 +117,6 @@ pub struct TierArgs {
     /// Say whether what is on the flash can be used, and end; nothing is written.
     #[arg(long)]
     pub check: bool,
-    /// Let other users use the files, as far as their permissions go (always so for root).
-    #[arg(long)]
-    allow_other: bool,
     /// End when the thread that started this process ends.
     #[arg(long)]
     die_with_parent: bool,
@@ -150,7 +147,6 @@ impl TierArgs {
             witness: Some(self.files.witness.unwrap_or_else(|| beside(&self.control))),
             control: self.control,
             front: self.front,
-            allow_other: self.allow_other,
             die_with_parent: self.die_with_parent,
         }
     }

@@ -96,8 +96,6 @@ pub struct TierOptions {
     pub witness: Option<PathBuf>,
     /// Where it is put down how the disk is served, if not by FUSE whatever the kernel has.
     pub front: Option<PathBuf>,
-    /// Whether users other than this one may use the files.
-    pub allow_other: bool,
     /// Whether to end when the parent process does.
     pub die_with_parent: bool,
 }
@@ -165,7 +163,7 @@ fn serve(
         }
         noted?;
     }
-    daemon.run(dir, files, options.allow_other, waits)
+    daemon.run(dir, files, waits)
 }
 
 /// Whether [`serve_tier`] could take up what is on the flash, which is only read.

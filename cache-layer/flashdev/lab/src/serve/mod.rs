@@ -62,8 +62,6 @@ pub struct ServeOptions {
     pub scale: TimeScale,
     /// What the way here and back takes, where that has been measured, real nanoseconds.
     pub path_ns: Option<u64>,
-    /// Let other users in, where that is not so anyhow.
-    pub allow_other: bool,
     /// End when the parent process does.
     pub die_with_parent: bool,
 }
@@ -99,7 +97,7 @@ pub fn serve(options: ServeOptions) -> anyhow::Result<()> {
     if options.control.is_some() {
         files = powered(files, &running, &power, &backing, options.volume_bytes);
     }
-    let result = daemon.run(&dir, files, options.allow_other, false);
+    let result = daemon.run(&dir, files, false);
     let counters = running.rest();
     if let Some(recorder) = recorder {
         recorder.finish().context("the trace is not whole")?;

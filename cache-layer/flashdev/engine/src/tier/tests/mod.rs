@@ -155,7 +155,6 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
         control: dir.join("control"),
         witness: Some(dir.join("witness")),
         front: None,
-        allow_other: false,
         die_with_parent: false,
     }
 }
