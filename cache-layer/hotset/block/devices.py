@@ -124,10 +124,27 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
     return Device(path, node, (), size, uses, found, (), readable, is_file=True)
 
 
+# $1: the file. `losetup --associated` asks the file behind each loop device: an engine that hangs
+# keeps whoever asks. By its name alone it would not be found from another mount namespace.
+_LOOPS_OVER = """
+file=$(readlink -f "$1") device=$(stat --format=%d "$1") same=$(stat --format=%i "$1") || exit
+same="$same $((device >> 8 & 4095)):$((device & 255 | device >> 12 & 1048320))"
+for at in /sys/block/loop*/loop; do
+    read -r behind 2> /dev/null < "$at/backing_file" || continue
+    case $behind in /run/hotset/engine/*/mount/data) [ "$behind" = "$file" ] || continue ;; esac
+    loop=${at%/loop} loop=/dev/${loop##*/}
+    [ "$behind" != "$file" ] || { echo "$loop"; continue; }
+    found=$(timeout 2 losetup --noheadings --output BACK-INO,BACK-MAJ:MIN "$loop")
+    found=$(echo $found)
+    [ "$found" != "$same" ] || echo "$loop"
+done
+"""
+
+
 def uses_of_file(machine: Machine, file: PurePosixPath) -> tuple[str, ...]:
     """Which loop devices a file is behind, in words. The kernel lets anybody make one, whoever has
     the file open or locked."""
-    argv = ["losetup", "--noheadings", "--output", "NAME", "--associated", str(file)]
+    argv = ["sh", "-c", _LOOPS_OVER, "hotset-loops", str(file)]
     loops = machine.run(argv, check=False).stdout.split()
     return tuple(f"{file.name} is behind {name}" for name in loops)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -40,6 +41,7 @@ from hotset.tier.kind import MadeBy
 from .identity import owner
 from .identity.origin import OriginId
 
+T = TypeVar("T")
 FOLDER = PurePosixPath("/etc/hotset/cards")
 """Copies of the labels, for those who look without the flash; rebuilt by ``tier import``."""
 SCHEMA_VERSION = 2
@@ -515,6 +517,13 @@ def save_without_flash(machine: Machine, card: Card) -> Card:
 def render(card: Card) -> str:
     """A card as JSON, as :func:`parse` reads it."""
     return f'{{"schema_version": {SCHEMA_VERSION},{_JSON.dump_json(card).decode()[1:]}'
+
+
+def of_each(disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk], T]) -> list[T]:
+    """What a look finds of each disk, in their order: side by side, so that one whose engine does
+    not answer keeps no other waiting. Fewer at a time than sessions that a server's ssh allows."""
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(look, disks))
 
 
 def attached_disks(machine: Machine) -> list[AttachedDisk]:

@@ -80,7 +80,7 @@ class EngineCounters:
         return False
 
     def read(self) -> Reading:
-        return reading_of(engine.ask(self._machine, self._control, {"regions": {}})[-1])
+        return reading_of(engine.look(self._machine, self._control, {"regions": {}}))
 
 
 def reading_of(reply: engine.Answer) -> Reading:

@@ -598,11 +598,11 @@ def test_an_active_disks_origin_keeps_its_name() -> None:
 
 
 def test_a_file_that_is_mounted_beside_its_tier_is_seen() -> None:
-    """No lock of the engine's hinders losetup."""
+    """No lock of the engine's hinders whoever makes a loop device of it."""
     one = replace(CARD.disks[0], origin=PurePosixPath("/srv/origin.img"))
     there = tl.server(
         up=False,
-        **{"test -b /srv/": 1, "test -f /srv/": 0, "losetup": "/dev/loop7\n", "stat": "1\n"},
+        **{"test -b /srv/": 1, "test -f /srv/": 0, "sh -c '\nfile=": "/dev/loop7\n", "stat": "1\n"},
     )
     card = cards.save(there, CARD.with_disk(one))
     seen = lifecycle.inspect(AttachedDisk(there, card, one)).report

@@ -100,9 +100,10 @@ async def disks(machine: str) -> list[DiskStatus]:
     """The accelerated disks as ``hotset tier status`` has them. Raises BackendError."""
     return await _there(
         machine,
-        lambda there: [
-            tier_status.status_row(lifecycle.inspect(disk)) for disk in cards.attached_disks(there)
-        ],
+        lambda there: cards.of_each(
+            cards.attached_disks(there),
+            lambda disk: tier_status.status_row(lifecycle.inspect(disk)),
+        ),
     )
 
 

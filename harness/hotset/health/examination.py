@@ -50,8 +50,8 @@ def examine(machine: Machine, name: str, disk: str | None, label: Label | None) 
     found = [Finding("", "card", "critical", problem) for problem in inventory.problems]
     named = [cache_device.find(machine, disk)] if disk else None
     shown = named or inventory.attached_disks(machine)
-    for attached in shown:
-        found += _of_disk(name, attached, label)
+    told = cache_device.of_each(shown, lambda one: _of_disk(name, one, label))
+    found += [finding for of_one in told for finding in of_one]
     return Health(name, tuple(one.disk.name for one in shown), tuple(found))
 
 

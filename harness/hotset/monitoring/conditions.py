@@ -33,17 +33,18 @@ _FAMILIES: Mapping[str, tuple[str, str]] = {
 
 def families(machine: Machine) -> list[Family]:
     """Of all accelerated disks of a machine."""
-    lines = [line for disk in cache_device.attached_disks(machine) for line in _of_disk(disk)]
+    found = cache_device.of_each(cache_device.attached_disks(machine), _of_disk)
+    lines = [line for lines_of_one in found for line in lines_of_one]
     return [
         Family(name, "gauge", text, tuple(one for mine, one in lines if mine == name), unit)
         for name, (text, unit) in _FAMILIES.items()
     ]
 
 
-def _of_disk(attached: AttachedDisk) -> Iterator[Line]:
+def _of_disk(attached: AttachedDisk) -> list[Line]:
     disk = {"disk": attached.disk.name}
-    for look in (_tier, _pins, _pools, _wear, _schedules):
-        yield from _told(look, attached, disk)
+    looks = (_tier, _pins, _pools, _wear, _schedules)
+    return [line for look in looks for line in _told(look, attached, disk)]
 
 
 def _told(look: Look, attached: AttachedDisk, disk: Mapping[str, str]) -> list[Line]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device
-from hotset.disk.cache_device import Disk
+from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.hitratio.heatstore import open_store, store_path
 from hotset.reports.render.metrics import Family, Sample
 from hotset.tier.base import Counters, TierFailedError
@@ -36,14 +36,14 @@ _COUNTERS: tuple[tuple[str, str, Value], ...] = (
 
 def measure(machine: Machine) -> list[Measured]:
     """The counters of every accelerated disk now."""
-    found: list[Measured] = []
-    for disk in cache_device.attached_disks(machine):
-        try:
-            counters = disk.tier.counters()
-        except TierFailedError:
-            counters = None
-        found.append(Measured(disk.disk, counters))
-    return found
+    return cache_device.of_each(cache_device.attached_disks(machine), _measured)
+
+
+def _measured(disk: AttachedDisk) -> Measured:
+    try:
+        return Measured(disk.disk, disk.tier.counters())
+    except TierFailedError:
+        return Measured(disk.disk, None)
 
 
 def keep(machine: str, measured: Sequence[Measured], at: float) -> None:

@@ -41,7 +41,6 @@ _READS: dict[str, frozenset[str] | None] = {
     "cache_check": frozenset(("--quiet",)),
     "sg_persist": frozenset(("--in",)),
     "hotset-boot": frozenset(("content", "decide", "writes")),
-    "losetup": frozenset(("--noheadings",)),
     "dmsetup": frozenset(("info", "ls", "status", "table", "targets")),
     "wipefs": frozenset(("--json",)),
 }
@@ -49,7 +48,7 @@ _READS: dict[str, frozenset[str] | None] = {
 _LOOKS = frozenset(
     (
         *(FACTS, lacking_argv(())[3], "hotset-alive", "hotset-transports", "hotset-wwids"),
-        *("attached", "restarting"),
+        *("attached", "restarting", "hotset-loops"),
     )
 )
 """The name of a script that changes nothing, or the word that it is given."""

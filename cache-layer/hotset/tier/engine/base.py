@@ -82,6 +82,10 @@ class EngineTier(ABC):
     def counters(self) -> Counters:
         return engine.serving(self.machine, self.control).counters
 
+    def _patiently(self) -> Counters:
+        """The same, for who works with it."""
+        return engine.serving(self.machine, self.control, engine.PATIENCE_S).counters
+
     def resident(self) -> list[Run]:
         return engine.resident(self.machine, self.control).runs
 
@@ -149,7 +153,7 @@ class EngineTier(ABC):
     def _compare(self, runs: Sequence[Run], samples: int) -> tuple[int, int]:
         """Read sampled blocks through the tier and beside it: how many, and how many differ.
         While somebody uses the disk, or blocks are dirty, they may differ rightly."""
-        if devices.mounts(self.machine, self.path) or self.counters().dirty:
+        if devices.mounts(self.machine, self.path) or self._patiently().dirty:
             return 0, 0
         chosen, differing, block = sample(runs, samples), 0, int(self.spec.block)
         for _, at in chosen:

@@ -17,7 +17,7 @@ from hotset.block import engine_program
 from hotset.block.extents import Run
 from hotset.block.io_counters import ENGINE_NAMES, Readings, parse_engine
 from hotset.core.errors import Remedy, RequestError
-from hotset.core.machines.base import CommandError, Machine
+from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks, Bytes
 
 from ..base import Counters, TierFailedError
@@ -25,6 +25,10 @@ from ..division import Division, Owner, Owners, Part, SharedOwner
 
 COUNTER_BITS = 64
 _TIMEOUT_S = 24 * 3600.0
+_LOOK_S = 2.0
+"""For how long whoever only looks waits for an answer: others are to be looked at, too."""
+PATIENCE_S = 60.0
+"""After which an engine hangs, as systemd has it."""
 _TOO_MUCH = "can be promised"  # as an engine says it: flashdev/engine/src/tier/shares.rs
 PROTOCOL = 2
 """Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
@@ -200,9 +204,11 @@ def ask(
     control: PurePosixPath,
     what: dict[str, Any],
     on_reply: Callable[[Answer], None] = lambda _: None,
+    limit_s: float = _TIMEOUT_S,
 ) -> list[Answer]:
     """Ask an engine; returns all it answers.
 
+    :param limit_s: one that is at work for longer than this does not answer.
     :raises OtherVersionError: it is of another version, and does not know what is asked.
     :raises TierFailedError: it refuses, or does not answer; the message says why.
     """
@@ -214,28 +220,38 @@ def ask(
 
     argv = [engine_program.on(machine), "ask", str(control), json.dumps(what)]
     try:
-        machine.run(argv, timeout_s=_TIMEOUT_S, on_line=on_line)
+        machine.run(argv, timeout_s=limit_s, on_line=on_line)
+    except CommandTimeoutError:
+        raise TierFailedError(f"its cache engine has not answered within {limit_s:.0f} s") from None
     except CommandError as error:
         said = engine_program.said(error.result.stderr)
         raise TierFailedError(said or str(error)) from None
     return replies
 
 
-def serving(machine: Machine, control: PurePosixPath) -> Serving:
+def serving(machine: Machine, control: PurePosixPath, limit_s: float = _LOOK_S) -> Serving:
     """The counters now; raises as :func:`ask` does."""
-    return parse_serving(json.dumps(ask(machine, control, {"counters": {}})[-1]))
+    said = ask(machine, control, {"counters": {}}, limit_s=limit_s)
+    return parse_serving(json.dumps(said[-1]))
+
+
+def look(machine: Machine, control: PurePosixPath, what: dict[str, Any]) -> Answer:
+    """How something is now, which of a large cache may take its time: so first whether the engine
+    answers at all. Raises as :func:`ask` does."""
+    serving(machine, control)
+    return ask(machine, control, what)[-1]
 
 
 def resident(machine: Machine, control: PurePosixPath) -> Resident:
     """What is cached now; raises as :func:`ask` does."""
-    reply = ask(machine, control, {"resident": {}})[-1]
+    reply = look(machine, control, {"resident": {}})
     return Resident(_runs(reply["runs"]), _runs(reply["dirty"]))
 
 
 def by_level(machine: Machine, control: PurePosixPath) -> dict[int, list[Run]]:
     """What is cached, by its worth to the policy (0 to 63); raises as :func:`ask` does."""
     levels: dict[int, list[Run]] = {}
-    for first, _, level in ask(machine, control, {"heat": {"extent_blocks": 1}})[-1]["extents"]:
+    for first, _, level in look(machine, control, {"heat": {"extent_blocks": 1}})["extents"]:
         runs = levels.setdefault(level, [])
         if runs and runs[-1].start + runs[-1].count == first:
             runs[-1] = Run(runs[-1].start, Blocks(runs[-1].count + 1))
@@ -246,12 +262,12 @@ def by_level(machine: Machine, control: PurePosixPath) -> dict[int, list[Run]]:
 
 def division(machine: Machine, control: PurePosixPath) -> Division:
     """How the cache is divided; raises as :func:`ask` does."""
-    return _division(ask(machine, control, {"shares": {}})[-1])
+    return _division(ask(machine, control, {"shares": {}}, limit_s=_LOOK_S)[-1])
 
 
 def owners(machine: Machine, control: PurePosixPath) -> Owners:
     """What :func:`divide` said last; raises as :func:`ask` does."""
-    reply = ask(machine, control, {"shared": {}})[-1]
+    reply = ask(machine, control, {"shared": {}}, limit_s=_LOOK_S)[-1]
 
     def named(found: list[Answer]) -> tuple[Owner, ...]:
         return tuple(Owner(one["name"], tuple(_runs(one["runs"]))) for one in found)

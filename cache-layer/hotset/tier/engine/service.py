@@ -164,14 +164,18 @@ run() {{
 # mount of whomever gets.
 loops() {{
     over=$(findmnt --noheadings --output MAJ:MIN --mountpoint "$mount" | tail -n 1)
-    read -r noted number 2> /dev/null < "$folder/attached" || number=
-    losetup --list --noheadings --output NAME,AUTOCLEAR,BACK-MAJ:MIN |
-        while read -r loop goes behind; do
-            [ "$goes" = 0 ] || continue
-            [ "${{behind:-dead}}" != "$over" ] || {{ echo "$loop"; continue; }}
-            [ -z "$number" ] || [ "$loop" != "$noted" ] ||
-                [ "$(sequence "$loop")" != "$number" ] || echo "$loop"
-        done
+    read -r noted number 2> /dev/null < "$folder/attached" || noted= number=
+    for at in /sys/block/loop*/loop; do
+        # What is behind the others would be asked as well, and may be an engine that hangs.
+        read -r file 2> /dev/null < "$at/backing_file" || continue
+        loop=${{at%/loop}} loop=/dev/${{loop##*/}}
+        case $loop,$file in "$noted",*|*,"$mount/data"|*,/data) ;; *) continue ;; esac
+        [ "$(cat "$at/autoclear")" = 0 ] || continue
+        behind=$(losetup --noheadings --output BACK-MAJ:MIN "$loop" | tr -d ' ')
+        [ "${{behind:-dead}}" != "$over" ] || {{ echo "$loop"; continue; }}
+        [ -z "$number" ] || [ "$loop" != "$noted" ] ||
+            [ "$(sequence "$loop")" != "$number" ] || echo "$loop"
+    done
 }}
 # A ublk device that waits for its engine is not.
 attached() {{

@@ -269,7 +269,7 @@ class Userspace(EngineTier, InPlaceTier):
         """Put right what an operation that was cut short left of an active tier. Returns what was
         put right, in words."""
         try:
-            engine.serving(self.machine, self.control)
+            engine.serving(self.machine, self.control, engine.PATIENCE_S)
         except TierFailedError:
             # It hangs, so nobody else has had the origin.
             self._stop()
@@ -463,7 +463,7 @@ class Userspace(EngineTier, InPlaceTier):
         # First nobody can write any more: what is dirty then stays so.
         self._script("detach")
         try:
-            self._dirty = bool(self.counters().dirty)
+            self._dirty = bool(self._patiently().dirty)
         except TierFailedError:
             self._dirty = None
 

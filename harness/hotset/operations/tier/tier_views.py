@@ -70,7 +70,7 @@ def status(request: OneDisk, context: Context) -> Status:
         known = cards.inventory(there)
         named = [cards.find(there, request.disk)] if request.disk else None
         shown = named or known.attached_disks(there)
-        rows = [tier_status.status_row(lifecycle.inspect(one)) for one in shown]
+        rows = cards.of_each(shown, lambda one: tier_status.status_row(lifecycle.inspect(one)))
         at_work = locks.holders(there)
     for problem in (*known.problems, *(f"running now: {one}" for one in at_work)):
         context.message(problem)
