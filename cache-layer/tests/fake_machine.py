@@ -150,9 +150,14 @@ class FakeMachine(Machine):
             return "5f3c9f4e\n"
         if argv[1] == "writes":
             return "4096\n"
+        if argv[1] == "users":
+            return ""
         verb, flash, disk = argv[1], argv[3], argv[4]
         if verb == "decide":
             return decided("start")
+        there = self.answers.get("dmsetup ls", "")
+        if verb == "stop" and isinstance(there, str) and f"hotset-{disk}\t" not in there:
+            return ""
         if verb in ("mark", "stop"):
             word = argv[5] if verb == "mark" else "dirty"
             text = "".join(

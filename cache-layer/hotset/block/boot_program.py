@@ -1,4 +1,5 @@
-"""``hotset-boot`` on a machine: where it is, and what it counts of writes to a device."""
+"""``hotset-boot`` on a machine: where it is, and what it knows of a device: who uses it, and how
+much is written to it."""
 
 from __future__ import annotations
 
@@ -25,6 +26,22 @@ def built() -> Path:
 def on(machine: Machine) -> str:
     """The program on a machine, put there if need be."""
     return copies.install(machine, built())
+
+
+class InUseError(PrerequisiteError):
+    """A device is in use; the message says by whom, and what to do."""
+
+
+def users(machine: Machine, device: PurePosixPath) -> str:
+    """Who uses a device, in whichever namespace or container of the machine, or what is built on
+    it; empty: nobody, or there is no such device."""
+    return machine.run([on(machine), "users", str(device)]).stdout.strip()
+
+
+def require_unused(machine: Machine, device: PurePosixPath) -> None:
+    """:raises InUseError: somebody uses it."""
+    if said := users(machine, device):
+        raise InUseError(said)
 
 
 def count_writes(machine: Machine, device: PurePosixPath) -> int | None:

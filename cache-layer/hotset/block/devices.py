@@ -285,14 +285,6 @@ def overwrite(device: Device, say: Callable[[str], None], confirm: Confirm | Non
     say(f"overwritten: {shown}")
 
 
-def mounts(machine: Machine, device: PurePosixPath) -> tuple[str, ...]:
-    """Who has one of hotset's own devices in use, in words."""
-    if type_of(machine, device) != "device":
-        return ()
-    argv = ["lsblk", "--json", "--bytes", "--output", "NAME,TYPE,SIZE,MOUNTPOINTS", str(device)]
-    return tuple(_uses(json.loads(machine.run(argv).stdout)["blockdevices"][0]))
-
-
 def ours(device: Device) -> bool:
     """Whether all that holds the device are hotset's own slices."""
     if device.is_file:

@@ -7,15 +7,14 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.core.errors import PrerequisiteError, Remedy
+from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Sectors
 
+from . import boot_program
+from .boot_program import InUseError
+
 _READ = 2
-
-
-class InUseError(PrerequisiteError):
-    """A device is in use; the message names who has it and what to do."""
 
 
 _ONLINE = Remedy("warm it up while it is in use", parameters={"method": "online"})
@@ -54,25 +53,9 @@ def mounted_at(machine: Machine, device: PurePosixPath) -> list[Mount]:
 
 
 def require_idle(machine: Machine, device: PurePosixPath) -> None:
-    """:raises InUseError: the device-mapper device is mounted, built upon or open."""
-    fields = ["dmsetup", "info", "-c", "--noheadings", "-o", "open", device.name]
-    if int(machine.run(fields).stdout) == 0:
-        return
-    places = [str(mount.folder) for mount in mounted_at(machine, device)]
-    if places:
-        raise InUseError(
-            f"{device} is mounted on {', '.join(places)}, and an offline warm-up needs it idle:"
-            f" stop the database and unmount it (umount {places[0]})",
-            _ONLINE,
-        )
-    holders = f"/sys/dev/block/{device_number(machine, device)}/holders"
-    above = machine.run(["ls", holders], check=False).stdout.split()
-    who = f"{', '.join(above)} is built on it" if above else "a process has it open"
-    raise InUseError(
-        f"{device} is in use ({who}), and an offline warm-up needs it idle: close what uses it"
-        f" (`lsof {device}` names processes)",
-        _ONLINE,
-    )
+    """:raises InUseError: an offline warm-up needs it idle, and somebody uses it."""
+    if said := boot_program.users(machine, device):
+        raise InUseError(f"an offline warm-up needs it idle: {said}", _ONLINE)
 
 
 def read(machine: Machine, device: PurePosixPath) -> Sectors:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from hotset.block import devicemapper, devices, loop
+from hotset.block import boot_program, devicemapper, loop
 from hotset.block import label as labels
 from hotset.block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, total
 from hotset.block.label import Label, LabelError
@@ -247,11 +247,9 @@ def volume_is_active(machine: Machine, card: Card) -> bool:
 def remove_volume(machine: Machine, card: Card) -> None:
     """Remove the volume's device; what is on it stays on the flash.
 
-    :raises CardError: it is in use. (A loop device would let itself be detached all the same.)
+    :raises InUseError: it is in use. (A loop device would let itself be detached all the same.)
     """
-    uses = devices.mounts(machine, card.volume_slice.path)
-    if uses:
-        raise CardError(f"{card.volume_slice.path} is in use: {'; '.join(uses)}: unmount it first")
+    boot_program.require_unused(machine, card.volume_slice.path)
     if card.devices == "loop":
         for part in card.volume_slice.parts:
             loop.detach(machine, card.volume_slice.path, card.flash, part.start)

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from hotset.block import boot_program, devices
 from hotset.block import devicemapper as flash
-from hotset.block import devices
 from hotset.block.devicemapper import RESERVED, UNIT
 from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
@@ -314,7 +314,7 @@ def _taken_back(left: AttachedDisk, had_volume: bool = True) -> Card | None:
     tier.discard()
     tier.uninstall()
     card = left.card.without(left.disk.name)
-    if card.new or not (had_volume or devices.mounts(machine, card.volume_slice.path)):
+    if card.new or not (had_volume or boot_program.users(machine, card.volume_slice.path)):
         cards.remove_volume(machine, card)
     if card.new:
         card = replace(card, volume=())

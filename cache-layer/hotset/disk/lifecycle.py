@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from hotset.block import devicemapper, devices, label
+from hotset.block import boot_program, devicemapper, devices, label
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
@@ -330,12 +330,10 @@ def deactivate(attached: AttachedDisk, say: Say) -> None:
     """Remove the devices; what is cached stays, what is dirty too."""
     disk, tier = attached.disk, attached.tier
     cards.require_ours(attached.machine, attached.card)
+    boot_program.require_unused(attached.machine, disk.device)
     if not is_up(tier):
-        if tier.is_active():
-            _unused(attached)
         _stay_down(attached, tier, say)
         return
-    _unused(attached)
     clean = _taken_down(attached, tier)
     reservation.give_back(attached.machine, disk.origin)
     say(f"{disk.device} is down; its cache stays as it is on the flash")
@@ -348,6 +346,8 @@ def _stay_down(attached: AttachedDisk, tier: DiskTier, say: Say) -> None:
     disk = attached.disk
     was = "ended" if tier.is_active() else tier.report().state
     tier.discard()
+    # Nobody knows since when it has been down, nor who wrote to its origin.
+    program.stop(attached)
     given_back = reservation.give_back(attached.machine, disk.origin)
     if was not in ("restarting", "ended"):
         rest = f"{disk.origin} was still reserved, and is no longer" if given_back else ""
@@ -363,8 +363,11 @@ def _stay_down(attached: AttachedDisk, tier: DiskTier, say: Say) -> None:
 
 def _taken_down(attached: AttachedDisk, tier: DiskTier) -> bool:
     """Take an active tier down, and keep how it was left and what its origin looks like; returns
-    whether all that was written is on the origin, for good."""
-    tier.hold()
+    whether all that was written is on the origin, for good: as the flash says once nobody can write
+    any more.
+
+    :raises InUseError: it is in use, and goes on.
+    """
     program.stop(attached)
     try:
         clean = not tier.may_be_dirty()
@@ -432,11 +435,11 @@ def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say
     :param dead: the flash is gone or fails: nothing is written back, the loss is said.
     :param yes: with ``dead``, also if the flash does answer; without, also if the origin is gone,
         and with it what was to be written back.
-    :raises TierRefusedError: it is in use, or the flash is not as ``dead`` says, or the origin is
-        gone.
+    :raises InUseError: it is in use.
+    :raises TierRefusedError: the flash is not as ``dead`` says, or the origin is gone.
     """
     machine, flash = attached.machine, attached.card.flash
-    _unused(attached)
+    boot_program.require_unused(machine, attached.disk.device)
     answers = devices.answers(machine, flash)
     if not dead and not answers:
         raise TierRefusedError(
@@ -653,7 +656,8 @@ def destroy(
     :param progress: what a disk's flush is told to.
     :param yes: also several disks, a volume that is not empty, and with a flash or an origin that
         is gone what was only on the flash; the loss is said.
-    :raises TierRefusedError: something is in use, or would need ``yes``.
+    :raises InUseError: something is in use.
+    :raises TierRefusedError: something would need ``yes``.
     """
     if len(card.disks) > 1 and not yes:
         names = ", ".join(disk.name for disk in card.disks)
@@ -691,12 +695,11 @@ def destroy(
 
 
 def _given_up(machine: Machine, card: Card, yes: bool) -> None:
-    """:raises TierRefusedError: the card's volume is in use, or may hold something and ``yes`` is
-    not."""
+    """:raises InUseError: the card's volume is in use.
+    :raises TierRefusedError: it may hold something and ``yes`` is not.
+    """
     volume = card.volume_slice
-    uses = devices.mounts(machine, volume.path)
-    if uses:
-        raise TierRefusedError(f"{volume.path} is in use: {'; '.join(uses)}: unmount it first")
+    boot_program.require_unused(machine, volume.path)
     if yes or not card.volume:
         return
     if not cards.volume_is_active(machine, card):
@@ -733,10 +736,3 @@ def not_active(disk: Disk) -> TierRefusedError:
 def is_up(tier: DiskTier) -> bool:
     """Whether it is active, and what serves it at work."""
     return tier.is_active() and not tier.has_ended()
-
-
-def _unused(attached: AttachedDisk) -> None:
-    device = attached.disk.device
-    uses = devices.mounts(attached.machine, device)
-    if uses:
-        raise TierRefusedError(f"{device} is in use: {'; '.join(uses)}: unmount it first")

@@ -3,7 +3,7 @@
 
 ``active`` is written before the tier can take its first write, ``clean`` or ``dirty`` after it was
 taken down in good order, with what its origin looked like then. So whoever finds ``active`` on a
-tier that is down knows that it ended by a crash.
+tier that is down knows that it ended by a crash; ``ended``, that the computer went on then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hotset.block import label
 
 from .cache_device import AttachedDisk, Disk
 
-Word = Literal["active", "dirty", "clean"]
+Word = Literal["active", "ended", "dirty", "clean"]
 
 
 def key(disk: Disk) -> str:

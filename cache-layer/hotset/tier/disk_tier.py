@@ -196,9 +196,6 @@ class DiskTier(ABC):
     def retune(self) -> None:
         """Take in another mode or policy of the specification."""
 
-    def hold(self) -> None:  # noqa: B027 - the kernel's caches need not be asked first
-        """Take an active disk from its users, where only what serves it knows what is dirty."""
-
     @abstractmethod
     def may_be_dirty(self) -> bool:
         """Whether the flash may hold writes that the origin lacks; the device is down."""

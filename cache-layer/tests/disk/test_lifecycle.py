@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from hotset.block.boot_program import InUseError
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import Command, CommandError, CommandTimeoutError, Machine, Result
 from hotset.core.machines.dry_run import DryRun
@@ -36,7 +37,7 @@ from tests.tier.test_dmcache import LINE
 
 MIB = 2**20
 UP = "hotset-data\t(252:3)\nhotset-data-meta\t(252:0)\nhotset-data-cache\t(252:1)\n"
-MOUNTED = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoints": ["/srv"]}]})
+MOUNTED = "/dev/mapper/hotset-data is in use: dm-3 is mounted on /srv: unmount it first"
 FREE = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoints": []}]})
 
 
@@ -94,13 +95,13 @@ def with_mode(there: Machine, mode: WriteMode) -> AttachedDisk:
 
 @pytest.mark.parametrize("verb", ["deactivate", "detach", "destroy"])
 def test_what_is_mounted_stays(verb: str) -> None:
-    there = server(lsblk=MOUNTED)
+    there = server(**{"hotset-boot users": MOUNTED})
     verbs: dict[str, Callable[[], object]] = {
         "deactivate": lambda: lifecycle.deactivate(attached(there), nothing),
         "detach": lambda: lifecycle.detach(attached(there), False, True, nothing, nothing),
         "destroy": lambda: lifecycle.destroy(there, CARD, True, lambda _: nothing, nothing),
     }
-    with pytest.raises(TierRefusedError, match="is mounted on /srv: unmount it first"):
+    with pytest.raises(InUseError, match="is mounted on /srv: unmount it first"):
         verbs[verb]()
     assert not [line for line in there.commands if "remove" in line or "reload" in line]
 

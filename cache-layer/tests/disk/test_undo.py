@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.block.boot_program import InUseError
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
@@ -33,9 +34,7 @@ from tests.fake_machine import FakeMachine, record_of
 MIB = 2**20
 NEXT = replace(WANTED, disk="next", volume=None)
 VOLUME_UP = "hotset-volume\t(252:9)\n"
-IN_USE = (
-    '{"blockdevices": [{"name": "loop7", "type": "loop", "size": 1, "mountpoints": ["/srv/log"]}]}'
-)
+IN_USE = "hotset-volume is in use: dm-9 is mounted on /srv/log: unmount it first"
 
 
 def nothing(_: object) -> None:
@@ -156,12 +155,12 @@ def test_a_second_creation_that_fails_leaves_the_first_disk() -> None:
 @pytest.mark.parametrize("devices", ["mapper", "loop"])
 def test_a_volume_in_use_is_never_taken_down(devices: str) -> None:
     """A loop device would let itself be detached, and its file system go on without it."""
-    there = server(lsblk=IN_USE, **{"dmsetup ls": VOLUME_UP})
+    there = server(**{"hotset-boot users": IN_USE, "dmsetup ls": VOLUME_UP})
     card = replace(cards.inventory(with_card()).cards[0], devices=devices)
     there.calls.clear()
-    with pytest.raises(CardError, match="is mounted on /srv/log: unmount it first"):
+    with pytest.raises(InUseError, match="is mounted on /srv/log: unmount it first"):
         cards.remove_volume(there, card)
-    assert made(there) == []
+    assert made(there) == [f"hotset-boot users {card.volume_slice.path}"]
 
 
 ORIGIN_GONE = {

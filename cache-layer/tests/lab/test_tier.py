@@ -18,7 +18,7 @@ from typing import Literal
 import asyncssh
 import pytest
 
-from hotset.block import devicemapper, devices, extents, label
+from hotset.block import boot_program, devicemapper, devices, extents, label
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run
 from hotset.core.errors import HotsetError
@@ -276,7 +276,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     assert bench.sums() == before, "in place: the data are as they were"
     bench.write("f2", 8)
     bench.soil()
-    with pytest.raises(lifecycle.TierRefusedError, match="mounted on"):
+    with pytest.raises(boot_program.InUseError, match="mounted on"):
         lifecycle.detach(bench.found(), False, False, lambda _: None, print)
     now = bench.sums()
     assert bench.inspect().report.state == "active"

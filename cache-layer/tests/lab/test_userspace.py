@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.block import engine_program
+from hotset.block.boot_program import InUseError
 from hotset.block.devices import DeviceRefusedError
 from hotset.block.extents import Run, count, intersection
 from hotset.core.errors import HotsetError
@@ -188,7 +189,7 @@ def test_a_disk_is_created_used_and_given_back(site: Site) -> None:
     site.sh("mke2fs -q -F /dev/hotset/volume; wipefs --all /dev/hotset/volume")
 
     site.mount(one.disk.device)
-    with pytest.raises(TierRefusedError, match="in use"):
+    with pytest.raises(InUseError, match="is mounted on"):
         site.deactivate("shop")
     sums.append(site.file("after"))
     site.unmount()
@@ -812,6 +813,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
     site.activate("shop")
 
 
+@pytest.mark.usefixtures("never_cleaned")
 def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> None:
     site.create("shop")
     folder = site.mount(site.tier("shop").path)

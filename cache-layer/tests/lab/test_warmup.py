@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 import pytest
 
 from hotset.block import boot_program, extents
+from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run, difference
 from hotset.block.transfer import Progress
-from hotset.block.usage import InUseError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
@@ -150,7 +150,7 @@ def test_a_tier_in_use_is_refused(backend: Backend) -> None:
     machine.run(["mkdir", "-p", str(MOUNT)])
     machine.run(["mount", str(tier.path), str(MOUNT)])
     try:
-        with pytest.raises(InUseError, match=f"mounted on {MOUNT}, .*umount {MOUNT}"):
+        with pytest.raises(InUseError, match=f"needs it idle: .* mounted on {MOUNT}: unmount it"):
             fill(tier, runs((10, 10)), 5, lambda _: None)
     finally:
         machine.run(["umount", str(MOUNT)])

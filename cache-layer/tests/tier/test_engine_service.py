@@ -27,7 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def waits(folder: Path, verb: str, **environment: str) -> bool:
     """Whether the device waits for an engine after the script has done this."""
     # Whatever removes the device succeeds.
-    text = service.script("shop", "ab-cd", ["true", "tier"])
+    mark = ["sh", "-c", f"echo $0 > {folder}/marked"]
+    text = service.script("shop", "ab-cd", ["true", "tier"], mark)
     subprocess.run(
         ["sh", "-c", text, "sh", verb],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment},
@@ -43,8 +44,12 @@ def ended(folder: Path, seconds: int) -> None:
 
 def test_a_device_waits_for_the_engine_that_systemd_starts_again(folder: Path) -> None:
     assert waits(folder, "release", SERVICE_RESULT="signal", EXIT_STATUS="KILL")
+    # Nobody knows whether it is.
+    assert (folder / "marked").read_text() == "ended\n"
+    (folder / "marked").unlink()
     # Before that starts.
     assert waits(folder, "release")
+    assert not (folder / "marked").exists()
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,7 @@ def test_no_device_waits_for_an_engine_that_is_not_started_again(
     ended(folder, 1)
     assert not waits(folder, "release", SERVICE_RESULT=result, EXIT_STATUS=status)
     assert not (folder / "ended-at").exists()
+    assert (folder / "marked").read_text() == "ended\n"
 
 
 def test_no_device_waits_longer_than_an_engine_is_started_again_without_a_question(

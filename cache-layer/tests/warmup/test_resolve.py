@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.block import usage
+from hotset.block.boot_program import InUseError
 from hotset.block.extents import Extent
-from hotset.block.usage import InUseError, Mount
+from hotset.block.usage import Mount
 from hotset.core.units import Bytes
 from hotset.warmup import resolve as targets
 from hotset.warmup.resolve import MountedView, TargetError
@@ -43,16 +44,12 @@ def test_mounts_are_read_by_device_and_folder() -> None:
 
 
 def test_who_has_a_device_is_named() -> None:
-    usage.require_idle(machine(dmsetup_info="0\n"), DEVICE)
-    with pytest.raises(InUseError, match=r"mounted on /srv/my data, and an offline"):
-        usage.require_idle(machine(dmsetup_info="1\n"), DEVICE)
-    bare = machine(dmsetup_info="1\n")
-    bare.answers["cat /proc/self/mountinfo"] = MOUNTINFO.splitlines()[0]
-    with pytest.raises(InUseError, match="a process has it open"):
-        usage.require_idle(bare, DEVICE)
-    bare.answers["ls /sys/dev/block/253:3/holders"] = "dm-7\n"
-    with pytest.raises(InUseError, match="dm-7 is built on it"):
-        usage.require_idle(bare, DEVICE)
+    usage.require_idle(machine(), DEVICE)
+    used = "/dev/mapper/hotset-pg is in use: dm-3 is mounted on /srv/my data: unmount it first"
+    there = machine()
+    there.answers["hotset-boot users"] = f"{used}\n"
+    with pytest.raises(InUseError, match=f"needs it idle: {used}$"):
+        usage.require_idle(there, DEVICE)
 
 
 def test_what_is_mounted_is_looked_at_where_it_is() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.block import devices
+from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run, count, difference, intersection
-from hotset.block.usage import InUseError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards

@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -47,6 +48,13 @@ fn note_clock(path: &Path) -> Result<()> {
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().into()
+}
+
+/// Whether the computer is going down, by systemd's word.
+pub fn is_ending() -> bool {
+    let asked = Command::new("systemctl").arg("is-system-running").output();
+    // Its code is that of a failure then.
+    asked.is_ok_and(|said| said.stdout.starts_with(b"stopping"))
 }
 
 /// When the computer started by its clock as that is now, seconds.
@@ -134,8 +142,6 @@ fn count(boots: &[String], earlier: &str, now: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[test]

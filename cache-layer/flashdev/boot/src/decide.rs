@@ -4,10 +4,11 @@
 //! |---|---|---|---|
 //! | known | same | as it is | as it is |
 //! | known | changed | empty | refused |
-//! | known | unknown | empty | as it is if nobody wrote since this computer started and no start lies between, else refused |
+//! | known | unknown | empty | as it is if it was taken down as the computer went down, nobody wrote since it started and no start lies between, else refused |
 //! | crash | no write in this boot, which is the next one, and the origin was there all the time | empty | as it is |
 //! | crash | written to in this boot | empty | refused |
 //! | crash | starts lie between, or nobody counted them, or the writes | empty | refused |
+//! | crash, and the computer went on | not untouched by the kernel's count in the same boot | empty | refused |
 //! | not known | | empty | refused |
 //!
 //! An origin of which nothing proves that it is the disk that was accelerated is as one that nobody
@@ -188,16 +189,18 @@ fn since(facts: &Facts) -> Found {
     };
     let may_be_dirty = facts.writeback && *word != Word::Clean;
     match (word, seen) {
-        (Word::Active, _) if !facts.writeback => (
+        (Word::Active | Word::Ended, _) if !facts.writeback => (
             Answer::Unknown,
             "the tier ended by a crash, or by other hands".into(),
         ),
+        (Word::Ended, Some(before)) if !same_boot(before, &facts.now) => went_on(),
+        (Word::Ended, None) => went_on(),
         (Word::Active, None) => crashed(&Seen::default(), facts),
-        (Word::Active, Some(before)) => crashed(before, facts),
+        (Word::Active | Word::Ended, Some(before)) => crashed(before, facts),
         (_, None) => (Answer::Unknown, "nobody knows how the tier was left".into()),
         (_, Some(before)) => match compare(before, &facts.now) {
-            // Refusing is worse than to believe the one who counted.
-            (Answer::Unknown, _) if may_be_dirty => next_boot(before, facts),
+            // Nobody wrote then, and since the kernel counts.
+            (Answer::Unknown, _) if may_be_dirty && before.is_last => next_boot(before, facts),
             found => found,
         },
     }
@@ -273,6 +276,11 @@ fn crashed(before: &Seen, facts: &Facts) -> Found {
     if now.uncounted {
         return (Answer::Unknown, UNCOUNTED.into());
     }
+    went_on()
+}
+
+/// Whoever mounted it then may have written to it, in a boot of which nobody counts the writes.
+fn went_on() -> Found {
     let words = "the tier ended by other hands, with the computer going on, and nobody knows \
                  whether it was written to since";
     (Answer::Unknown, words.into())

@@ -12,6 +12,7 @@ use crate::card::{Card, Disk, Kind, Part};
 use crate::lock;
 use crate::media::Medium;
 use crate::run::{fed, run, succeeds, text};
+use crate::users::{self, InUse};
 
 const SECTOR: u64 = 512;
 const MIB: u64 = 1024 * 1024;
@@ -139,6 +140,22 @@ impl Tier<'_> {
         }
     }
 
+    /// Whether it is active, and what serves it is at work; the kernel's caches always are.
+    pub fn is_served(&self) -> bool {
+        self.is_active()
+            && (self.kind != Kind::Userspace
+                || !self.knows("alive")
+                || self.engine("alive").is_ok())
+    }
+
+    /// The accelerated device.
+    pub fn path(&self) -> PathBuf {
+        match self.kind {
+            Kind::Userspace => Path::new("/dev/hotset").join(&self.disk.name),
+            Kind::DmCache | Kind::Bcache => Path::new("/dev/mapper").join(self.top()),
+        }
+    }
+
     /// Make it, with what is cached. `mark` puts it on record as active: before anybody can write,
     /// and after its metadata were found to be usable.
     pub fn make(&self, mark: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -164,8 +181,9 @@ impl Tier<'_> {
         }
     }
 
-    /// Take it down; what is cached stays.
-    pub fn take_down(&self) -> Result<()> {
+    /// Take it down; what is cached stays. First of all nobody can write to it any more: what has
+    /// been answered until then, the flash has.
+    pub fn take_down(&self, is_served: bool) -> Result<()> {
         let top = self.top();
         match self.kind {
             Kind::DmCache => remove([top.clone(), format!("{top}-meta"), format!("{top}-cache")]),
@@ -174,7 +192,12 @@ impl Tier<'_> {
                 self.stop_bcache()?;
                 remove([format!("{top}-backing"), format!("{top}-cache")])
             }
-            Kind::Userspace => self.engine("stop"),
+            Kind::Userspace => {
+                if is_served {
+                    users::shut(&self.path())?;
+                }
+                self.engine("stop")
+            }
         }
     }
 
@@ -415,12 +438,17 @@ impl Tier<'_> {
     /// Whether the engine takes its metadata: a cache that is refused stays on record as it was left,
     /// so that of a clean one it is still known that nothing is lost with it.
     fn check_engine(&self) -> Result<()> {
-        let script = fs::read_to_string(self.engine_script())?;
         // One of before cannot look without starting it.
-        if script.contains("\ncheck() {") {
+        if self.knows("check") {
             self.engine("check")?;
         }
         Ok(())
+    }
+
+    /// Whether the engine's script has a word; it may be an earlier hotset's.
+    fn knows(&self, verb: &str) -> bool {
+        let script = fs::read_to_string(self.engine_script()).unwrap_or_default();
+        script.contains(&format!("\n{verb}() {{"))
     }
 
     /// As `Userspace.engine_words`.
@@ -518,7 +546,15 @@ fn linear(flash: &Path, parts: &[Part]) -> String {
 fn remove<const N: usize>(names: [String; N]) -> Result<()> {
     for name in names {
         if succeeds(&["dmsetup", "info", &name]) {
-            run(&["dmsetup", "remove", "--retry", &name])?;
+            run(&["dmsetup", "remove", "--retry", &name]).map_err(|error| {
+                let busy = error.to_string().contains("busy");
+                let device = Path::new("/dev/mapper").join(&name);
+                if busy {
+                    InUse::still(&device).into()
+                } else {
+                    error
+                }
+            })?;
         }
     }
     Ok(())

@@ -80,10 +80,11 @@ fn parse(copy: &[u8]) -> Result<Option<(u64, String)>> {
 }
 
 /// How a tier was left. `Active` is written before it can take its first write, so whoever finds
-/// that on a tier that is down knows that it ended by a crash.
+/// that on a tier that is down knows that it ended by a crash; `Ended`, that the computer went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     Active,
+    Ended,
     Dirty,
     Clean,
 }
@@ -92,6 +93,7 @@ impl Word {
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "active" => Some(Self::Active),
+            "ended" => Some(Self::Ended),
             "dirty" => Some(Self::Dirty),
             "clean" => Some(Self::Clean),
             _ => None,
@@ -101,6 +103,7 @@ impl Word {
     pub fn text(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::Ended => "ended",
             Self::Dirty => "dirty",
             Self::Clean => "clean",
         }
@@ -230,7 +233,7 @@ pub fn write_record(flash: &Medium, slot: u64, key: &str, word: Word, seen: &See
 
 fn render(key: &str, word: Word, seen: &Seen, sequence: u64) -> Result<String> {
     let known = match word {
-        Word::Active => "- - -".into(),
+        Word::Active | Word::Ended => "- - -".into(),
         _ => format!("{} {} {}", seen.fingerprint, seen.boot, seen.written),
     };
     let tail = serde_json::to_string(&Tail {

@@ -15,6 +15,7 @@ mod media;
 mod origin;
 mod run;
 mod structures;
+mod users;
 mod writes;
 
 use std::io::{self, Write};
@@ -30,6 +31,7 @@ use devices::Tier;
 use label::Word;
 use media::Medium;
 use run::{run, text};
+use users::InUse;
 
 /// Brings an accelerated disk up at boot.
 #[derive(Parser)]
@@ -69,6 +71,8 @@ enum Verb {
         #[arg(value_enum)]
         word: Left,
     },
+    /// Say who uses a device on the whole computer, in words; nothing if nobody does.
+    Users { device: PathBuf },
     /// Put down that this computer was started.
     Boot,
     /// Print the UUID of what lies on an origin; nothing if that is not known.
@@ -91,7 +95,14 @@ enum Left {
     Active,
     Dirty,
     Clean,
+    /// It was active, and what serves it ended while the computer went on.
+    Ended,
+    /// It had ended, and is served again.
+    Resumed,
 }
+
+/// The code of a failure because of users.
+const IN_USE: u8 = 5;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -100,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Stop { which, held } => (which.disk.as_str(), stop(which, *held)),
         Verb::Decide(which) => (which.disk.as_str(), show(which)),
         Verb::Mark { which, word } => (which.disk.as_str(), mark(which, *word)),
+        Verb::Users { device } => ("", users_of(device)),
         Verb::Boot => ("", boots::note()),
         Verb::Content { origin } => ("", content(origin)),
         Verb::Writes { device } => ("", writes_to(device)),
@@ -110,7 +122,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let space = if name.is_empty() { "" } else { " " };
             eprintln!("hotset{space}{name}: {error:#}");
-            ExitCode::from(4)
+            ExitCode::from(if error.is::<InUse>() { IN_USE } else { 4 })
         }
     }
 }
@@ -219,10 +231,38 @@ impl Found {
         Ok(())
     }
 
+    /// Put down what became of one that was active: its origin was last seen before.
+    fn turn(&self, from: Word, to: Word) -> Result<()> {
+        let (disk, now) = (&self.which, boots::boot_id());
+        let record = label::read_record(&self.flash, disk.record, disk.key())?;
+        let Some(record) = record.filter(|record| record.word == from) else {
+            return Ok(());
+        };
+        let seen = record.seen.unwrap_or_default();
+        // That of an earlier boot ended with the computer.
+        if !seen.boot.is_empty() && seen.boot != now {
+            return Ok(());
+        }
+        label::write_record(&self.flash, disk.record, disk.key(), to, &seen)
+    }
+
+    /// What is left of one that ended goes; nobody knows since when it has, nor who wrote to its
+    /// origin.
+    fn clear_away(&self, which: &Which) -> Result<()> {
+        let tier = self.tier(which);
+        if !tier.is_active() {
+            return Ok(());
+        }
+        self.turn(Word::Active, Word::Ended)?;
+        tier.take_down(false)
+    }
+
     fn mark(&self, word: Word) -> Result<()> {
         let disk = &self.which;
         // An origin that is gone or fails: nobody knows what it has.
-        let seen = origin::see(&disk.origin, None).unwrap_or_else(|_| origin::Seen::not_known());
+        let mut seen =
+            origin::see(&disk.origin, None).unwrap_or_else(|_| origin::Seen::not_known());
+        seen.is_last = boots::is_ending();
         label::write_record(&self.flash, disk.record, disk.key(), word, &seen)
     }
 
@@ -252,17 +292,18 @@ fn start(which: &Which) -> Result<()> {
     let _ = boots::note();
     let found = Found::read(which)?;
     // Of `hotset`, which has the lock and starts the unit of the disk that it has just activated.
-    if found.tier(which).is_active() {
+    if found.tier(which).is_served() {
         return Ok(());
     }
     let _lock = lock::take(&which.disk)?;
     // Again, as whoever had the lock may have changed it.
-    let found = if found.tier(which).is_active() {
+    let found = if found.tier(which).is_served() {
         return Ok(());
     } else {
         Found::read(which)?
     };
     found.require_ours(&which.flash)?;
+    found.clear_away(which)?;
     let (tier, origin) = (found.tier(which), found.which.origin.display());
     // Nobody else writes to it any more once it is looked at; another disk is not reserved.
     refuse(&decide(&found.seen_from_afar()?), &found.which)?;
@@ -327,16 +368,23 @@ fn stop(which: &Which, held: bool) -> Result<()> {
         Err(error) => return Err(error),
     };
     let tier = found.tier(which);
-    // Whoever has the lock may have taken it from its users already.
-    if !held && !tier.is_active() {
+    let is_served = tier.is_served();
+    if !is_served {
+        // Nobody knows since when, nor who wrote to its origin.
+        found.turn(Word::Active, Word::Ended)?;
+    }
+    if !tier.is_active() {
         return Ok(());
     }
-    tier.take_down()?;
-    found.mark(if found.which.is_writeback() {
-        Word::Dirty
-    } else {
-        Word::Clean
-    })?;
+    users::none(&tier.path())?;
+    tier.take_down(is_served)?;
+    if is_served {
+        found.mark(if found.which.is_writeback() {
+            Word::Dirty
+        } else {
+            Word::Clean
+        })?;
+    }
     found
         .reservation("give-back")
         .context("the reservation cannot be given back")
@@ -354,13 +402,22 @@ fn show(which: &Which) -> Result<()> {
 }
 
 fn mark(which: &Which, word: Left) -> Result<()> {
-    let word = match word {
-        Left::Active => Word::Active,
-        Left::Dirty => Word::Dirty,
-        Left::Clean => Word::Clean,
-    };
     let _ = boots::note();
-    Found::read(which)?.mark(word)
+    let found = Found::read(which)?;
+    match word {
+        Left::Active => found.mark(Word::Active),
+        Left::Dirty => found.mark(Word::Dirty),
+        Left::Clean => found.mark(Word::Clean),
+        Left::Ended => found.turn(Word::Active, Word::Ended),
+        Left::Resumed => found.turn(Word::Ended, Word::Active),
+    }
+}
+
+fn users_of(device: &Path) -> Result<()> {
+    match users::none(device) {
+        Err(error) if error.is::<InUse>() => Ok(say(error)?),
+        done => done,
+    }
 }
 
 fn content(origin: &Path) -> Result<()> {

@@ -40,6 +40,14 @@ pub struct Seen {
     pub written_in_this_boot: bool,
     /// The kernel counts no writes to it, so the two above say nothing.
     pub uncounted: bool,
+    /// The computer was going down, so nobody wrote to it in that boot after this.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_last: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What every write to a file changes, and what tells it from another.

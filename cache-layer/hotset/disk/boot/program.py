@@ -12,13 +12,16 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from hotset.block import boot_program
-from hotset.core.machines.base import Machine, to_its_end
+from hotset.core.machines.base import CommandError, Machine, to_its_end
 
 from ..cache_device import AttachedDisk
 from ..state import Word
 
 _TIMEOUT_S = 1000.0
 """It reads what is hashed of the origin, which may be a log of 2 GiB."""
+
+_IN_USE = 5
+"""What ``hotset-boot stop`` ends with then (boot/src/main.rs)."""
 
 Verb = Literal["start", "stop", "decide"]
 
@@ -60,9 +63,17 @@ def describe_unchecked(what: str) -> str:
 
 def stop(attached: AttachedDisk) -> None:
     """Take the devices down and put down how the disk was left, all by one command: whatever
-    becomes of this program, the record fits. What is dirty on the flash is not looked at."""
-    argv = [*command(attached, "stop"), "--held"]
-    attached.machine.run(to_its_end(argv), timeout_s=_TIMEOUT_S)
+    becomes of this program, the record fits. What is dirty on the flash is not looked at. Of one
+    that had ended it is put down that nobody knows.
+
+    :raises InUseError: somebody uses it, and it goes on.
+    """
+    argv = to_its_end([*command(attached, "stop"), "--held"])
+    done = attached.machine.run(argv, timeout_s=_TIMEOUT_S, check=False)
+    if done.rc == _IN_USE:
+        raise boot_program.InUseError(done.stderr.strip().partition(": ")[2])
+    if done.rc:
+        raise CommandError(attached.machine.kind, done)
 
 
 def mark(attached: AttachedDisk, word: Word) -> None:

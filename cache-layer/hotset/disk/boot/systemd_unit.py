@@ -189,6 +189,7 @@ def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = Fal
 [Unit]
 Description=hotset tier {disk.name} ({disk.kind})
 DefaultDependencies=no
+IgnoreOnIsolate=yes
 {f"Requires={devices}{chr(10)}" if devices else ""}\
 {f"RequiresMountsFor={files}{chr(10)}" if files else ""}\
 After={f"{devices} {after}".strip()}
@@ -216,6 +217,7 @@ def _boots_text(called: str) -> str:
 [Unit]
 Description=hotset: this start of the machine
 DefaultDependencies=no
+IgnoreOnIsolate=yes
 After=systemd-remount-fs.service
 # Else a start would not be counted where the program is on a file system of its own.
 RequiresMountsFor={called}

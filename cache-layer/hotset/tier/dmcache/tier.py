@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hotset.block import devicemapper, extents, usage
+from hotset.block.boot_program import InUseError
 from hotset.block.devicemapper import Place, device_size, remove
 from hotset.block.extents import Run
-from hotset.block.usage import InUseError
 from hotset.core.machines import scratch
 from hotset.core.machines.base import CommandError, put_lines, to_its_end
 from hotset.core.units import Blocks, Bytes

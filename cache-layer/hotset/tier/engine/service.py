@@ -24,6 +24,7 @@ UNITS = PurePosixPath("/etc/systemd/system")
 _START_LIMIT_S = 60
 _RESTART_LIMIT_S = 60
 """For how long after its end an engine is started again without a question."""
+_MARK_LIMIT_S = 60
 _REMOVAL_LIMIT_S = 60
 """For how long the kernel is waited for: it removes a device once what is under way has ended."""
 
@@ -66,14 +67,17 @@ def given_up_of(identity: str) -> PurePosixPath:
     return GIVEN_UP / identity
 
 
-def script(disk: str, identity: str, engine: Sequence[str]) -> str:
+def script(disk: str, identity: str, engine: Sequence[str], mark: Sequence[str]) -> str:
     """The script.
 
     :param engine: the engine's command line, mount and control socket left out.
+    :param mark: the command that puts down on the flash what becomes of the disk, its word left
+        out.
     """
     return _SCRIPT.format(
         disk=disk,
         engine=shlex.join(engine),
+        mark=shlex.join(mark),
         program=shlex.quote(engine[0]),
         origin_id=identity.replace("-", ""),
         folder=RUNTIME / disk,
@@ -87,6 +91,7 @@ def script(disk: str, identity: str, engine: Sequence[str]) -> str:
         polls=_START_LIMIT_S * 20,
         restart_limit=_RESTART_LIMIT_S,
         removal_polls=_REMOVAL_LIMIT_S * 20,
+        mark_limit=_MARK_LIMIT_S,
     )
 
 
@@ -197,9 +202,19 @@ front() {{
         *) [ -e "$mount/data" ] ;;
     esac
 }}
+# On the flash, for good: the engine has ended while the computer goes on, or is at work again. One
+# at a time: whoever takes the disk down puts down how it was left, after this.
+mark() {{
+    mkdir -p "$folder"
+    (
+        flock 8
+        timeout {mark_limit} {mark} "$1" >> "$log" 2>&1
+    ) 8> "$folder/marking" 9>&-
+}}
 attach() {{
     (umask 022; mkdir -p {devices})
     front || return 1
+    mark resumed
     case $front in
         ublk) shown=$served ;;
         *) shown=$(losetup --find --show --direct-io=on "$mount/data") || return 1 ;;
@@ -238,8 +253,8 @@ release() {{
         # Before a start.
         -*) ;;
         # One that was told to end or refuses is not; nobody is to wait for it.
-        success-*|exit-code-2) rm -f "$folder/ended-at" ;;
-        *) date +%s > "$folder/ended-at" ;;
+        success-*|exit-code-2) rm -f "$folder/ended-at"; mark ended ;;
+        *) date +%s > "$folder/ended-at"; mark ended ;;
     esac
     # The engine that comes takes a ublk device over.
     case $(cat "$folder/attached" 2> /dev/null) in
@@ -277,6 +292,8 @@ supervise() {{
         ! front || {{ attach >> "$log" 2>&1 && ready=1; }}
         wait "$engine"
         ended=$?
+        # Else whoever stops it does.
+        [ -e "$folder/stop" ] || mark ended
         # 0: it was told to end, 2: it refuses what it was given.
         case $ended in 0|2) ready= ;; esac
         rm -f "$folder/ended-at"
@@ -331,6 +348,7 @@ stop() {{
         while is_engine "$engine"; do sleep 0.05; done
         n=$((n + 1)); sleep 0.05
     done
+    [ ! -d "$folder" ] || mark ended
     release
     rm -f "$folder/pid"
     detach
@@ -349,6 +367,9 @@ def unit(disk: str) -> str:
 [Unit]
 Description=hotset cache engine of disk {disk}
 DefaultDependencies=no
+# It lives as long as its users: what isolates a target, as the end of emergency mode does, does not
+# ask who has the disk mounted.
+IgnoreOnIsolate=yes
 # While it is down its disk gives errors, so it is given up late: several upgrades in a row may each
 # restart it, and what ends it may pass.
 StartLimitIntervalSec=600

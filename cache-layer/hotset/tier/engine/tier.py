@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import engine_program, extents, loop, salvage
+from hotset.block import boot_program, engine_program, extents, loop, salvage
 from hotset.block.devicemapper import Part, Place, total
 from hotset.block.extents import Run
 from hotset.core.errors import RequestError
@@ -48,6 +48,7 @@ _NOTES = {
 _KEEPS_ALL = ("in use by another", "the origin has shrunk", "has format version")
 """What the engine refuses though nothing on the flash is damaged or lost: once the cause is gone,
 it takes everything up again."""
+_NOTHING_DIRTY = '{"dirty":0}'
 _WELL = frozenset(("serving", "flushing", "stopping"))
 _OTHER_SIZE = re.compile(r"with a cache size of (\d+) bytes, not")
 
@@ -90,7 +91,6 @@ class Userspace(EngineTier, InPlaceTier):
         super().__init__(machine, spec, place)
         self.identity = identity
         self.control = service.control_of(place.name)
-        self._dirty: bool | None = None
 
     @property
     def origin(self) -> PurePosixPath:
@@ -185,7 +185,9 @@ class Userspace(EngineTier, InPlaceTier):
         engine = copies.install(self.machine, engine_program.built())
         words = [engine, *self.engine_words(spec)]
         path = service.script_of(name)
-        self.machine.replace(service.script(name, self.identity, words), path, 0o700)
+        flash = str(self.place.flash)
+        mark = [boot_program.on(self.machine), "mark", "--flash", flash, name]
+        self.machine.replace(service.script(name, self.identity, words, mark), path, 0o700)
         if self._has_systemd():
             unit, there = service.unit(name), ["cat", str(service.unit_of(name))]
             if self.machine.run(there, check=False).stdout != unit:
@@ -260,10 +262,12 @@ class Userspace(EngineTier, InPlaceTier):
         return TierFailedError(f"{self.path}: the cache engine did not start: {words}")
 
     def may_be_dirty(self) -> bool:
-        """Whether the flash may hold writes that the origin lacks; the engine does not run."""
+        """Whether the flash may hold writes that the origin lacks; the engine does not run. Its
+        metadata say so, if it ended in order."""
         if self.spec.mode == "writethrough":
             return False
-        return self._dirty is not False
+        said = self._script("check")
+        return said.rc != 0 or said.stdout.strip() != _NOTHING_DIRTY
 
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier. Returns what was
@@ -452,20 +456,7 @@ class Userspace(EngineTier, InPlaceTier):
 
     def discard(self) -> None:
         """End the engine without writing back; the card's volume stays."""
-        self.hold()
         self._stop()
-
-    def hold(self) -> None:
-        """Take an active disk from its users, the engine still at work, and learn from it what is
-        dirty."""
-        if not self.is_active():
-            return
-        # First nobody can write any more: what is dirty then stays so.
-        self._script("detach")
-        try:
-            self._dirty = bool(self._patiently().dirty)
-        except TierFailedError:
-            self._dirty = None
 
     def uninstall(self) -> None:
         """Remove what starts the engine."""
@@ -482,10 +473,10 @@ class Userspace(EngineTier, InPlaceTier):
         if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
             self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
 
-    def _script(self, verb: Literal["attached", "detach", "restarting"]) -> Result:
+    def _script(self, verb: Literal["attached", "check", "restarting"]) -> Result:
         """Ask what starts the engine; one that was never installed says no."""
         script = str(service.script_of(self.place.name))
-        return self.machine.run(["sh", script, verb], check=False)
+        return self.machine.run(["sh", script, verb], check=False, timeout_s=_START_TIMEOUT_S)
 
     def _has_systemd(self) -> bool:
         return self.machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0

@@ -245,12 +245,52 @@ fn dirty_blocks_over_an_opaque_origin_are_used_in_the_very_next_boot() {
     let mut facts = facts(
         true,
         Word::Dirty,
-        opaque(device("a", 7)),
+        going_down(opaque(device("a", 7))),
         opaque(device("b", 0)),
     );
     assert_eq!(of(&facts), (Action::Start, Answer::Same));
     facts.now = opaque(device("b", 3));
     assert_eq!(of(&facts), (Action::Refuse, Answer::Changed));
+}
+
+fn going_down(seen: Seen) -> Seen {
+    Seen {
+        is_last: true,
+        ..seen
+    }
+}
+
+/// Whoever wrote in the rest of that boot is in no count of this one.
+#[test]
+fn dirty_blocks_over_an_opaque_origin_that_was_left_while_the_computer_went_on_are_refused() {
+    let opaque = |seen: Seen| Seen {
+        complete: false,
+        ..seen
+    };
+    let (before, now) = (opaque(device("a", 7)), opaque(device("b", 0)));
+    let facts = facts(true, Word::Dirty, before, now);
+    assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
+}
+
+#[test]
+fn a_tier_that_ended_while_the_computer_went_on_is_believed_by_the_kernels_count_alone() {
+    let cases = [
+        ("same boot, untouched", device("a", 7), Answer::Same),
+        ("same boot, written", device("a", 8), Answer::Unknown),
+        ("next boot", device("b", 0), Answer::Unknown),
+        ("next boot, written", device("b", 8), Answer::Unknown),
+    ];
+    for (name, now, expected) in cases {
+        let back = facts(true, Word::Ended, device("a", 7), now.clone());
+        let action = if expected == Answer::Same {
+            Action::Start
+        } else {
+            Action::Refuse
+        };
+        assert_eq!(of(&back), (action, expected), "{name}");
+        let through = facts(false, Word::Ended, device("a", 7), now);
+        assert_eq!(of(&through), (Action::Empty, Answer::Unknown), "{name}");
+    }
 }
 
 #[test]
@@ -341,8 +381,8 @@ fn a_count_that_began_anew_in_this_boot_says_nothing() {
             complete: false,
             ..seen
         };
-        let (before, now) = (opaque(device("a", 7)), opaque(device("b", 0)));
-        let mut facts = facts(true, word, before, now);
+        let before = going_down(opaque(device("a", 7)));
+        let mut facts = facts(true, word, before, opaque(device("b", 0)));
         assert_eq!(of(&facts), (Action::Start, Answer::Same), "{word:?}");
         facts.came_back = true;
         assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown), "{word:?}");

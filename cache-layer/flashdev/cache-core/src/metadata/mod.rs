@@ -241,12 +241,16 @@ pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), M
     Ok((log, recovered))
 }
 
-/// Whether [`open`] would take up the cache that is on the flash; nothing is written.
+/// Whether [`open`] would take up the cache that is on the flash; nothing is written. How many of
+/// its slots are dirty; None if the last session was not closed.
 ///
 /// # Errors
 /// As those of [`open`].
-pub fn check(store: &impl FlashStore, session: &Session) -> Result<(), MetadataError> {
-    find(store, session).map(|_| ())
+pub fn check(store: &impl FlashStore, session: &Session) -> Result<Option<usize>, MetadataError> {
+    let (_, found) = find(store, session)?;
+    let is_dirty = |entry: &&Entry| entry.content == slots::Content::Dirty;
+    let dirty = found.entries.iter().filter(is_dirty);
+    Ok(found.clean_shutdown.then(|| dirty.count()))
 }
 
 fn find(store: &impl FlashStore, session: &Session) -> Result<(Superblock, Found), MetadataError> {

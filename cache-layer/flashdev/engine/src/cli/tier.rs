@@ -114,7 +114,8 @@ pub struct TierArgs {
     /// Forget what is on the flash, dirty blocks and all.
     #[arg(long)]
     discard: bool,
-    /// Say whether what is on the flash can be used, and end; nothing is written.
+    /// Say whether what is on the flash can be used, and how much of it is dirty if the last engine
+    /// ended in order; nothing is written.
     #[arg(long)]
     pub check: bool,
     /// End when the thread that started this process ends.

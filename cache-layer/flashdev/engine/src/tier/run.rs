@@ -166,7 +166,8 @@ fn serve(
     daemon.run(dir, files, waits)
 }
 
-/// Whether [`serve_tier`] could take up what is on the flash, which is only read.
+/// Whether [`serve_tier`] could take up what is on the flash, which is only read. Prints how many of
+/// its blocks the origin lacks, where the last one ended in order.
 ///
 /// # Errors
 /// The same [`Refusal`] as there, or a [`metadata::MetadataError`].
@@ -177,13 +178,18 @@ pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
         flash: files.flash.clone(),
         origin: &origin,
     };
-    if options.discard || metadata::is_empty(&store)? {
-        return Ok(());
+    let dirty = if options.discard || metadata::is_empty(&store)? {
+        Some(0)
+    } else {
+        origin.check_not_given_up()?;
+        let witness = files.witness(options);
+        let session = session(options.layout, options.durability, &origin, &witness)?;
+        metadata::check(&store, &session)?
+    };
+    if let Some(dirty) = dirty {
+        println!("{}", serde_json::json!({ "dirty": dirty }));
     }
-    origin.check_not_given_up()?;
-    let witness = files.witness(options);
-    let session = session(options.layout, options.durability, &origin, &witness)?;
-    Ok(metadata::check(&store, &session)?)
+    Ok(())
 }
 
 /// Has a flash say that its cache is empty; the next tier on it begins a new one. What was in it is

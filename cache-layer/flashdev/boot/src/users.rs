@@ -1,0 +1,489 @@
+//! Who uses a device, whoever asks from wherever: by the mounts and open files of all processes and
+//! their mount namespaces, by what the kernel built on it, and by what it says when it is asked for
+//! the device alone. Nothing here waits for a file system: a FUSE of which the server hangs would
+//! have all who look hang with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::run::{run, succeeds, text};
+
+/// For how long whoever looks into every new device, as udev does, may have it open.
+const PASSING: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(50);
+const SHOWN: usize = 5;
+const TARGETS: [&str; 2] = [
+    "/sys/kernel/config/target/core",
+    "/sys/kernel/config/nvmet/subsystems",
+];
+const UNSEEN: &str = "somebody whom this computer does not show has it open";
+
+/// A device is in use, in words.
+#[derive(Debug)]
+pub struct InUse(String);
+
+impl std::fmt::Display for InUse {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InUse {}
+
+impl InUse {
+    fn of(device: &Path, uses: &[String]) -> Self {
+        let more = uses.len().saturating_sub(SHOWN);
+        let mut shown = uses[..uses.len() - more].join("; ");
+        if more > 0 {
+            shown += &format!("; and {more} more");
+        }
+        Self(format!(
+            "{} is in use: {shown}: unmount it first, and end what has it open",
+            device.display()
+        ))
+    }
+
+    /// Of a device that the kernel does not let go of.
+    pub fn still(device: &Path) -> Self {
+        let mut uses = of(device).unwrap_or_default();
+        if uses.is_empty() {
+            uses.push(UNSEEN.into());
+        }
+        Self::of(device, &uses)
+    }
+}
+
+/// See that nobody uses a device; one that is not there nobody does.
+///
+/// # Errors
+/// [`InUse`]: somebody does, and is not passing by.
+pub fn none(device: &Path) -> Result<()> {
+    let since = Instant::now();
+    loop {
+        let uses = of(device)?;
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let stays = uses.iter().any(|one| one.contains("mounted on"));
+        if stays || since.elapsed() > PASSING {
+            return Err(InUse::of(device, &uses).into());
+        }
+        sleep(PAUSE);
+    }
+}
+
+/// Everybody who uses a device or a partition of it, in words.
+fn of(device: &Path) -> Result<Vec<String>> {
+    let about = match fs::metadata(device) {
+        Ok(about) if about.file_type().is_block_device() => about,
+        _ => return Ok(Vec::new()),
+    };
+    let devices = with_partitions(about.rdev());
+    let mut uses = held(&devices);
+    let mut namespaces = BTreeSet::new();
+    for process in processes()? {
+        uses.extend(mounted(&process, &devices, &mut namespaces));
+        uses.extend(opened(&process, &devices));
+        uses.extend(mapped(&process, &devices));
+    }
+    if uses.is_empty() && (is_claimed(device) || is_open(device, &devices)) {
+        uses.push(UNSEEN.into());
+    }
+    Ok(uses)
+}
+
+/// Numbers and kernel's names of a device and its partitions.
+type Devices = BTreeMap<u64, String>;
+
+fn with_partitions(device: u64) -> Devices {
+    let mut found = Devices::from([(device, kernel_name(device))]);
+    for part in listed(&sysfs(device)) {
+        if part.join("partition").exists() {
+            let text = fs::read_to_string(part.join("dev")).unwrap_or_default();
+            found.extend(parse_number(text.trim()).map(|number| (number, file_name(&part))));
+        }
+    }
+    found
+}
+
+fn sysfs(device: u64) -> PathBuf {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    format!("/sys/dev/block/{major}:{minor}").into()
+}
+
+fn kernel_name(device: u64) -> String {
+    fs::canonicalize(sysfs(device)).map_or_else(|_| "it".into(), |path| file_name(&path))
+}
+
+fn parse_number(text: &str) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Whether somebody has it for itself alone: a mount, the device mapper, LIO, swap.
+fn is_claimed(device: &Path) -> bool {
+    let flags = libc::O_EXCL | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(device);
+    opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+}
+
+/// Whether the device mapper says so of one of its devices; others do not count.
+fn is_open(device: &Path, devices: &Devices) -> bool {
+    let is_mapped = devices.values().any(|name| name.starts_with("dm-"));
+    let words = ["dmsetup", "info", "-c", "--noheadings", "-o", "open"];
+    let asked = || run(&[&words[..], &[text(device)?]].concat());
+    is_mapped && asked().is_ok_and(|said| said.trim() != "0")
+}
+
+/// What the kernel has on it: devices, swap space, loop devices, and what others on the network get.
+fn held(devices: &Devices) -> Vec<String> {
+    let mut uses = Vec::new();
+    for (&number, name) in devices {
+        for holder in listed(&sysfs(number).join("holders")) {
+            let mapped = fs::read_to_string(holder.join("dm/name")).unwrap_or_default();
+            let (holder, mapped) = (file_name(&holder), mapped.trim());
+            let known = if mapped.is_empty() { &holder } else { mapped };
+            uses.push(format!("{name} is held by {known}"));
+        }
+    }
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    for line in swaps.lines().skip(1) {
+        let path = unescaped(line.split(' ').next().unwrap_or_default());
+        uses.extend(named(&path, devices).map(|name| format!("{name} is swap space")));
+    }
+    for loop_device in listed(Path::new("/sys/block")) {
+        let behind = fs::read_to_string(loop_device.join("loop/backing_file"));
+        let over = behind
+            .ok()
+            .and_then(|path| named(path.trim_end_matches('\n'), devices));
+        uses.extend(over.map(|name| format!("{name} is behind {}", file_name(&loop_device))));
+    }
+    uses.extend(exported(devices));
+    uses
+}
+
+/// Block devices that LIO and nvmet give to other computers.
+fn exported(devices: &Devices) -> Vec<String> {
+    let mut uses = Vec::new();
+    let mut folders: Vec<(PathBuf, u8)> = TARGETS.iter().map(|one| (one.into(), 0)).collect();
+    while let Some((folder, depth)) = folders.pop() {
+        for file in ["udev_path", "device_path", "info"] {
+            let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+            let words = text.split_whitespace().filter(|word| word.starts_with('/'));
+            let target = folder.display();
+            uses.extend(
+                words
+                    .filter_map(|word| named(word, devices))
+                    .map(|name| format!("{name} is given to other computers ({target})")),
+            );
+        }
+        if depth < 4 {
+            let below = listed(&folder).into_iter().filter(|path| path.is_dir());
+            folders.extend(below.map(|path| (path, depth + 1)));
+        }
+    }
+    uses.dedup();
+    uses
+}
+
+/// Which of the devices a path is of. One of another namespace leads nowhere here: its name counts.
+fn named<'a>(path: &str, devices: &'a Devices) -> Option<&'a String> {
+    let path = Path::new(path);
+    let name = file_name(path);
+    let alike = || devices.values().find(|one| **one == name);
+    // A file on another path is looked at by nobody: its file system may hang.
+    if !path.starts_with("/dev") && alike().is_none() {
+        return None;
+    }
+    match fs::metadata(path) {
+        Ok(about) if about.file_type().is_block_device() => devices.get(&about.rdev()),
+        Ok(_) => None,
+        Err(_) => alike(),
+    }
+}
+
+struct Process {
+    folder: PathBuf,
+    number: u32,
+}
+
+impl Process {
+    fn words(&self) -> String {
+        let name = fs::read_to_string(self.folder.join("comm")).unwrap_or_default();
+        let container = self
+            .container()
+            .map(|id| format!(", container {id}"))
+            .unwrap_or_default();
+        format!("process {} ({}{container})", self.number, name.trim())
+    }
+
+    /// As the container's program knows it.
+    fn container(&self) -> Option<String> {
+        let text = fs::read_to_string(self.folder.join("cgroup")).ok()?;
+        container_of(&text)
+    }
+}
+
+fn container_of(cgroup: &str) -> Option<String> {
+    let parts = cgroup.split(['/', '\n']).map(|one| {
+        let one = one.strip_suffix(".scope").unwrap_or(one);
+        one.strip_suffix(".service").unwrap_or(one)
+    });
+    parts.into_iter().find_map(|part| {
+        let id = part.rsplit(['-', ':']).next().unwrap_or_default();
+        if id.len() == 64 && id.chars().all(|one| one.is_ascii_hexdigit()) {
+            return Some(id[..12].to_owned());
+        }
+        let named = ["lxc.payload.", "machine-", "systemd-nspawn@"];
+        named
+            .iter()
+            .find_map(|prefix| part.strip_prefix(prefix))
+            .map(str::to_owned)
+    })
+}
+
+/// All but this one.
+fn processes() -> Result<Vec<Process>> {
+    let entries = fs::read_dir("/proc").context("/proc")?;
+    let mut found: Vec<Process> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            let folder = entry.path();
+            Some(Process { folder, number })
+        })
+        .filter(|process| process.number != process::id())
+        .collect();
+    found.sort_by_key(|process| process.number);
+    Ok(found)
+}
+
+/// The mounts of a process's namespace, unless another of it was asked before.
+fn mounted(process: &Process, devices: &Devices, asked: &mut BTreeSet<PathBuf>) -> Vec<String> {
+    let Ok(namespace) = fs::read_link(process.folder.join("ns/mnt")) else {
+        return Vec::new();
+    };
+    let is_own = fs::read_link("/proc/self/ns/mnt").is_ok_and(|own| own == namespace);
+    if !asked.insert(namespace) {
+        return Vec::new();
+    }
+    let text = fs::read_to_string(process.folder.join("mountinfo")).unwrap_or_default();
+    let whose = if is_own {
+        String::new()
+    } else {
+        format!(" in the mount namespace of {}", process.words())
+    };
+    text.lines()
+        .filter_map(|line| mount_of(line, devices))
+        .map(|(name, folder)| format!("{name} is mounted on {folder}{whose}"))
+        .collect()
+}
+
+/// A line of `/proc/PID/mountinfo`: which of the devices is mounted, and where. The number of some
+/// file systems, as btrfs, is none of a device's.
+fn mount_of<'a>(line: &str, devices: &'a Devices) -> Option<(&'a String, String)> {
+    let (before, after) = line.split_once(" - ")?;
+    let words: Vec<&str> = before.split(' ').collect();
+    let folder = unescaped(words.get(4)?);
+    let source = unescaped(after.split(' ').nth(1)?);
+    let number = parse_number(words.get(2)?)?;
+    let by_source = || named(&source, devices).filter(|_| libc::major(number) == 0);
+    let name = devices.get(&number).or_else(by_source)?;
+    Some((name, folder))
+}
+
+/// Blanks and the like are octal there.
+fn unescaped(word: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = word.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after
+            .get(..3)
+            .filter(|_| first == b'\\')
+            .and_then(|digits| u8::from_str_radix(&String::from_utf8_lossy(digits), 8).ok());
+        bytes.push(octal.unwrap_or(first));
+        rest = if octal.is_some() { &after[3..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn opened(process: &Process, devices: &Devices) -> Vec<String> {
+    let mut uses = BTreeSet::new();
+    for file in listed(&process.folder.join("fd")) {
+        if block_number(&file).is_some_and(|number| devices.contains_key(&number)) {
+            let path = fs::read_link(&file).unwrap_or_default();
+            uses.insert(format!("{} has {} open", process.words(), path.display()));
+        }
+    }
+    uses.into_iter().collect()
+}
+
+/// A mapping keeps a device open after its file was closed.
+fn mapped(process: &Process, devices: &Devices) -> Vec<String> {
+    let text = fs::read_to_string(process.folder.join("maps")).unwrap_or_default();
+    let mut uses = BTreeSet::new();
+    for line in text.lines() {
+        let Some(at) = line.find('/') else { continue };
+        let path = line[at..].trim_end_matches(" (deleted)");
+        let range = line.split(' ').next().unwrap_or_default();
+        let file = process.folder.join("map_files").join(range);
+        let may_be = path.starts_with("/dev/") || named(path, devices).is_some();
+        if may_be && block_number(&file).is_some_and(|number| devices.contains_key(&number)) {
+            uses.insert(format!("{} has {path} mapped", process.words()));
+        }
+    }
+    uses.into_iter().collect()
+}
+
+/// The number of the block device that an open file is, without a word to its file system.
+fn block_number(file: &Path) -> Option<u64> {
+    let path = CString::new(file.as_os_str().as_bytes()).ok()?;
+    // SAFETY: all fields are numbers.
+    let mut about: libc::statx = unsafe { std::mem::zeroed() };
+    let (flags, wanted) = (libc::AT_STATX_DONT_SYNC, libc::STATX_TYPE);
+    // SAFETY: a path that ends, and room for the answer.
+    let done = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, wanted, &raw mut about) };
+    let is_block = u32::from(about.stx_mode) & libc::S_IFMT == libc::S_IFBLK;
+    (done == 0 && is_block).then(|| libc::makedev(about.stx_rdev_major, about.stx_rdev_minor))
+}
+
+const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
+const LOOP_SET_STATUS64: libc::Ioctl = 0x4C04;
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
+/// `struct loop_info64`, and where its flags are.
+const LOOP_INFO: usize = 232;
+const LOOP_FLAGS: usize = 52;
+const AUTOCLEAR: u8 = 4;
+
+/// Take a loop device from under its name, so that nobody can write to it any more. The kernel has
+/// it go when the last who has it open closes it, whoever that is; as long as it does not go it is
+/// in use, and stays as it was. What is no loop device stays, too.
+///
+/// # Errors
+/// [`InUse`].
+pub fn shut(name: &Path) -> Result<()> {
+    let Ok(device) = fs::canonicalize(name) else {
+        return Ok(());
+    };
+    let at = Path::new("/sys/class/block").join(device.file_name().unwrap_or_default());
+    let behind = || fs::read_to_string(at.join("loop/backing_file")).ok();
+    let Some(was) = behind() else { return Ok(()) };
+    clear(&device).with_context(|| device.display().to_string())?;
+    let since = Instant::now();
+    while behind().is_some_and(|now| now == was) {
+        if since.elapsed() > PASSING {
+            if stays(&device).is_err() {
+                break; // it went just now
+            }
+            return Err(InUse::still(name).into());
+        }
+        sleep(PAUSE);
+    }
+    let _ = fs::remove_file(name);
+    if Path::new("/run/systemd/system").exists() {
+        let device = device.to_string_lossy();
+        let words = [
+            "timeout",
+            "30",
+            "udevadm",
+            "trigger",
+            "--action=change",
+            "--settle",
+            &device,
+        ];
+        // A container may have systemd without udev.
+        let _ = succeeds(&words);
+    }
+    Ok(())
+}
+
+fn clear(device: &Path) -> io::Result<()> {
+    let file = File::open(device)?;
+    // SAFETY: a descriptor that is open.
+    match unsafe { libc::ioctl(file.as_raw_fd(), LOOP_CLR_FD, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// It is not to go any more when it is closed.
+fn stays(device: &Path) -> io::Result<()> {
+    let file = File::open(device)?;
+    let mut info = [0_u8; LOOP_INFO];
+    for (request, flag) in [(LOOP_GET_STATUS64, 0), (LOOP_SET_STATUS64, AUTOCLEAR)] {
+        info[LOOP_FLAGS] &= !flag;
+        // SAFETY: a descriptor that is open, and room for what the kernel writes.
+        if unsafe { libc::ioctl(file.as_raw_fd(), request, info.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_is_known_by_its_cgroup() {
+        let id = "0123456789abcdef".repeat(4);
+        for text in [
+            format!("0::/system.slice/docker-{id}.scope\n"),
+            format!("12:devices:/docker/{id}\n0::/\n"),
+            format!("0::/machine.slice/libpod-{id}.scope/container\n"),
+            format!("0::/kubepods.slice/pod1.slice/cri-containerd-{id}.scope\n"),
+        ] {
+            assert_eq!(
+                container_of(&text).as_deref(),
+                Some("0123456789ab"),
+                "{text}"
+            );
+        }
+        let of = |text| container_of(text);
+        assert_eq!(
+            of("0::/lxc.payload.db/system.slice\n").as_deref(),
+            Some("db")
+        );
+        assert_eq!(
+            of("0::/machine.slice/machine-db.scope\n").as_deref(),
+            Some("db")
+        );
+        assert_eq!(of("0::/system.slice/postgresql.service\n"), None);
+    }
+
+    #[test]
+    fn a_mount_is_known_by_its_device_or_by_its_source() {
+        let devices = Devices::from([(libc::makedev(7, 5), "loop5".to_owned())]);
+        let of = |line| mount_of(line, &devices).map(|(_, folder)| folder);
+        let plain = "36 35 7:5 / /srv/my\\040data rw shared:1 - ext4 /dev/loop5 rw";
+        assert_eq!(of(plain).as_deref(), Some("/srv/my data"));
+        assert_eq!(of("36 35 7:6 / /srv rw - ext4 /dev/loop5 rw"), None);
+        assert_eq!(of("36 35 0:99 / /srv rw - tmpfs tmpfs rw"), None);
+        let btrfs = "36 35 0:50 / /srv rw - btrfs /elsewhere/loop5 rw";
+        assert_eq!(of(btrfs).as_deref(), Some("/srv"));
+    }
+}
