@@ -54,7 +54,6 @@
 #   get-run-result RUN
 #   measure-trend [RUN]
 #   invoke-sql SCRIPT
-#   new-sql-script FOLDER
 #   enable-tier [DISK]
 #   new-tier DISK
 #   disable-tier DISK
@@ -240,7 +239,6 @@ COMMANDS='{
     "runs show": "get-run-result",
     "runs trend": "measure-trend",
     "sql run": "invoke-sql",
-    "sql suggest": "new-sql-script",
     "tier activate": "enable-tier",
     "tier create": "new-tier",
     "tier deactivate": "disable-tier",
@@ -558,9 +556,6 @@ case $command in
         finish POST '/sql/run' script+ dsn password users rampup# duration# engine define+ \
             protocol seed# rate find_rate+ until_steady fresh? max_errors# threshold+ sample \
             label keep? -- "$@"
-        ;;
-    new-sql-script)
-        finish POST '/sql/suggest' folder dsn password top# engine -- "$@"
         ;;
     enable-tier)
         finish POST '/tier/activate' disk unit? yes? keep_flash? break_reservation? machine \

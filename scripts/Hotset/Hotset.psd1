@@ -73,7 +73,6 @@
         'Move-HotsetDatabaseFile'
         'New-HotsetLabImage'
         'New-HotsetSnapshot'
-        'New-HotsetSqlScript'
         'New-HotsetTier'
         'New-HotsetTpccDatabase'
         'New-HotsetTpccTrace'

@@ -228,12 +228,14 @@ def running(machine: Machine) -> Iterator[None]:
     """The engine at work there, for as long as the block lasts."""
     path = copies.install(machine, ENGINE)
     argv = [path, "copy", "--from", "/dev/zero", "--bytes", "1000000000", "--rate", "1000"]
-    with machine.stream([*argv, "--piece", "4096"]):
-        assert waiting.wait_until(
-            lambda: any(one.used_by for one in copies.copies(machine).copies), 60
-        )
-        yield
-    machine.run(["sh", "-c", _END, "end", path])
+    try:
+        with machine.stream([*argv, "--piece", "4096"]):
+            assert waiting.wait_until(
+                lambda: any(one.used_by for one in copies.copies(machine).copies), 60
+            )
+            yield
+    finally:
+        machine.run(["sh", "-c", _END, "end", path])
     assert waiting.wait_until(
         lambda: not any(one.used_by for one in copies.copies(machine).copies), 60
     )

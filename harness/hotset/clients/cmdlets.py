@@ -51,7 +51,6 @@ _TYPES = {
     "runs compare": "Comparison",
     "runs show": "RunDocument",
     "sql run": "SqlRun",
-    "sql suggest": "SuggestedScript",
     "tier scan": "Card",
     "tier status": "Disk",
     "tpcc check": "TpccCondition",

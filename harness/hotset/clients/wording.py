@@ -40,8 +40,6 @@ _TEXTS = {
     " 'p95(checkout)<20ms': the job fails if it does not.",
     ("sql run", "users"): "Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a"
     " curve, with a window for each number.",
-    ("sql suggest", "folder"): "A folder on the hotset server for the scripts; existing files are"
-    " kept.",
     ("tpch run", "threshold"): "What the run must reach, such as 'queries<60s': the job fails if it"
     " does not.",
     ("disk bench", "threshold"): "What the disk must reach, such as"

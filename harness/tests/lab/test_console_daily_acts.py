@@ -4,8 +4,6 @@ hit-ratio report. And what else a form does there: a share is set, a table pinne
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +79,6 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
         print(f"{hand.clicks} clicks, {took:.0f} s")
         assert hand.clicks <= 5
         assert took < 180
-        suggested(tmp_path / "scripts")
         visitor.inspect("/hits", "#hits table", tmp_path)
         shared(page)
         pinned(page)
@@ -96,21 +93,6 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
     # The next lab has no share of this one's.
     assert pins.read_preferences(Local(), live.DISK) == pins.Preferences()
     assert not Path(str(userspace_service.shares_of(live.DISK))).exists()
-
-
-def suggested(folder: Path) -> None:
-    """The lab's server counts statements: what just ran is suggested as scripts."""
-    facts = live.find_live()
-    assert facts is not None
-    program = Path(sys.executable).with_name("hotset")
-    subprocess.run(
-        [
-            *(str(program), "sql", "suggest", str(folder)),
-            *("--dsn", facts.dsn, "--password-file", facts.password_file),
-        ],
-        check=True,
-    )
-    assert list(folder.glob("*.sql"))
 
 
 def sized(page: Page) -> None:

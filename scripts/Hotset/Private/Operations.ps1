@@ -45,7 +45,6 @@ $script:Operations = @{
     'runs show'              = @{ Cmdlet = 'Get-HotsetRunResult'; Method = 'Get'; Path = '/api/v1/runs/{run}'; Type = 'Hotset.RunDocument' }
     'runs trend'             = @{ Cmdlet = 'Measure-HotsetTrend'; Method = 'Get'; Path = '/api/v1/runs/{run}/trend'; Type = 'Hotset.Trend' }
     'sql run'                = @{ Cmdlet = 'Invoke-HotsetSql'; Method = 'Post'; Path = '/api/v1/sql/run'; Type = 'Hotset.SqlRun' }
-    'sql suggest'            = @{ Cmdlet = 'New-HotsetSqlScript'; Method = 'Post'; Path = '/api/v1/sql/suggest'; Type = 'Hotset.SuggestedScript'; Items = 'scripts' }
     'tier activate'          = @{ Cmdlet = 'Enable-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/activate' }
     'tier create'            = @{ Cmdlet = 'New-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/create' }
     'tier deactivate'        = @{ Cmdlet = 'Disable-HotsetTier'; Method = 'Post'; Path = '/api/v1/tier/deactivate' }

@@ -18,11 +18,8 @@ from hotset.tpcc.data.record import LoadFailed
 from .client import PostgresDatabase
 
 PORT = 5432
-STATEMENTS = "pg_stat_statements"
-"""The extension that counts statements; the server has to be started with it."""
 USER = "postgres"
 _BIN = PurePosixPath("/usr/lib/postgresql")
-_SHARE = PurePosixPath("/usr/share/postgresql")
 _SOCKETS = "/run/postgresql"
 _TEMP_TABLESPACE = "hotset_temp"
 _MIB = 1024**2
@@ -223,15 +220,6 @@ class PostgresServer:
             raise
         # Over the server's own socket, so that the password is in no argv and no file.
         self._sql(f"ALTER ROLE {USER} PASSWORD '{self._password}';")
-
-    def has_extension(self, name: str) -> bool:
-        """Whether it is installed, which leaves it to a database to have it."""
-        control = _SHARE / self._bin.parent.name / "extension" / f"{name}.control"
-        return self._machine.run(["ls", str(control)], check=False).rc == 0
-
-    def create_extension(self, name: str, database: str) -> None:
-        """Have a database of the running server have it."""
-        self._sql(f"CREATE EXTENSION IF NOT EXISTS {name};", database)
 
     def trim_log(self) -> None:
         """Leave only a few log files behind: an image for many arms carries no old log."""

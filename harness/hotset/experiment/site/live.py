@@ -289,12 +289,7 @@ class _Builder:
         return storage.attach(self._cleanup)
 
     def _server(self, guest: Machine, saved: SavedImage) -> tuple[PostgresServer, Path]:
-        from hotset.databases.postgres.server import (
-            STATEMENTS,
-            PostgresServer,
-            log_size,
-            run_settings,
-        )
+        from hotset.databases.postgres.server import PostgresServer, log_size, run_settings
 
         from .context import PLACE
 
@@ -306,11 +301,7 @@ class _Builder:
         server = PostgresServer(guest, PLACE, password)
         buffers = Bytes(int(saved.size(["tpcc"]) * _BUFFERS_FRACTION))
         settings = run_settings(buffers, _USERS, log_size(_VOLUME))
-        # For `sql suggest`, which one may want to try here.
-        counts = server.has_extension(STATEMENTS)
-        server.start(settings | ({"shared_preload_libraries": STATEMENTS} if counts else {}))
-        if counts:
-            server.create_extension(STATEMENTS, "tpcc")
+        server.start(settings)
         return server, file
 
 

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hotset.core.extras import Extra
 from hotset.jobs.lock import Lock
-from hotset.reports.model.words import percent
 
 from ..base import fields
 from ..base.context import Context
 from ..base.registry import Cli, Kind, Request, operation
 from ..base.remote import Names
-from ..base.result import Recorded
 from ..base.rights import Right
 from . import keeping
 from .windows import Keeping, Report, Windows, measure
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.bench.sql.report import SqlRun
-    from hotset.bench.sql.suggest import SqlSuggestion
     from hotset.bench.sql.users import SqlWorkload
 
 
@@ -189,75 +183,3 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     points, id_ = measure(request, by, database, options, context, kept)
     return RunOutcome(points, workload, run=id_)
-
-
-class Suggest(Request):
-    folder: Annotated[
-        fields.WrittenFile,
-        Field(description="The folder for the scripts; existing files are kept."),
-        Cli(argument=True, metavar="FOLDER"),
-    ]
-    dsn: fields.Dsn
-    top: Annotated[
-        int, Field(ge=1, le=1000, description="How many statements to take, most expensive first.")
-    ] = 10
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestions(Recorded["SqlSuggestion"]):
-    """Scripts that were written."""
-
-    rows = "scripts"
-
-    @classmethod
-    def record(cls) -> type[SqlSuggestion]:
-        from hotset.bench.sql.suggest import SqlSuggestion
-
-        return SqlSuggestion
-
-    def show(self, console: Console) -> None:
-        from rich.text import Text
-
-        from hotset.bench import window_report
-
-        found = self.found
-        table = window_report.empty_table(_COLUMNS, _COLUMNS[1:])
-        for script in found.scripts:
-            numbers = (f"{script.weight}", f"{script.calls:,}", f"{script.mean_ms:.3f}")
-            table.add_row(script.file, *numbers, percent(script.time_share), f"{script.guessed}")
-        console.print(table)
-        for left in found.left_out:
-            share = f"{percent(left.time_share)} of the time"
-            console.print(Text(f"left out: {left.statement} ({share}): {left.reason}"))
-        for limit in found.limits:
-            console.print(Text(limit))
-        console.print(Text(found.command, style="bold"))
-
-
-_COLUMNS = ("script", "weight", "calls", "mean ms", "of the time", "guessed values")
-
-
-@operation(
-    "sql suggest",
-    Kind.JOB,
-    Right.ADMIN,
-    ("New", "HotsetSqlScript"),
-    lock=lambda request: Lock("folder", request.folder),
-    extras=(Extra.BENCH,),
-)
-def suggest(request: Suggest, context: Context) -> Suggestions:  # noqa: ARG001
-    """Write scripts and weights for the statements that take the most time on a server.
-
-    Reads pg_stat_statements (PostgreSQL) or Query Store (SQL Server). Values are drawn from the
-    tables' statistics. The result says what these do not show.
-    """
-    from hotset.bench.sql import suggest as suggesting
-    from hotset.databases import connect
-
-    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
-    folder = Path(request.folder)
-    found = suggesting.suggest(database, request.top)
-    suggesting.write(found, folder)
-    return Suggestions(suggesting.SqlSuggestion.of(found, folder))
