@@ -127,14 +127,14 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
 # $1: the file. `losetup --associated` asks the file behind each loop device: an engine that hangs
 # keeps whoever asks. By its name alone it would not be found from another mount namespace.
 _LOOPS_OVER = """
-file=$(readlink -f "$1") device=$(stat --format=%d "$1") same=$(stat --format=%i "$1") || exit
+file=$(readlink -f "$1") device=$(stat -c%d "$1") same=$(stat -c%i "$1") || exit
 same="$same $((device >> 8 & 4095)):$((device & 255 | device >> 12 & 1048320))"
 for at in /sys/block/loop*/loop; do
     read -r behind 2> /dev/null < "$at/backing_file" || continue
     case $behind in /run/hotset/engine/*/mount/data) [ "$behind" = "$file" ] || continue ;; esac
     loop=${at%/loop} loop=/dev/${loop##*/}
     [ "$behind" != "$file" ] || { echo "$loop"; continue; }
-    found=$(timeout 2 losetup --noheadings --output BACK-INO,BACK-MAJ:MIN "$loop")
+    found=$(timeout 2 losetup -nO BACK-INO,BACK-MAJ:MIN "$loop")
     found=$(echo $found)
     [ "$found" != "$same" ] || echo "$loop"
 done
