@@ -19,7 +19,7 @@ STATIC_flashdev := $(STATIC_hotset-engine)
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
-UNITS := callers commands rest
+UNITS := callers commands databases rest
 # TIER=dm-cache or bcache runs the kernel's own tier, under User-Mode Linux where this one has none.
 TIER ?=
 
@@ -51,11 +51,12 @@ lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder -p n
 once_more = 1 --last-failed --last-failed-no-failures none
 # Not by its own name, for which `make -n` would run the line.
 AND_ON := $(MAKE) --no-print-directory --output-sync=target
-# The others wait half of their time, for servers, browsers and other processes: three side by side, each of which
-# collects its own folders and no other. They take about as long as one another.
+# The others wait half of their time, for servers, browsers and other processes: four side by side, each of which
+# collects its own folders and no other.
 UNIT_callers := $(addprefix harness/tests/,api console health jobs lab monitoring operations project)
-UNIT_commands := $(addprefix harness/tests/,bench cli databases hammerdb)
-UNIT_rest := $(addprefix --ignore=,$(UNIT_callers) $(UNIT_commands) harness/tests/release)
+UNIT_commands := harness/tests/cli
+UNIT_databases := $(addprefix harness/tests/,bench databases hammerdb whatif)
+UNIT_rest := $(addprefix --ignore=,$(UNIT_callers) $(UNIT_commands) $(UNIT_databases) harness/tests/release)
 once_more = 1 --last-failed --last-failed-no-failures none
 # $(1) is what is said of it, $(2) the target: what fails is no reason not to hear of what follows.
 part = begun=$$(date +%s); $(AND_ON) $(2) || failed=1; echo "$(1): $$(($$(date +%s) - begun)) s" >&2;
@@ -64,12 +65,12 @@ test:
 	@failed=0; \
 	$(call part,set-up,-j4 READY_PARTS='$(TEST_PARTS)' ready build rust-tests) [ $$failed = 0 ] || exit 1; \
 	$(call part,lint and Rust,-j2 lint-python test-rust) \
-	$(call part,unit,-j3 $(UNITS:%=test-%)) \
+	$(call part,unit,-j4 $(UNITS:%=test-%)) \
 	$(call part,lab,test-lab) \
 	exit $$failed
 
 $(UNITS:%=test-%): test-%:
-	uv run --no-sync pytest -q -m "not lab and not night" $(UNIT_$*)
+	uv run --no-sync pytest -q --durations 15 --durations-min 3 -m "not lab and not night" $(UNIT_$*)
 
 # What fails beside others and passes alone is named (PASSED): a defect of the test or of hotset all the same.
 test-lab:
