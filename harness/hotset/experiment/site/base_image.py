@@ -53,6 +53,8 @@ def path_for(spec: Spec, backend: str) -> Path:
         backend if backend == "local" else image.recipe_key(),
         spec.database.engine,
         spec.database.filesystem,
+        # The cluster's links to log and temporary space name where it was loaded.
+        str(PLACE.data),
         str(int(spec.storage.size)),
         *(_tpcc_parts(spec.tpcc) if spec.tpcc else ("", "")),
         f"{spec.tpch.scale:g}" if spec.tpch else "",
