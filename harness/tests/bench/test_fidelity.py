@@ -78,6 +78,7 @@ def test_the_tables_have_every_cell_and_the_reasons() -> None:
 
 
 @needs_fuse
+@pytest.mark.night
 def test_a_slice_is_measured_kept_and_not_measured_again(tmp_path: Path) -> None:
     local, file = Local(), tmp_path / "kept"
     wanted = [Point("hdd-7200", "8k", 4, "read"), Point("dc500m-raid5", "4k", 1, "mix")]

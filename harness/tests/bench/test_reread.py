@@ -45,6 +45,7 @@ def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
 )
+@pytest.mark.night
 def test_a_hybrid_disk_serves_from_its_flash_what_it_has_read() -> None:
     disks, size = ["wd3200bekt", "hybrid-disk-2014"], Bytes(8 * 1024**2)
     plain, hybrid = reread.hold(Local(), disks, size, 1, 1, (), Reporter(quiet=True))

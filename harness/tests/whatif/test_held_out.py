@@ -21,6 +21,8 @@ from hotset.whatif.prediction import predict
 from . import held
 from .published import CARD, NAS, published
 
+pytestmark = pytest.mark.night
+
 PACKAGE = Path(doubt.__file__).parent
 SOURCES = {
     "traffic.json": (

@@ -19,6 +19,8 @@ from hotset.whatif.prediction import predict, rates
 
 from .published import CARD, NAS, of_users, published
 
+pytestmark = pytest.mark.night
+
 USERS = (1, 2, 4, 8, 16, 32, 64)
 CURVE = published("20261122-215748-curve")
 

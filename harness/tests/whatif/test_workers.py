@@ -135,6 +135,7 @@ def test_a_cluster_without_workers_is_refused() -> None:
         Cluster(found.address, LOAD)
 
 
+@pytest.mark.night
 def test_a_cluster_that_goes_away_leaves_what_was_found(dask: Dask) -> None:
     wanted = [lru(one) for one in SIZES]
     with (
