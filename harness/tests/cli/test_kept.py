@@ -267,6 +267,7 @@ def test_three_before_and_three_after_are_compared_as_repeats_of_two(shop: Shop)
     assert (refused.code, "a label begins with a letter" in refused.err) == (2, True)
 
 
+@pytest.mark.night
 def test_the_trend_of_a_measurement_is_of_the_same_one(shop: Shop) -> None:
     for users in ("2", "2", "3", "2"):
         shop.measure("--users", users)

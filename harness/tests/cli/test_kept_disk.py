@@ -57,6 +57,7 @@ def test_a_benchmark_of_a_disk_is_a_run(disk: Disk) -> None:
     assert disk("runs", "show", "last", "--format", "csv").out.startswith("profile,direction,runs")
 
 
+@pytest.mark.night
 def test_runs_of_one_measurement_are_no_repeats_of_it(disk: Disk) -> None:
     """Two runs of fio in each of two measurements show nothing of what differs between days; of
     three measurements and three there is an interval."""

@@ -93,6 +93,7 @@ def trend_of(hotset: CommandLine, archive: Archive, *argv: str) -> tuple[int, st
     return done.code, done.out, done.err
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("argv", "code"), [((), 0), (("--fail",), 5)])
 def test_the_command_line(
     hotset: CommandLine, archive: Archive, argv: Sequence[str], code: int
