@@ -59,6 +59,7 @@ def nopm(page: Page) -> float:
     return float(found[1].replace(",", ""))
 
 
+@pytest.mark.night
 def test_the_slider_walks_along_the_curve(visitor: Visitor, tmp_path: Path) -> None:
     page = visitor.inspect("/sizing", "#chosen", tmp_path)
     rows = page.locator("#curve tbody tr")

@@ -94,6 +94,7 @@ def unseen(page: Page, width: int) -> list[str]:
     return [text for text, right in found if float(right) > width]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("name", "html"), [("hits", shown_hits), ("heat", shown_heat)])
@@ -117,6 +118,7 @@ def test_figures_are_seen_and_ones_own_tables_come_first(
         visitor.close()
 
 
+@pytest.mark.night
 def test_each_column_sorts_by_mouse_and_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     with served(tmp_path) as console:
         visitor = Visitor(browser, console)
