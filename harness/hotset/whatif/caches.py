@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass, fields
@@ -16,12 +15,11 @@ from hotset.block import flashdev
 from hotset.block.engine_program import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
-from hotset.core.paths import state_dir, whole
+from hotset.core.paths import state_dir
 from hotset.core.record import derived, extended
 from hotset.core.units import Bytes
 from hotset.reports.model.schema import Versioned
 
-from . import parquet
 from .choices import BOUNDS, Mode, Policy
 
 _FOLDER = "whatif"
@@ -167,24 +165,9 @@ def trace_figures(local: Local, trace: str) -> TraceFigures:
 
 
 def write_trace(local: Local, words: Sequence[str], output: Path, on_read: OnRead) -> TraceFigures:
-    """``flashdev trace`` with a command that writes a trace.
-
-    :param output: the trace, or a Parquet file of it by its name's end.
-    :raises RequestError: it cannot be written.
-    """
-    if output.suffix != ".parquet":
-        argv = ["trace", *words, f"--to={output}", "--progress"]
-        return TraceFigures(**flashdev.figures(local, argv, on_read))
-    try:
-        with (
-            whole(output) as new,
-            tempfile.TemporaryDirectory(prefix=".hotset-trace-", dir=new.parent) as folder,
-        ):
-            found = write_trace(local, words, trace := Path(folder) / "trace", on_read)
-            parquet.write(local, trace, new)
-            return found
-    except OSError as error:
-        raise RequestError(f"it cannot be written: {error}", field="output") from error
+    """``flashdev trace`` with a command that writes a trace."""
+    argv = ["trace", *words, f"--to={output}", "--progress"]
+    return TraceFigures(**flashdev.figures(local, argv, on_read))
 
 
 def curve(

@@ -8,12 +8,7 @@ from typing import Literal
 Policy = Literal[
     "hotset",
     "lru",
-    "fifo",
-    "clock",
-    "2q",
     "arc",
-    "lirs",
-    "w-tinylfu",
     "sieve",
     "s3-fifo",
     "smq",

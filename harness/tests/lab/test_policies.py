@@ -24,12 +24,7 @@ ORACLES = {
     "sieve": libcachesim.Sieve,
     "s3-fifo": libcachesim.S3FIFO,
     "arc": libcachesim.ARC,
-    "fifo": libcachesim.FIFO,
-    "clock": libcachesim.Clock,
-    "2q": libcachesim.TwoQ,
 }
-NEAR = {"lirs": libcachesim.LIRS, "w-tinylfu": libcachesim.WTinyLFU}
-"""Those whose papers leave a choice: how long LIRS remembers, how TinyLFU counts."""
 
 
 def zipf(rng: np.random.Generator, count: int, blocks: int, exponent: float) -> Blocks:
@@ -87,7 +82,7 @@ def simulated(folder: Path, trace: Blocks, policy: str, slots: int) -> dict[str,
 
 
 def misses_by_oracle(trace: Blocks, policy: str, slots: int) -> int:
-    cache = {**ORACLES, **NEAR}[policy](slots, hashpower=14)
+    cache = ORACLES[policy](slots, hashpower=14)
     request = libcachesim.Request()
     request.obj_size = 1
     misses = 0
@@ -109,16 +104,6 @@ def test_misses_are_those_of_the_oracle(
     assert outcome["hits"] + outcome["misses"] == outcome["requests"] == REQUESTS
     assert outcome["promotions"] == outcome["misses"]
     assert outcome["promotions"] - outcome["demotions"] == min(slots, len(np.unique(TRACES[trace])))
-
-
-@pytest.mark.parametrize("slots", SLOTS)
-@pytest.mark.parametrize("trace", NAMES)
-@pytest.mark.parametrize("policy", NEAR)
-def test_misses_are_no_more_than_the_oracles(
-    tmp_path: Path, policy: str, trace: str, slots: int
-) -> None:
-    ours = simulated(tmp_path, TRACES[trace], policy, slots)["misses"]
-    assert ours < 1.03 * misses_by_oracle(TRACES[trace], policy, slots)
 
 
 def test_smq_keeps_what_is_hot_and_little_of_a_scan(tmp_path: Path) -> None:

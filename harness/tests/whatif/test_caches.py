@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from rich.console import Console
 
@@ -81,43 +79,6 @@ def test_a_trace_is_converted_and_shown(trace: Path, tmp_path: Path) -> None:
         asked("whatif trace show", trace=str(output))
 
 
-def test_a_trace_becomes_a_parquet_file(trace: Path, tmp_path: Path) -> None:
-    output = tmp_path / "it's.parquet"
-    found = asked("whatif trace convert", recording=str(trace), output=str(output)).document()
-    shown = asked("whatif trace show", trace=str(trace)).document()
-    assert {**found, "trace": str(trace)} == shown
-    rows = duckdb.read_parquet(str(output).replace("'", "?")).fetchall()
-    seconds, kind, offset, size = trace.read_text().splitlines()[7].split()
-    assert rows[7] == (round(float(seconds) * 1e9), kind == "W", int(offset), int(size))
-    assert (len(rows), sum(row[1] for row in rows)) == (shown["requests"], shown["writes"])
-    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
-    assert sorted(tmp_path.iterdir()) == [output, trace]
-
-
-@pytest.mark.parametrize("bad", ["gone/trace.parquet", "folder.parquet"])
-def test_a_parquet_file_that_cannot_be_is_refused(trace: Path, tmp_path: Path, bad: str) -> None:
-    (tmp_path / "folder.parquet").mkdir()
-    with pytest.raises(RequestError, match="it cannot be written"):
-        asked("whatif trace convert", recording=str(trace), output=str(tmp_path / bad))
-    assert {one.name for one in tmp_path.iterdir()} == {"folder.parquet", "trace.txt"}
-
-
-def test_a_parquet_file_is_written_through_a_link_and_into_a_pipe(
-    trace: Path, tmp_path: Path
-) -> None:
-    (folder := tmp_path / "folder").mkdir()
-    (link := tmp_path / "link.parquet").symlink_to("folder/file")
-    os.mkfifo(pipe := tmp_path / "pipe.parquet")
-    asked("whatif trace convert", recording=str(trace), output=str(link))
-    with subprocess.Popen(["timeout", "60", "cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        asked("whatif trace convert", recording=str(trace), output=str(pipe))
-        said = reader.communicate()[0]
-    assert link.is_symlink()
-    assert pipe.is_fifo()
-    assert said == (folder / "file").read_bytes()
-    assert said.startswith(b"PAR1")
-
-
 def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:
     recording, output = tmp_path / "msr.csv", tmp_path / "trace.bin"
     recording.write_text("1,h,0,Read,0,512,1\n2,h,1,Read,0,512,1\n")
@@ -168,11 +129,7 @@ def test_how_far_off_a_policy_is_known_to_be_is_said_beside_it(trace: Path) -> N
 def test_every_policy_is_simulated_with_every_size(trace: Path) -> None:
     policies = [
         "lru",
-        "fifo",
-        "clock",
-        "2q",
-        "lirs",
-        "w-tinylfu",
+        "sieve",
         "rates",
         "bcache",
         "bound",

@@ -130,7 +130,7 @@ def test_other_policies_blocks_and_modes() -> None:
     def of(policy: str, mode: str = "writeback", block: int = 65536) -> Traffic:
         return assume_traffic(CacheKind(policy, mode, block))
 
-    assert of("lirs").points == of("arc").points
+    assert of("sieve").points == of("arc").points
     assert of("hotset", block=32768).cost == of("hotset").cost / 2
     assert {one.promoted for one in of("bcache").points} == {0.0}
     assert of("bcache").cost == of("arc").cost / 8

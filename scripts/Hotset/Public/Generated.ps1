@@ -5638,7 +5638,7 @@ function Get-HotsetCacheAdvice {
         [ValidateRange(0.0, 1.0)]
         [Nullable[double]] $Share,
 
-        [ValidateSet('hotset', 'lru', 'fifo', 'clock', '2q', 'arc', 'lirs', 'w-tinylfu', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound', 'rates')]
+        [ValidateSet('hotset', 'lru', 'arc', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound', 'rates')]
         [string] $Policy,
 
         [ValidateSet('writeback', 'writethrough')]
@@ -6076,7 +6076,7 @@ function Invoke-HotsetSimulation {
         [Parameter(Mandatory, ValueFromPipelineByPropertyName)]
         [string[]] $Cache,
 
-        [ValidateSet('hotset', 'lru', 'fifo', 'clock', '2q', 'arc', 'lirs', 'w-tinylfu', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound', 'rates')]
+        [ValidateSet('hotset', 'lru', 'arc', 'sieve', 's3-fifo', 'smq', 'bcache', 'bound', 'rates')]
         [string[]] $Policy,
 
         [string[]] $Block,
@@ -6125,8 +6125,7 @@ function Import-HotsetTrace {
     .PARAMETER Recording
     The other program's recording.
     .PARAMETER Output
-    The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
-    data.
+    The trace to write.
     .PARAMETER Recorder
     What recorded it: blktrace (as blkparse's text), the kernel's ftrace, fio's write_iolog, MSR
     Cambridge's or Systor '17's CSV files, libCacheSim's oracleGeneral. hotset's own are text or
@@ -6243,8 +6242,7 @@ function New-HotsetTpccTrace {
     .PARAMETER Warehouses
     Number of warehouses, about 100 MB each.
     .PARAMETER Output
-    The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
-    data.
+    The trace to write.
     .PARAMETER Buffer
     The database's own cache in memory. Default: 1GiB.
     .PARAMETER Tpm
@@ -6329,8 +6327,7 @@ function New-HotsetTpchTrace {
     .PARAMETER Scale
     The scale factor; 1 is about 1.3 GB.
     .PARAMETER Output
-    The trace to write; one that ends in .parquet becomes a Parquet file, for programs that analyse
-    data.
+    The trace to write.
     .PARAMETER Buffer
     The database's own cache in memory. Default: 1GiB.
     .PARAMETER ReadRate

@@ -90,10 +90,10 @@ fn main() {
     for &kind in Kind::value_variants() {
         let name = kind.name();
         // bcache looks at whole requests, which this trace has none of.
-        if args.wants(&name) && kind != Kind::Bcache {
+        if let Some(live) = kind.live().filter(|_| args.wants(&name)) {
             let mut misses = 0;
             let rate = best(args.rounds, trace.len(), || {
-                misses = black_box(simulate(kind, slots, &[], &trace)).misses;
+                misses = black_box(simulate(live, slots, &[], &trace)).misses;
             });
             let result = ("miss ratio", misses as f64 / trace.len() as f64);
             args.tell(&Found { name, rate, result });

@@ -1,7 +1,7 @@
 //! Runs a trace of requests through a cache policy: the misses, without any data or waiting.
 
 use crate::outcome::Outcome;
-use crate::policies::{Bcache, BcacheSettings, Clock, Fifo, Kind, Lirs, TinyLfu, TwoQueues};
+use crate::policies::{Bcache, BcacheSettings, Kind};
 use crate::trace::{Request, TraceError};
 use cache_core::engine::Mode;
 use cache_core::policy::{
@@ -123,7 +123,7 @@ pub fn run(
     setup: &Setup,
     origin_bytes: u64,
     warm: &[Mapping],
-    mut trace: impl Iterator<Item = Result<Request, TraceError>>,
+    trace: impl Iterator<Item = Result<Request, TraceError>>,
 ) -> Result<Outcome, SimulationError> {
     let last = Request {
         at: 0,
@@ -135,28 +135,10 @@ pub fn run(
         origin_blocks: blocks(&last, setup.block_bytes)?.end,
         slots: setup.slots,
     };
-    if setup.kind == Kind::Bcache {
-        let Setup {
-            slots,
-            block_bytes,
-            mode,
-            bcache,
-            ..
-        } = *setup;
+    let Some(live) = setup.kind.live() else {
         require_cold(setup, warm)?;
-        let mut cache = Bcache::new(geometry.origin_blocks, slots, block_bytes, mode, bcache)
-            .map_err(SimulationError::Setup)?;
-        let mut outcome = Outcome::default();
-        trace.try_for_each(|request| {
-            cache.serve(&request?, &mut outcome);
-            Ok::<_, TraceError>(())
-        })?;
-        cache.finish(&mut outcome);
-        return Ok(outcome.with_ratio());
-    }
-    if setup.kind.live().is_none() {
-        require_cold(setup, warm)?;
-    }
+        return whole_requests(setup, geometry.origin_blocks, trace);
+    };
     let mut accesses = Accesses {
         trace,
         block_bytes: setup.block_bytes,
@@ -164,11 +146,35 @@ pub fn run(
         left: 0..0,
         failed: None,
     };
-    let outcome = outcome(setup.kind, setup.mode, geometry, warm, &mut accesses);
+    let outcome = outcome(live, setup.mode, geometry, warm, &mut accesses);
     match accesses.failed {
         Some(error) => Err(error.into()),
         None => Ok(outcome),
     }
+}
+
+/// All of bcache, which looks at whole requests.
+fn whole_requests(
+    setup: &Setup,
+    origin_blocks: Block,
+    mut trace: impl Iterator<Item = Result<Request, TraceError>>,
+) -> Result<Outcome, SimulationError> {
+    let Setup {
+        slots,
+        block_bytes,
+        mode,
+        bcache,
+        ..
+    } = *setup;
+    let mut cache = Bcache::new(origin_blocks, slots, block_bytes, mode, bcache)
+        .map_err(SimulationError::Setup)?;
+    let mut outcome = Outcome::default();
+    trace.try_for_each(|request| {
+        cache.serve(&request?, &mut outcome);
+        Ok::<_, TraceError>(())
+    })?;
+    cache.finish(&mut outcome);
+    Ok(outcome.with_ratio())
 }
 
 fn require_cold(setup: &Setup, warm: &[Mapping]) -> Result<(), SimulationError> {
@@ -212,8 +218,8 @@ impl<T: Iterator<Item = Result<Request, TraceError>>> Iterator for Accesses<T> {
 }
 
 /// Runs a trace in memory through a cache of `slots` blocks that holds these when it begins, and
-/// writes back. Not for bcache, which looks at whole requests.
-pub fn simulate(kind: Kind, slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
+/// writes back.
+pub fn simulate(kind: PolicyKind, slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
     let blocks = trace.iter().map(|access| access.block);
     let highest = blocks.chain(warm.iter().map(|mapping| mapping.block)).max();
     let geometry = Geometry {
@@ -226,37 +232,23 @@ pub fn simulate(kind: Kind, slots: u32, warm: &[Mapping], trace: &[Access]) -> O
 
 /// One copy of the loop per policy, so that its calls are static.
 fn outcome(
-    kind: Kind,
+    kind: PolicyKind,
     mode: Mode,
     geometry: Geometry,
     warm: &[Mapping],
     trace: &mut impl Iterator<Item = Access>,
 ) -> Outcome {
-    let Geometry {
-        origin_blocks: blocks,
-        slots,
-    } = geometry;
-    let Some(live) = kind.live() else {
-        return match kind {
-            Kind::Fifo => textbook(Fifo::new(blocks, slots), mode, blocks, trace),
-            Kind::Clock => textbook(Clock::new(blocks, slots), mode, blocks, trace),
-            Kind::TwoQueues => textbook(TwoQueues::new(blocks, slots), mode, blocks, trace),
-            Kind::Lirs => textbook(Lirs::new(blocks, slots), mode, blocks, trace),
-            Kind::TinyLfu => textbook(TinyLfu::new(blocks, slots), mode, blocks, trace),
-            _ => unreachable!("{kind:?} looks at whole requests"),
-        };
-    };
     macro_rules! at_once {
         ($replacement:ty) => {
             textbook(
                 AtOnce::<$replacement>::new(geometry, warm),
                 mode,
-                blocks,
+                geometry.origin_blocks,
                 trace,
             )
         };
     }
-    match live {
+    match kind {
         PolicyKind::Hotset => drive(Hotset::new(geometry), mode, warm, trace),
         PolicyKind::Lru => at_once!(Lru),
         PolicyKind::Sieve => at_once!(Sieve),

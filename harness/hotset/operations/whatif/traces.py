@@ -33,13 +33,6 @@ TraceFile = Annotated[
     Cli(argument=True, metavar="TRACE"),
 ]
 Output = Annotated[fields.WrittenFile, Field(description="The trace to write.")]
-Made = Annotated[
-    fields.WrittenFile,
-    Field(
-        description="The trace to write; one that ends in .parquet becomes a Parquet file, for"
-        " programs that analyse data."
-    ),
-]
 Recorder = Literal["hotset", "blkparse", "ftrace", "iolog", "msr", "systor", "oracle-general"]
 
 
@@ -89,7 +82,7 @@ class Convert(Request):
         Field(description="The other program's recording."),
         Cli(argument=True, metavar="FILE"),
     ]
-    output: Made
+    output: Output
     recorder: Annotated[
         Recorder,
         Field(
@@ -139,7 +132,7 @@ class Tpcc(Request):
     warehouses: Annotated[
         int, Field(ge=1, le=100_000, description="Number of warehouses, about 100 MB each.")
     ]
-    output: Made
+    output: Output
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )
@@ -170,7 +163,7 @@ class Tpch(Request):
     scale: Annotated[
         float, Field(ge=0.01, le=100_000, description="The scale factor; 1 is about 1.3 GB.")
     ]
-    output: Made
+    output: Output
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )

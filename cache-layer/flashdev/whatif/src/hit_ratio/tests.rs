@@ -49,7 +49,7 @@ fn a_block_beyond_the_limit_is_refused_with_a_remedy() {
 #[test]
 fn lru_is_what_it_says() {
     let trace = reads(&[1, 2, 1, 3, 2, 1]);
-    let outcome = simulate(Kind::Lru, 2, &[], &trace);
+    let outcome = simulate(PolicyKind::Lru, 2, &[], &trace);
     // 3 takes the place of 2, then 2 that of 1, then 1 that of 3.
     let expected = Outcome {
         requests: 6,
@@ -83,14 +83,14 @@ fn a_scan_does_not_push_the_hot_set_out() {
     let misses = |kind| simulate(kind, 256, &[], &trace).misses;
     let least = crate::belady::bound(256, &[], &trace).misses;
     assert_eq!(least, 200 + 2000, "each block once");
-    assert!(misses(Kind::Hotset) < least + least / 20);
+    assert!(misses(PolicyKind::Hotset) < least + least / 20);
     // The same scan is too much for those that are fooled by it.
-    assert!(misses(Kind::Lru) > least + least / 4);
+    assert!(misses(PolicyKind::Lru) > least + least / 4);
 }
 
 #[test]
 fn an_empty_trace_has_no_misses() {
-    for kind in [Kind::S3Fifo, Kind::Smq] {
+    for kind in [PolicyKind::S3Fifo, PolicyKind::Smq] {
         assert_eq!(simulate(kind, 10, &[], &[]), Outcome::default());
     }
 }
@@ -219,7 +219,7 @@ fn every_policy_runs_a_stream_and_its_figures_agree() {
 #[test]
 fn a_stream_that_breaks_off_and_a_block_too_far_are_errors() {
     let broken = || Err(TraceError::Stream);
-    for kind in [Kind::Lru, Kind::Fifo, Kind::Bcache] {
+    for kind in [Kind::Lru, Kind::Bcache] {
         let trace = [written(0, 1), broken(), written(1, 2)];
         let error = run(
             &setup(kind, Mode::Writeback),
