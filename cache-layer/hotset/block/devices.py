@@ -43,8 +43,8 @@ class Device:
 
     ``node`` is its kernel name (``/dev/sda``); ``uses`` says who has it open, in words;
     ``signatures`` are the types that libblkid knows, partition tables among them; ``parts`` are
-    its partitions. ``model`` is its vendor's name and its own; it and ``serial`` are empty where
-    the device tells none.
+    its partitions. ``is_read_only``: the kernel takes no writes to it, whoever asks. ``model`` is
+    its vendor's name and its own; it and ``serial`` are empty where the device tells none.
     """
 
     path: PurePosixPath
@@ -55,6 +55,7 @@ class Device:
     signatures: tuple[str, ...]
     parts: tuple[str, ...]
     readable: bool
+    is_read_only: bool
     is_file: bool = False
     model: str = ""
     serial: str = ""
@@ -93,7 +94,7 @@ def inspect(machine: Machine, path: PurePosixPath) -> Device:
             f"{path}: no such block device on {machine.kind}; `ls -l {BY_ID}` shows what there is"
         )
     node = PurePosixPath(machine.run(["readlink", "-f", str(path)]).stdout.strip())
-    columns = "NAME,TYPE,SIZE,MOUNTPOINTS,VENDOR,MODEL,SERIAL"
+    columns = "NAME,TYPE,SIZE,RO,MOUNTPOINTS,VENDOR,MODEL,SERIAL"
     argv = ["lsblk", "--json", "--bytes", "--output", columns, str(node)]
     tree = json.loads(machine.run(argv).stdout)["blockdevices"][0]
     known = [(tree.get(name) or "").strip() for name in ("vendor", "model")]
@@ -110,6 +111,8 @@ def inspect(machine: Machine, path: PurePosixPath) -> Device:
         signatures,
         parts,
         readable,
+        # A flag, or a number of before util-linux 2.33.
+        tree.get("ro") in (True, "1"),
         model=" ".join(one for one in known if one),
         serial=(tree.get("serial") or "").strip(),
     )
@@ -121,7 +124,8 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
     size = Bytes(int(machine.run(["stat", "--format=%s", str(node)]).stdout))
     uses = uses_of_file(machine, node)
     readable, found = _signatures(machine, node)
-    return Device(path, node, (), size, uses, found, (), readable, is_file=True)
+    is_read_only = machine.run(["test", "-w", str(node)], check=False).rc != 0
+    return Device(path, node, (), size, uses, found, (), readable, is_read_only, is_file=True)
 
 
 # $1: the file. `losetup --associated` asks the file behind each loop device: an engine that hangs
@@ -237,6 +241,14 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
         )
     if not device.readable:
         raise DeviceRefusedError(f"{device.path} cannot be read: see the kernel's log", field=field)
+    if device.is_read_only:
+        raise DeviceRefusedError(
+            f"{device.path} is read-only: what is written to the cache could not be written back to"
+            " it; have its storage take writes (`blockdev --getro` says 0 then)"
+            if role == "origin"
+            else f"{device.path} is read-only: name flash that can be written",
+            field=field,
+        )
     welcome = FILE_SYSTEMS if role == "origin" else frozenset[str]()
     found = [name for name in device.signatures if name not in welcome]
     if yes or not (found or device.parts):

@@ -161,3 +161,11 @@ def test_a_disk_that_cannot_be_read() -> None:
     there.answers["wipefs --json"] = 1
     with pytest.raises(DeviceRefusedError, match="cannot be read"):
         devices.check(inspect(there), "flash", yes=True)
+
+
+@pytest.mark.parametrize("role", ["origin", "flash"])
+def test_what_takes_no_writes_is_refused_whatever_is_said(role: Role) -> None:
+    """A write-protected LUN: what is on the flash alone could never be written back to it."""
+    device = inspect(machine({"ro": True}))
+    with pytest.raises(DeviceRefusedError, match="is read-only"):
+        devices.check(device, role, yes=True)

@@ -33,7 +33,7 @@ def test_a_device_that_cannot_be_read_is_told_in_its_last_words_alone(
         return CARD
 
     machine = FakeMachine({"cat /etc/machine-id": "this\n", "id -u": "0\n"})
-    found = [Device(one, one, (), Bytes(1 << 30), (), (), (), True) for one in (GOOD, BAD)]
+    found = [Device(one, one, (), Bytes(1 << 30), (), (), (), True, False) for one in (GOOD, BAD)]
     monkeypatch.setattr(devices, "every", lambda _: found)
     monkeypatch.setattr(cards, "read_card", read)
     monkeypatch.setattr(cards, "known_cards", lambda _: [])

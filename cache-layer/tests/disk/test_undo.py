@@ -502,7 +502,7 @@ def beside_another(size: int, content: str | int, is_old: bool) -> FakeMachine:
                 for how in ("--nodeps --output", "--inverse --output", "--output")
                 for columns in (
                     "NAME,MAJ:MIN,TYPE,SIZE,TRAN,WWN,SERIAL,PARTUUID",
-                    "NAME,TYPE,SIZE,MOUNTPOINTS,VENDOR,MODEL,SERIAL",
+                    "NAME,TYPE,SIZE,RO,MOUNTPOINTS,VENDOR,MODEL,SERIAL",
                 )
             ),
             alone,

@@ -26,7 +26,7 @@ from hotset.tier.bcache.tier import BLOCK, CACHE_MIN, HEADER, Bcache, bucket_byt
 from tests.fake_machine import FakeMachine, dm_cache
 
 MIB = 2**20
-LINE = "4\t21\t7\t3\t2\t1\t12.5M\tdirty\t\t75%\n"
+LINE = "4\t21\t7\t3\t2\t1\t12.5M\tdirty\t0\t\t75%\n"
 SET = "11111111-2222-3333-4444-555555555555"
 SPEC = TierSpec("writeback", "lru", BLOCK, HEADER, Bytes(96 * MIB), Bytes(16 * MIB), Bytes(0))
 PLACE = Place(
@@ -72,12 +72,12 @@ def test_a_line_of_its_counters() -> None:
     assert counters.used == counters.total // 4
     assert counters.write_hits is counters.write_misses is counters.promotions is None
     later = tier(FakeMachine()).parse(LINE.replace("4\t21", "6\t33"))
-    hits = hits_between(counters, later, bcache.COUNTER_BITS)
+    hits = hits_between(counters, later, bcache.COUNTING)
     assert hits.ratio == hits.read_ratio == 10 / 12, "of reads alone"
     assert hits.write_ratio is None
     # Two reads that miss have come from the origin, and their readers have not got them yet.
     later = tier(FakeMachine()).parse(LINE.replace("4\t21", "6\t22"))
-    hits = hits_between(counters, later, bcache.COUNTER_BITS)
+    hits = hits_between(counters, later, bcache.COUNTING)
     assert (hits.read_hits, hits.read_misses) == (0, 2)
 
 
@@ -90,14 +90,15 @@ def test_what_goes_past_the_cache_as_asked_is_in_no_ratio() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ("\t7\t", "\t", "8 fields, not 9"),
+        ("\t7\t", "\t", "9 fields, not 10"),
         ("\t7\t", "\tx\t", "bcache: hits is 'x'"),
         ("\t3\t", "\t-3\t", "bcache: misses is '-3'"),
         ("dirty", "wet", "unknown state 'wet'"),
+        ("\t0\t", "\t-1\t", "io_errors is '-1'"),
         ("75%", "75", "Unused is '75'"),
         ("12.5M", "12.5Q", "'12.5Q' is not a size"),
         ("12.5M", "-1.0k", "'-1.0k' is not a size"),
-        ("\n", "\tmore\n", "10 fields"),
+        ("\n", "\tmore\n", "11 fields"),
     ],
 )
 def test_what_is_not_such_a_line_is_named(old: str, new: str, named: str) -> None:
@@ -110,8 +111,19 @@ def test_a_device_that_bcache_let_go_of_has_no_numbers() -> None:
         parse_line("Fail\n")
     there = machine("hotset-data\t(252:4)\n")
     there.answers["sh -c"] = 1
+    why = "bcache: bch_cached_dev_error() stop bcache0: too many IO errors on backing device dm-1"
+    there.answers["dmesg"] = f"bcache: register_bdev() registered backing device dm-1\n{why}\n"
     report = tier(there).report()
     assert (report.state, report.counters) == ("failed", None)
+    assert why in report.notes[0]
+
+
+def test_an_origin_that_fails_is_told_before_the_kernel_stops_the_disk() -> None:
+    there = machine("hotset-data\t(252:4)\n")
+    there.answers["sh -c"] = LINE.replace("\t0\t", "\t3\t")
+    report = tier(there).report()
+    assert report.state == "degraded"
+    assert f"{PLACE.origin} failed 3 requests" in report.notes[0]
 
 
 @given(st.integers(0, 2**50))

@@ -28,7 +28,7 @@ def waits(folder: Path, verb: str, **environment: str) -> bool:
     """Whether the device waits for an engine after the script has done this."""
     # Whatever removes the device succeeds.
     mark = ["sh", "-c", f"echo $0 > {folder}/marked"]
-    text = service.script("shop", "ab-cd", ["true", "tier"], mark)
+    text = service.script("shop", "ab-cd", PurePosixPath("/srv/shop.img"), ["true", "tier"], mark)
     subprocess.run(
         ["sh", "-c", text, "sh", verb],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment},

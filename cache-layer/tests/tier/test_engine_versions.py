@@ -199,7 +199,7 @@ def test_an_engine_that_an_earlier_version_started_counts_as_running(
     monkeypatch.setattr(service, "RUNTIME", PurePosixPath(tmp_path))
     tier = Userspace(Local(), SPEC, place(SPEC), "an-origin")
     name = tier.place.name
-    of_now = service.script(name, "an-origin", ["engine"], ["true"])
+    of_now = service.script(name, "an-origin", PurePosixPath("/dev/origin"), ["engine"], ["true"])
     of_before, functions = re.subn(r"(?ms)^alive\(\) \{.*?^\}\n", "", of_now)
     assert functions == 1
     Path(service.script_of(name)).write_text(of_before)

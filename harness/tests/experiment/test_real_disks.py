@@ -17,7 +17,7 @@ from tests.fake_machine import Answer, FakeMachine
 
 GIB = 2**30
 SLOW, LOG, FLASH = (f"/dev/disk/by-id/{name}" for name in ("ata-HDD_1", "ata-HDD_2", "nvme-F"))
-LSBLK = "lsblk --json --bytes --output NAME,TYPE,SIZE,MOUNTPOINTS,VENDOR,MODEL,SERIAL "
+LSBLK = "lsblk --json --bytes --output NAME,TYPE,SIZE,RO,MOUNTPOINTS,VENDOR,MODEL,SERIAL "
 NODES = {SLOW: "/dev/sda", LOG: "/dev/sdb", FLASH: "/dev/nvme0n1"}
 
 

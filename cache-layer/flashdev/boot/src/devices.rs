@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::card::{Card, Disk, Kind, Part};
 use crate::lock;
 use crate::media::Medium;
-use crate::run::{fed, run, succeeds, text};
+use crate::run::{asks, fed, run, succeeds, text};
 use crate::users::{self, InUse};
 
 const SECTOR: u64 = 512;
@@ -133,19 +133,18 @@ impl Tier<'_> {
         Device::new(format!("{}-backing", self.top()), table, true)
     }
 
-    pub fn is_active(&self) -> bool {
+    /// An error is no answer: what is not known to be there is not taken for gone.
+    pub fn is_active(&self) -> Result<bool> {
         match self.kind {
-            Kind::Userspace => self.engine("attached").is_ok(),
-            Kind::DmCache | Kind::Bcache => succeeds(&["dmsetup", "info", &self.top()]),
+            Kind::Userspace => self.engine_says("attached"),
+            Kind::DmCache | Kind::Bcache => asks(&["dmsetup", "info", &self.top()]),
         }
     }
 
     /// Whether it is active, and what serves it is at work; the kernel's caches always are.
-    pub fn is_served(&self) -> bool {
-        self.is_active()
-            && (self.kind != Kind::Userspace
-                || !self.knows("alive")
-                || self.engine("alive").is_ok())
+    pub fn is_served(&self) -> Result<bool> {
+        let asks_it = self.kind == Kind::Userspace && self.knows("alive");
+        Ok(self.is_active()? && (!asks_it || self.engine_says("alive")?))
     }
 
     /// The accelerated device.
@@ -360,6 +359,12 @@ impl Tier<'_> {
         flash
             .write(at, &vec![0; MIB as usize])
             .context("the flash cannot be written")
+    }
+
+    /// A disk whose engine was never installed has none.
+    fn engine_says(&self, verb: &str) -> Result<bool> {
+        let script = self.engine_script();
+        Ok(Path::new(&script).exists() && asks(&["sh", &script, verb])?)
     }
 
     fn engine(&self, verb: &str) -> Result<()> {

@@ -250,7 +250,7 @@ impl Found {
     /// origin.
     fn clear_away(&self, which: &Which) -> Result<()> {
         let tier = self.tier(which);
-        if !tier.is_active() {
+        if !tier.is_active()? {
             return Ok(());
         }
         self.turn(Word::Active, Word::Ended)?;
@@ -292,12 +292,12 @@ fn start(which: &Which) -> Result<()> {
     let _ = boots::note();
     let found = Found::read(which)?;
     // Of `hotset`, which has the lock and starts the unit of the disk that it has just activated.
-    if found.tier(which).is_served() {
+    if found.tier(which).is_served()? {
         return Ok(());
     }
     let _lock = lock::take(&which.disk)?;
     // Again, as whoever had the lock may have changed it.
-    let found = if found.tier(which).is_served() {
+    let found = if found.tier(which).is_served()? {
         return Ok(());
     } else {
         Found::read(which)?
@@ -368,12 +368,12 @@ fn stop(which: &Which, held: bool) -> Result<()> {
         Err(error) => return Err(error),
     };
     let tier = found.tier(which);
-    let is_served = tier.is_served();
+    let is_served = tier.is_served()?;
     if !is_served {
         // Nobody knows since when, nor who wrote to its origin.
         found.turn(Word::Active, Word::Ended)?;
     }
-    if !tier.is_active() {
+    if !tier.is_active()? {
         return Ok(());
     }
     users::none(&tier.path())?;

@@ -39,6 +39,20 @@ pub fn fed(words: &[&str], input: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
+/// What a program answers that says yes with 0 and no with 1; anything else is no answer.
+pub fn asks(words: &[&str]) -> Result<bool> {
+    match Command::new(words[0]).args(&words[1..]).output() {
+        Ok(said) if said.status.success() => Ok(true),
+        Ok(said) if said.status.code() == Some(1) => Ok(false),
+        Ok(said) => bail!(
+            "`{}` ended with {}",
+            cut(&words.join(" "), 200),
+            said.status
+        ),
+        Err(error) => bail!("{} cannot be run: {error}", words[0]),
+    }
+}
+
 /// Whether a program ends well.
 pub fn succeeds(words: &[&str]) -> bool {
     run(words).is_ok()

@@ -19,7 +19,7 @@ from ..choice import Choice, ChoiceError, Sizes, Wanted
 from ..disk_tier import DiskTier
 from ..kind import Kind
 from ..outlook import ALL, NONE
-from .tier import BLOCK, CACHE_MIN, COUNTER_BITS, HEADER, Bcache, bucket_bytes
+from .tier import BLOCK, CACHE_MIN, COUNTING, HEADER, Bcache, bucket_bytes
 
 _POLICY = "lru"
 _CUTOFF = Bytes(4 * 1024**2)
@@ -118,7 +118,7 @@ BCACHE = Kind(
     fillable=Fraction(15, 16),
     # It caches every write.
     grown=Fraction(0),
-    counter_bits=COUNTER_BITS,
+    counting=COUNTING,
     counted_by="kernel",
     counted_since="reads since bcache started it",
     counter_lag="bcache updates its counters every 13 s",

@@ -40,14 +40,25 @@ for device in .. dev; do
     printf '%s\\t' "$reads"
 done
 for file in stats_total/cache_hits stats_total/cache_misses stats_total/cache_bypass_hits \\
-    stats_total/cache_bypass_misses dirty_data state; do
+    stats_total/cache_bypass_misses dirty_data state io_errors; do
     read -r value < "$file" || exit 1
     printf '%s\\t' "$value"
 done
 if [ -d cache/cache0 ]; then
-    while IFS=: read -r key value; do
-        if [ "$key" = Unused ]; then printf '%s\\n' "$value"; fi
-    done < cache/cache0/priority_stats
+    # The kernel goes through all buckets for it, with its lock held, which takes seconds of a large
+    # cache: once a minute.
+    kept=/run/hotset/$1.unused
+    read -r up _ < /proc/uptime
+    up=${up%.*} set=$(readlink cache) at= of= value=
+    [ ! -r "$kept" ] || read -r at of value < "$kept"
+    if [ "$of" != "$set" ] || [ $((up - at)) -ge 60 ]; then
+        while IFS=: read -r key share; do
+            if [ "$key" = Unused ]; then value=$share; fi
+        done < cache/cache0/priority_stats
+        { mkdir -p -m 700 /run/hotset && echo "$up $set $value" > "$kept.$$" &&
+            mv "$kept.$$" "$kept"; } 2> /dev/null
+    fi
+    printf '%s\\n' "$value"
 else
     printf '%s\\n' '100%'
 fi
@@ -64,7 +75,8 @@ class Line:
     """What :data:`STATUS_PROGRAM` prints. ``origin_reads`` and ``reads`` are requests that the
     origin and the accelerated device have served (Documentation/block/stat.rst), up to date;
     bcache's own statistics are up to 13 s old (``ACCOUNTING_DELAY``, stats.c). ``dirty`` is rounded
-    as the kernel prints it (but 0 is 0); ``unused`` is a share of the buckets, to 1 %."""
+    as the kernel prints it (but 0 is 0); ``io_errors`` are requests that the origin has failed
+    since bcache has it; ``unused`` is a share of the buckets, to 1 %, up to a minute old."""
 
     origin_reads: int
     reads: int
@@ -74,6 +86,7 @@ class Line:
     bypass_misses: int
     dirty: Bytes
     state: str
+    io_errors: int
     unused: float
 
     def counters(self, block: Bytes, total: Blocks, bypass: bool) -> Counters:
@@ -106,29 +119,38 @@ def parse_line(text: str) -> Line:
     :raises TierFailedError: ``Fail``: bcache has let go of the device.
     :raises ValueError: an unknown or missing field; names the field and the line.
 
-    >>> parse_line("4\\t11\\t7\\t3\\t0\\t1\\t12.5M\\tdirty\\t\\t75%").dirty
+    >>> parse_line("4\\t11\\t7\\t3\\t0\\t1\\t12.5M\\tdirty\\t0\\t75%").dirty
     Bytes(13107200)
     """
     if text.strip() == "Fail":
         raise TierFailedError(
-            "bcache has no such device any more: it was stopped, by hand or because its flash"
-            " failed; see the kernel's log"
+            "bcache has no such device any more: it was stopped by hand, or for errors of its"
+            " flash or its origin"
         )
     words = [word.strip() for word in text.strip("\n").split("\t") if word.strip()]
-    if len(words) != len(_COUNTS) + 3:
-        raise ValueError(f"bcache: {len(words)} fields, not {len(_COUNTS) + 3}: {text!r}")
+    if len(words) != len(_COUNTS) + 4:
+        raise ValueError(f"bcache: {len(words)} fields, not {len(_COUNTS) + 4}: {text!r}")
     counts = []
     for name, word in zip(_COUNTS, words, strict=False):
         if not (word.isascii() and word.isdigit()):
             raise ValueError(f"bcache: {name} is {word!r}, not a number: {text!r}")
         counts.append(int(word))
-    dirty, state, unused = words[len(_COUNTS) :]
+    dirty, state, io_errors, unused = words[len(_COUNTS) :]
     if state not in STATES:
         raise ValueError(f"bcache: unknown state {state!r}: {text!r}")
     if not re.fullmatch(r"\d+%", unused):
         raise ValueError(f"bcache: Unused is {unused!r}, not a percentage: {text!r}")
+    if not (io_errors.isascii() and io_errors.isdigit()):
+        raise ValueError(f"bcache: io_errors is {io_errors!r}, not a number: {text!r}")
     counted = dict(zip(_COUNTS, counts, strict=True))
-    return Line(**counted, dirty=parse_size(dirty), state=state, unused=int(unused[:-1]) / 100)
+    share = int(unused[:-1]) / 100
+    return Line(
+        **counted,
+        dirty=parse_size(dirty),
+        state=state,
+        io_errors=int(io_errors),
+        unused=share,
+    )
 
 
 def parse_size(text: str) -> Bytes:

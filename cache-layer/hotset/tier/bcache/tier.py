@@ -10,6 +10,7 @@ no device of its own, or udev would register it. The accelerated device is a lin
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,10 +23,12 @@ from hotset.block.transfer import READ_MAX
 from hotset.block.usage import device_number
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
+from hotset.reports.model.words import plural
 
 from .. import stalled
 from ..base import (
     Counters,
+    Counting,
     FlushStalledError,
     MetadataDamagedError,
     Report,
@@ -44,7 +47,7 @@ from . import reading
 from .control import Kernel
 from .sysfs import STATUS_PROGRAM, Line, extents_of, parse_choice, parse_line
 
-COUNTER_BITS = 64
+COUNTING = Counting(64)
 BLOCK = Bytes(4096)
 """The unit of plans and counters; bcache itself caches whatever length was asked for."""
 _REGION = Bytes(64 * 1024)
@@ -58,6 +61,7 @@ CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
 """``cache_alloc`` (super.c) wants more than 512 buckets."""
 _POLL_S = 0.5
 _STALL_S, _STALL_LIMIT_S = 30.0, 900.0
+_LETS_GO = re.compile("too many IO errors|disabling caching")
 _SUPERBLOCK_AT = 4096
 _FLAGS_LAST_BYTE = 111
 """Of the superblock's 64 bits of flags; its bits 5 and 6 are the backing device's state."""
@@ -78,7 +82,7 @@ class Bcache(DeviceMapperTier):
     """The kernel's bcache over an origin, on any machine that has it."""
 
     kind: TierKind = "bcache"
-    counter_bits = COUNTER_BITS
+    counting = COUNTING
     cache_min = CACHE_MIN
 
     def __init__(self, machine: Machine, spec: TierSpec, place: Place, set_uuid: str) -> None:
@@ -264,7 +268,17 @@ class Bcache(DeviceMapperTier):
 
     def status(self) -> Line:
         result = self._asked(check=False)
-        return parse_line(result.stdout if result.rc == 0 else "Fail")
+        try:
+            return parse_line(result.stdout if result.rc == 0 else "Fail")
+        except TierFailedError as error:
+            raise TierFailedError(f"{error}. {self._last_words()}") from None
+
+    def _last_words(self) -> str:
+        """Why bcache let go of a device, as the kernel's log has it (``bch_cached_dev_error`` and
+        ``bch_cache_set_error``, drivers/md/bcache/super.c)."""
+        log = self.machine.run(["dmesg", "--notime"], check=False).stdout.splitlines()
+        said = [line for line in log if "bcache" in line and _LETS_GO.search(line)]
+        return f"The kernel's log says: {said[-1].strip()}" if said else "See the kernel's log"
 
     def counters(self) -> Counters:
         return self._counters(self.status())
@@ -277,6 +291,12 @@ class Bcache(DeviceMapperTier):
         notes: list[str] = []
         if line.state in ("no cache", "inconsistent"):
             notes.append(f"bcache says {line.state!r}: the origin works without a cache")
+        if line.io_errors:
+            notes.append(
+                f"{self.place.origin} failed {plural(line.io_errors, 'request')} since the disk was"
+                " made active; what could not be written back is on the flash alone. At 64 the"
+                " kernel stops the disk: see its log, and mend the origin before"
+            )
         counters = self._counters(line)
         return Report("degraded" if notes else "active", counters, self._tunables(), tuple(notes))
 

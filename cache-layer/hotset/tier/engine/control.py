@@ -20,10 +20,10 @@ from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks, Bytes
 
-from ..base import Counters, TierFailedError
+from ..base import Counters, Counting, TierFailedError
 from ..division import Division, Owner, Owners, Part, SharedOwner
 
-COUNTER_BITS = 64
+COUNTING = Counting(64)
 _TIMEOUT_S = 24 * 3600.0
 _LOOK_S = 2.0
 """For how long whoever only looks waits for an answer: others are to be looked at, too."""
@@ -60,6 +60,17 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteBackFailure:
+    """So many dirty blocks were tried and could not be written back, for so long: the last time
+    this ``device`` (``origin`` or ``flash``) failed with this ``error``."""
+
+    device: str
+    error: str
+    seconds: float
+    blocks: Blocks
+
+
+@dataclass(frozen=True, slots=True)
 class Serving:
     """What a running engine says of itself. ``state``: ``serving``, ``flushing``, ``stopping``,
     ``pass-through`` (the flash failed, nothing is cached) or ``read-only`` (a device failed while
@@ -76,6 +87,9 @@ class Serving:
     """None where the cache did not begin empty; also of an engine of an earlier version."""
     front: Front | None = None
     """None if it does not say, as one of an earlier version, or says what is not known here."""
+    reason: str = ""
+    """Why it is ``pass-through`` or ``read-only``."""
+    failure: WriteBackFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +153,15 @@ def parse_serving(line: str) -> Serving:
     names = (reply["policy"], reply["mode"], reply["state"])
     refill = _refill(reply["refill"]) if "refill" in reply else None
     front = _front(reply.get("front"))
-    return Serving(counters, Bytes(reply["block_bytes"]), *names, devices, refill, front)
+    failure = _failure(reply["write_back_failure"]) if "write_back_failure" in reply else None
+    reason = reply.get("reason", "")
+    block = Bytes(reply["block_bytes"])
+    return Serving(counters, block, *names, devices, refill, front, reason, failure)
+
+
+def _failure(reply: Answer) -> WriteBackFailure:
+    words = (reply["device"], reply["error"], reply["seconds"])
+    return WriteBackFailure(*words, Blocks(reply["blocks"]))
 
 
 def _front(reply: object) -> Front | None:

@@ -67,7 +67,13 @@ def given_up_of(identity: str) -> PurePosixPath:
     return GIVEN_UP / identity
 
 
-def script(disk: str, identity: str, engine: Sequence[str], mark: Sequence[str]) -> str:
+def script(
+    disk: str,
+    identity: str,
+    origin: PurePosixPath,
+    engine: Sequence[str],
+    mark: Sequence[str],
+) -> str:
     """The script.
 
     :param engine: the engine's command line, mount and control socket left out.
@@ -79,6 +85,7 @@ def script(disk: str, identity: str, engine: Sequence[str], mark: Sequence[str])
         engine=shlex.join(engine),
         mark=shlex.join(mark),
         program=shlex.quote(engine[0]),
+        origin=shlex.quote(str(origin)),
         origin_id=identity.replace("-", ""),
         folder=RUNTIME / disk,
         devices=DEVICES,
@@ -219,6 +226,8 @@ attach() {{
         ublk) shown=$served ;;
         *) shown=$(losetup --find --show --direct-io=on "$mount/data") || return 1 ;;
     esac
+    # As much is read ahead of it as of its origin, where that is a device.
+    ahead=$(timeout 10 blockdev --getra {origin} 2> /dev/null) && blockdev --setra "$ahead" "$shown"
     echo "$shown $(sequence "$shown")" > "$folder/attached"
     ln -sfn "$shown" "$device"
     rm -f "$folder/ended-at"

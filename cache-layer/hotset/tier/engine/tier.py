@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Literal
@@ -23,7 +23,7 @@ from hotset.core.errors import RequestError
 from hotset.core.machines import copies, needrestart
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
 from hotset.core.units import Blocks, Bytes
-from hotset.reports.model.words import percent
+from hotset.reports.model.words import duration, percent
 
 from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
 from ..disk_tier import Contents, InPlaceTier
@@ -110,7 +110,11 @@ class Userspace(EngineTier, InPlaceTier):
         """Whether the engine of a device that is there runs no more and nobody watches over it:
         nobody knows since when, nor who wrote to the origin meanwhile."""
         argv = ["sh", "-c", service.alive(self.place.name), "hotset-alive"]
-        return self.machine.run(argv, check=False).rc != 0
+        rc = self.machine.run(argv, check=False).rc
+        if rc not in (0, 1):
+            # No answer is not that it has.
+            raise TierFailedError(f"{self.path}: whether its engine runs is not known: code {rc}")
+        return rc == 1
 
     def prepare(self) -> PurePosixPath:
         """An empty cache; returns the origin."""
@@ -187,7 +191,9 @@ class Userspace(EngineTier, InPlaceTier):
         path = service.script_of(name)
         flash = str(self.place.flash)
         mark = [boot_program.on(self.machine), "mark", "--flash", flash, name]
-        self.machine.replace(service.script(name, self.identity, words, mark), path, 0o700)
+        self.machine.replace(
+            service.script(name, self.identity, self.origin, words, mark), path, 0o700
+        )
         if self._has_systemd():
             unit, there = service.unit(name), ["cat", str(service.unit_of(name))]
             if self.machine.run(there, check=False).stdout != unit:
@@ -364,9 +370,14 @@ class Userspace(EngineTier, InPlaceTier):
             *_refill_in_words(now.refill),
             *division,
         )
-        note = _note(now.state)
-        notes = (note,) if note else ()
-        return Report("degraded" if note else "active", now.counters, tunables, notes)
+        notes = tuple(self._notes(now))
+        return Report("degraded" if notes else "active", now.counters, tunables, notes)
+
+    def _notes(self, now: engine.Serving) -> Iterator[str]:
+        if (note := _note(now.state)) is not None:
+            yield f"{note} ({now.reason})" if now.reason else note
+        if now.failure is not None:
+            yield _failure_in_words(now.failure, self.origin)
 
     def _report_ended(self) -> Report:
         restarting = self._script("restarting")
@@ -488,6 +499,21 @@ def _note(state: str) -> str | None:
         return None
     unknown = f"its engine says {state!r}, which this version of hotset does not know"
     return _NOTES.get(state, unknown)
+
+
+def _failure_in_words(failure: engine.WriteBackFailure, origin: PurePosixPath) -> str:
+    """What keeps blocks from being written back, and what to do.
+
+    >>> failure = engine.WriteBackFailure("origin", "No space left on device", 83.2, Blocks(1099))
+    >>> _failure_in_words(failure, PurePosixPath("/srv/shop.img"))
+    'for 1 min 23 s 1,099 blocks cannot be written back: /srv/shop.img: No space left on device. They are on the flash alone, and are tried again every second: mend that before the flash is full'
+    """  # noqa: E501
+    where = "the flash" if failure.device == "flash" else str(origin)
+    return (
+        f"for {duration(failure.seconds)} {int(failure.blocks):,} blocks cannot be written back:"
+        f" {where}: {failure.error.partition(' (os error')[0]}. They are on the flash alone, and"
+        " are tried again every second: mend that before the flash is full"
+    )
 
 
 def _front_in_words(front: engine.Front | None) -> tuple[tuple[str, str], ...]:

@@ -170,7 +170,8 @@ pub enum Action {
         /// Which.
         job: JobId,
     },
-    /// See [`Engine::health`](super::Engine::health).
+    /// See [`Engine::health`](super::Engine::health) and
+    /// [`Engine::write_back_failure`](super::Engine::write_back_failure).
     HealthChanged,
 }
 
@@ -294,6 +295,19 @@ pub enum Health {
     /// Something failed, for this reason, and the flash holds what the origin lacks, or it is
     /// unknown what the origin holds: nothing is written any more.
     ReadOnly(String),
+}
+
+/// Dirty blocks that cannot be written back: each was tried, and not copied since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBackFailure {
+    /// The one that failed the last time.
+    pub device: Device,
+    /// And how.
+    pub errno: Errno,
+    /// Since when there is such a block.
+    pub since: virtual_time::Nanos,
+    /// How many there are.
+    pub blocks: u64,
 }
 
 /// What an I/O of the engine's was about.

@@ -4,7 +4,7 @@
 use roaring::RoaringBitmap;
 use virtual_time::{NANOS_PER_S, Nanos};
 
-use super::{BlockLock, Engine, Errno};
+use super::{Action, BlockLock, Device, Engine, Errno, WriteBackFailure};
 use crate::policy::{Block, Slot};
 
 /// How long cleaning rests after an error of the origin.
@@ -40,6 +40,11 @@ pub(super) struct Cleaner {
     /// How often it went wrong, and the last time why.
     pub(super) failures: u64,
     pub(super) error: Option<Errno>,
+    /// Blocks whose last copy to the origin failed, whoever wanted it; since when there are any, and
+    /// why the last one did.
+    failing: RoaringBitmap,
+    failing_since: Nanos,
+    why_failing: (Device, Errno),
 }
 
 impl Cleaner {
@@ -54,6 +59,9 @@ impl Cleaner {
             gently_from: 0,
             failures: 0,
             error: None,
+            failing: RoaringBitmap::new(),
+            failing_since: 0,
+            why_failing: (Device::Origin, Errno::EIO),
         }
     }
 
@@ -83,6 +91,36 @@ impl Cleaner {
     pub(super) fn cleaned(&mut self, block: Block) {
         self.wanted.remove(block);
         self.passed_over.remove(block);
+        self.failing.remove(block);
+    }
+
+    /// What keeps blocks from being copied, while something does.
+    pub(super) fn failure(&self) -> Option<WriteBackFailure> {
+        let (device, errno) = self.why_failing;
+        (!self.failing.is_empty()).then(|| WriteBackFailure {
+            device,
+            errno,
+            since: self.failing_since,
+            blocks: self.failing.len(),
+        })
+    }
+
+    /// A block was copied to the origin, or this device failed; returns whether that is news.
+    fn copied(&mut self, now: Nanos, block: Block, result: Result<(), (Device, Errno)>) -> bool {
+        let was_failing = !self.failing.is_empty();
+        match result {
+            Ok(()) => {
+                self.failing.remove(block);
+            }
+            Err(why) => {
+                self.why_failing = why;
+                self.failing.insert(block);
+                if !was_failing {
+                    self.failing_since = now;
+                }
+            }
+        }
+        was_failing == self.failing.is_empty()
     }
 
     /// A block is going to be copied.
@@ -111,6 +149,18 @@ impl Cleaner {
 }
 
 impl Engine {
+    /// A dirty block was copied to the origin, or could not be: told at once, as nobody waits for it.
+    pub(super) fn note_write_back(
+        &mut self,
+        now: Nanos,
+        block: Block,
+        result: Result<(), (Device, Errno)>,
+    ) {
+        if self.cleaner.copied(now, block, result) {
+            self.actions.push(Action::HealthChanged);
+        }
+    }
+
     /// The next block to write back: what is wanted first, then what exceeds the target, then, in a
     /// cache that is idle, whatever is dirty.
     pub(super) fn next_cleaning(&mut self, now: Nanos, idle: bool) -> Option<(Block, Slot)> {

@@ -65,7 +65,7 @@ mod users;
 
 pub use action::{
     Action, Buffer, BufferId, CacheConfig, Counters, Device, Direction, Errno, Health, IoId, JobId,
-    Mode, Pace, Request, RequestId,
+    Mode, Pace, Request, RequestId, WriteBackFailure,
 };
 pub use jobs::{JobProgress, JobResult, Warmed};
 pub use regions::{Counts, Regions};
@@ -438,6 +438,11 @@ impl Engine {
     /// Whether the cache can keep its promises.
     pub fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// What keeps dirty blocks from being written back, while something does.
+    pub fn write_back_failure(&self) -> Option<WriteBackFailure> {
+        self.cleaner.failure()
     }
 
     /// What has happened.

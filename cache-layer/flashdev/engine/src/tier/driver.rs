@@ -21,7 +21,7 @@ use crate::real_time::disk::Urgency;
 use crate::reply::{Handler, Outcome, Reply};
 use cache_core::engine::{
     Action, Buffer, BufferId, Device, Direction, Engine, Errno, Health, IoId, JobId, Request,
-    RequestId,
+    RequestId, WriteBackFailure,
 };
 use cache_core::metadata::SyncKind;
 use cache_core::policy::PolicyKind;
@@ -105,7 +105,7 @@ enum Step {
         result: Result<(), Errno>,
     },
     JobDone(Sender<()>),
-    Say(Health),
+    Say(Health, Option<WriteBackFailure>),
 }
 
 /// Where bytes that are read go.
@@ -212,7 +212,10 @@ impl Shared {
                 return None;
             }
             Action::JobDone { job } => Step::JobDone(self.jobs.remove(&job)?),
-            Action::HealthChanged => Step::Say(self.engine.health().clone()),
+            Action::HealthChanged => Step::Say(
+                self.engine.health().clone(),
+                self.engine.write_back_failure(),
+            ),
         })
     }
 
@@ -383,7 +386,7 @@ impl Tier {
                 // Nobody need be waiting.
                 let _ = waiter.try_send(());
             }
-            Step::Say(health) => say(&health),
+            Step::Say(health, failure) => say(&health, failure),
         }
         None
     }
@@ -581,10 +584,31 @@ fn errno_of(result: io::Result<()>) -> Result<(), Errno> {
     result.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno))
 }
 
+/// As a status has it.
+pub(super) fn name_of_device(device: Device) -> &'static str {
+    match device {
+        Device::Flash => "flash",
+        Device::Origin => "origin",
+    }
+}
+
+/// What errno(3) says of it.
+pub(super) fn in_words(errno: Errno) -> String {
+    io::Error::from_raw_os_error(errno.0).to_string()
+}
+
 /// For whoever reads the log: what has happened, and what to do.
-fn say(health: &Health) {
+fn say(health: &Health, failure: Option<WriteBackFailure>) {
     match health {
-        Health::Healthy => {}
+        Health::Healthy => match failure {
+            None => eprintln!("hotset-engine: blocks are written back again"),
+            Some(failure) => eprintln!(
+                "hotset-engine: warning: what was written cannot be written back ({}: {}): it is on \
+                 the flash alone, and is tried again every second",
+                name_of_device(failure.device),
+                in_words(failure.errno)
+            ),
+        },
         Health::Degrading(reason) => {
             eprintln!("hotset-engine: warning: {reason}: the cache is being given up");
         }

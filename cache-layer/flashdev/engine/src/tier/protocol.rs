@@ -234,12 +234,31 @@ pub(super) struct Status {
     pub(super) front: Option<Front>,
     /// When the counters began at zero, seconds since 1970.
     pub(super) begun: f64,
+    /// Why it is not serving as it should; left out where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// Left out where whatever was tried could be written back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) write_back_failure: Option<WriteBackFailing>,
     /// What is fetched again of a cache that had to begin empty; left out where nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refill: Option<RefillStatus>,
     /// Since the engine's process began: `origin`, `cache`, `volume`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) devices: Option<Vec<DeviceCounters>>,
+}
+
+/// Dirty blocks that cannot be written back.
+#[derive(Debug, Serialize)]
+pub(super) struct WriteBackFailing {
+    /// `origin` or `flash`: the one that failed the last time.
+    pub(super) device: &'static str,
+    /// And how.
+    pub(super) error: String,
+    /// For how long.
+    pub(super) seconds: f64,
+    /// How many.
+    pub(super) blocks: u64,
 }
 
 /// What is on the flash.

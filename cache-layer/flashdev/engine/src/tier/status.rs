@@ -4,9 +4,11 @@ use cache_core::engine::{Counts, Health};
 use cache_core::policy::Block;
 use roaring::RoaringBitmap;
 use std::sync::atomic::Ordering;
+use virtual_time::NANOS_PER_S;
 
 use super::Tier;
-use super::protocol::{Heat, Regions, Resident, Run, Settings, State, Status};
+use super::driver::{in_words, name_of_device};
+use super::protocol::{Heat, Regions, Resident, Run, Settings, State, Status, WriteBackFailing};
 use super::run::name_of;
 use crate::real_time::meter::DeviceCounters;
 
@@ -39,6 +41,18 @@ impl Tier {
             state,
             front: self.front.get().cloned(),
             begun: shared.begun.as_secs_f64(),
+            reason: match engine.health() {
+                Health::Healthy => None,
+                Health::Degrading(why) | Health::PassThrough(why) | Health::ReadOnly(why) => {
+                    Some(why.clone())
+                }
+            },
+            write_back_failure: engine.write_back_failure().map(|failure| WriteBackFailing {
+                device: name_of_device(failure.device),
+                error: in_words(failure.errno),
+                seconds: self.now().saturating_sub(failure.since) as f64 / NANOS_PER_S,
+                blocks: failure.blocks,
+            }),
             refill: self.refill.status(),
             devices: None,
         }

@@ -48,7 +48,11 @@ impl Engine {
     ) {
         match result {
             Ok(()) => self.copy_back_once_proven(now, migration),
-            Err(_) => self.copied(now, migration, result),
+            Err(errno) => {
+                let (block, _) = self.resident_task(migration);
+                self.note_write_back(now, block, Err((Device::Flash, errno)));
+                self.copied(now, migration, result);
+            }
         }
     }
 
@@ -77,6 +81,9 @@ impl Engine {
         copy_back.writes_left -= 1;
         if copy_back.writes_left == 0 {
             let result = copy_back.error.map_or(Ok(()), Err);
+            let (block, _) = self.resident_task(migration);
+            let told = result.map_err(|errno| (Device::Origin, errno));
+            self.note_write_back(now, block, told);
             self.copied(now, migration, result);
         }
     }
