@@ -113,7 +113,7 @@ def sampled(tier: DmCache | Bcache, runs: list[Run]) -> float:
         "read",
         [(begin * tier.spec.block, tier.spec.block) for begin, _ in sample(runs, SAMPLES)],
     )
-    return hits_between(start, settled(tier), tier.counter_bits).read_ratio or 0.0
+    return hits_between(start, settled(tier), tier.counting).read_ratio or 0.0
 
 
 def settled(tier: DmCache | Bcache) -> Counters:

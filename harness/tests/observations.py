@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hotset.block.io_counters import Direction, IoCounters
 from hotset.core.units import Blocks, Bytes
 from hotset.monitoring.history.observation import Observation, SeenDisk
-from hotset.tier.base import Counters
+from hotset.tier.base import Counters, Counting
 
 BLOCK = Bytes(65536)
 NOON = 1_795_694_400.0
@@ -31,7 +31,7 @@ def disk(counted: Counters | None, identity: str = "u1", name: str = "shop") -> 
     """A disk in one reading; its device was asked as often as its tier."""
     passed = None if counted is None else device(counted.reads)
     facts = "dm-cache", "smq", "writeback", Bytes(64 << 20)
-    return SeenDisk(identity, name, *facts, counted, BLOCK, 32, passed)
+    return SeenDisk(identity, name, *facts, counted, BLOCK, Counting(32), passed)
 
 
 @dataclass

@@ -193,7 +193,7 @@ def replay(machine: Machine, tier: Tier, device: PurePosixPath, before: Counters
     result: dict[str, Any] = json.loads(machine.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
     if result["late_ms_mean"] > LATE_MS_MAX:
         raise TooSlowError(f"the device did not keep up: {result}")
-    return hits_between(before, tier.counters(), tier.counter_bits)
+    return hits_between(before, tier.counters(), tier.counting)
 
 
 def simulated(local: Local, load: Load, age_s: float = 0.0, policy: str = "smq") -> Hits:

@@ -414,7 +414,7 @@ def say_if_counters_began_anew(attached: AttachedDisk, before: Counters | None, 
     after = read_counters(tier)
     if before is None or after is None:
         say(f"{attached.disk.device}: whether its hit counters began anew is not known")
-    elif began_anew(before, after, tier.counter_bits):
+    elif began_anew(before, after, tier.counting):
         say(
             f"{attached.disk.device}: its hit counters began anew; hit ratios are of what is"
             " requested from now on"

@@ -3,6 +3,9 @@
 Reading folds: the kernel and the engine count by themselves, so between two commands nothing of
 hotset runs. One SQLite file per disk below the XDG data folder; every fold is one transaction, so
 that an interrupted one has not happened.
+
+A store has a time of its own, seconds that begin as the wall clock's and go on as the kernel counts
+them: a clock that is set changes neither the order of the readings nor how long ago they were.
 """
 
 from __future__ import annotations
@@ -10,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -19,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from hotset.block.extents import Run
-from hotset.core import formats
+from hotset.core import clock, formats
+from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError, Remedy
 from hotset.core.paths import data_dir
 from hotset.core.units import Blocks, Bytes
@@ -41,7 +44,7 @@ KEPT_S = 14 * 24 * 3600.0
 """How long what each reading added is kept; heat itself only decays."""
 SAMPLES_KEPT_S = 92 * 24 * 3600.0
 """How long the tier's own counters are kept, a line a reading."""
-_VERSION = 1
+_VERSION = 2
 _COLUMNS = tuple(field.name for field in fields(Tally))
 _SCHEMA = f"""
 CREATE TABLE grid (disk INTEGER, region INTEGER, shift INTEGER, half_life_s REAL);
@@ -50,15 +53,17 @@ CREATE TABLE gained (reading INTEGER, region INTEGER, {", ".join(_COLUMNS)});
 CREATE INDEX gained_reading ON gained (reading);
 CREATE TABLE last (region INTEGER PRIMARY KEY, {", ".join(_COLUMNS)});
 CREATE TABLE heat (region INTEGER PRIMARY KEY, value REAL);
-CREATE TABLE sample (at REAL PRIMARY KEY, counters TEXT);
+CREATE TABLE sample (id INTEGER PRIMARY KEY, at REAL, counters TEXT);
+CREATE INDEX sample_at ON sample (at);
 CREATE TABLE asked (at REAL PRIMARY KEY);
+CREATE TABLE clock (at REAL, wall REAL, boot TEXT, up REAL);
 PRAGMA user_version = {_VERSION};
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CounterDelta:
-    """What was counted from ``begun`` to ``at`` (seconds since 1970), per region.
+    """What was counted from ``begun`` to ``at`` (seconds of the store), per region.
 
     ``dropped`` requests were counted in no region: the kernel's table was full.
     """
@@ -104,7 +109,7 @@ def hottest(machine: str, disk: str, identity: str, block: Bytes) -> list[tuple[
     if not path.exists():
         return []
     with open_store(path) as store:
-        return store.hottest(block, time.time())
+        return store.hottest(block, store.now())
 
 
 @contextmanager
@@ -142,6 +147,28 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
+        self._ahead = 0.0
+
+    def now(self, moment: Moment | None = None) -> float:
+        """The store's time now; from then on it knows which time the wall clock means."""
+        moment = moment or clock.moment()
+        with self._connection:
+            row = self._execute("SELECT at, wall, boot, up FROM clock").fetchone()
+            at = moment.wall if row is None else row[0] + moment.since(Moment(*row[1:]))
+            self._execute("DELETE FROM clock")
+            self._execute(
+                "INSERT INTO clock VALUES (?, ?, ?, ?)", (at, moment.wall, moment.boot, moment.up)
+            )
+        self._ahead = at - moment.wall
+        return float(at)
+
+    def at(self, wall: float) -> float:
+        """The store's time at a time of the wall clock as it goes now."""
+        return wall + self._ahead
+
+    def wall(self, at: float) -> float:
+        """What the wall clock as it goes now says of a time of the store."""
+        return at - self._ahead
 
     @property
     def grid(self) -> Grid | None:
@@ -177,7 +204,7 @@ class Store:
             last = self._last() if before is not None else {}
             gained = CounterDelta(
                 reading.grid,
-                reading.begun if before is None else before[0],
+                min(at, self.at(reading.begun)) if before is None else before[0],
                 at,
                 self._more(last, reading.tallies),
                 reading.dropped - (0 if before is None else before[1]),
@@ -229,7 +256,7 @@ class Store:
         """Keep a reading of the tier's own counters; old ones go."""
         with self._connection:
             plain = json.dumps(asdict(counters))
-            self._execute("INSERT OR REPLACE INTO sample VALUES (?, ?)", (at, plain))
+            self._execute("INSERT INTO sample (at, counters) VALUES (?, ?)", (at, plain))
             self._execute("DELETE FROM sample WHERE at < ?", (at - SAMPLES_KEPT_S,))
 
     def samples(self, start: float = 0.0) -> list[tuple[float, Counters]]:
@@ -239,7 +266,7 @@ class Store:
         """
         found = self._execute(
             "SELECT at, counters FROM sample WHERE at >="
-            " coalesce((SELECT max(at) FROM sample WHERE at <= ?), 0) ORDER BY at",
+            " coalesce((SELECT max(at) FROM sample WHERE at <= ?), 0) ORDER BY id",
             (start,),
         )
         return [(at, self._counters(text)) for at, text in found]
@@ -248,10 +275,8 @@ class Store:
         plain = json.loads(text)
         if strange := formats.strange(plain, [field.name for field in fields(Counters)]):
             raise _of_another(self._path, strange)
-        levels = ("dirty", "used", "total")
-        return Counters(
-            **{name: Blocks(value) if name in levels else value for name, value in plain.items()}
-        )
+        plain |= {name: Blocks(plain[name]) for name in ("dirty", "used", "total")}
+        return Counters(**plain)
 
     @property
     def marked(self) -> float | None:

@@ -20,7 +20,7 @@ from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters, IoUse, Readings, Source
 from hotset.core.machines.base import Machine
 from hotset.core.waiting import wait_until
-from hotset.tier.base import Counters, Hits, Tier, began_anew, hits_between
+from hotset.tier.base import Counters, Counting, Hits, Tier, began_anew, hits_between
 
 # Arguments: commands that print one line each: a tier's counters, then devices'.
 _PROGRAM = """
@@ -35,6 +35,7 @@ while :; do
 done
 """
 _FAILED = "Fail"
+_NO_TIERS = Counting(64)
 _NEXT_SAMPLE_LIMIT_S = 5.0
 _FIRST_SAMPLE_LIMIT_S = 15.0
 
@@ -108,13 +109,13 @@ def busy(machine: Machine, seconds: float = 1.0) -> float:
     return (last.busy - first.busy) / max(1, last.total - first.total)
 
 
-def between(first: Sample, last: Sample, counter_bits: int) -> Window:
+def between(first: Sample, last: Sample, counting: Counting) -> Window:
     """Differences of two samples."""
     total = max(1, last.cpu.total - first.cpu.total)
     hits, anew = None, False
     if first.counters is not None and last.counters is not None:
-        anew = began_anew(first.counters, last.counters, counter_bits)
-        hits = None if anew else hits_between(first.counters, last.counters, counter_bits)
+        anew = began_anew(first.counters, last.counters, counting)
+        hits = None if anew else hits_between(first.counters, last.counters, counting)
 
     def share(ticks: Callable[[Cpu], int]) -> float:
         # iowait may run backwards by a tick or two (proc(5)); so may steal.
@@ -146,7 +147,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._machine = machine
         self._tier = tier
         self._devices = devices
-        self._bits = tier.counter_bits if tier else 0
+        self._counting = tier.counting if tier else _NO_TIERS
         self._stack = ExitStack()
         # A clock that is set meanwhile moves no sample.
         self._epoch = time.time() - time.monotonic()
@@ -177,7 +178,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         samples = self._enough()
         first = min(samples, key=lambda sample: abs(sample.at - start))
         last = min(samples, key=lambda sample: abs(sample.at - end))
-        return between(first, last, self._bits)
+        return between(first, last, self._counting)
 
     def around(self, start: float, end: float) -> Window:
         """All that happened from ``start`` to ``end``, by the samples around them.
@@ -197,7 +198,7 @@ class Sampler(AbstractContextManager["Sampler"]):
             key=lambda sample: sample.at,
         )
         last = next((one for one in samples[1:] if one.at >= end), samples[-1])
-        return between(first, last, self._bits)
+        return between(first, last, self._counting)
 
     def _enough(self) -> list[Sample]:
         if self._error is not None:
@@ -213,7 +214,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         for second in range(seconds):
             middle = start + second + 0.5
             found = next((pair for pair in pairs if pair[0].at <= middle < pair[1].at), None)
-            windows.append(between(*found, self._bits) if found else None)
+            windows.append(between(*found, self._counting) if found else None)
         return windows
 
     def _read(self, lines: Iterator[str]) -> None:

@@ -51,6 +51,23 @@ class TierSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """How a kind counts.
+
+    :ivar bits: width of its counters: one that falls from the upper half has wrapped around.
+    :ivar kept: those that outlast their devices: after any other fall they go on from what was
+        written down last, and what happened since is not known. All others begin at zero again.
+    """
+
+    bits: int
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def range(self) -> int:
+        return 1 << self.bits
+
+
+@dataclass(frozen=True, slots=True)
 class Counters:
     """A tier's counters at one moment, in I/O requests (bios) since the cache was made.
 
@@ -59,7 +76,8 @@ class Counters:
     dm-cache has no bypass; bcache counts reads alone (``bch_mark_cache_accounting`` is called for
     reads, drivers/md/bcache/request.c) and neither promotions nor demotions, and where it is to
     bypass nothing, what it does bypass counts as missed. ``begun``: when all were 0, seconds since
-    1970, where the kind tells; another time, another count.
+    1970, where the kind tells; another time, another count. ``stale``: what was counted lately is
+    not in it yet, as while dm-cache writes everything back: it is compared with no other.
     """
 
     read_hits: int
@@ -73,6 +91,7 @@ class Counters:
     total: Blocks
     bypassed: int | None = None
     begun: float | None = None
+    stale: bool = False
 
     @property
     def reads(self) -> int:
@@ -205,71 +224,83 @@ class Hits(HitRatios):
 
 
 _EVENTS = tuple(field.name for field in fields(Hits))
+_ASKED = frozenset(("read_hits", "read_misses", "write_hits", "write_misses"))
+"""What hit ratios are made of."""
 
 
-def hits_between(earlier: Counters, later: Counters, counter_bits: int) -> Hits:
+def hits_between(earlier: Counters, later: Counters, counting: Counting) -> Hits:
     """What the counters gained between two readings; as :func:`hits_over`."""
-    return hits_over((earlier, later), counter_bits)
+    return hits_over((earlier, later), counting)
 
 
-def hits_over(readings: Sequence[Counters], counter_bits: int) -> Hits:
-    """What the counters gained from the first reading to the last.
+def hits_over(readings: Sequence[Counters], counting: Counting) -> Hits:
+    """What the counters gained from the first reading to the last; never more than was requested.
 
-    Where the kind tells when its counters began, another time is another count. Else a counter that
-    fell has wrapped around if it was in the upper half of its range, and otherwise all of them
-    began anew (the cache was made again, the machine was started) and count from zero. Read hits
-    may fall a little while the reads as a whole rise: a kind that takes them for reads less misses
-    has counted a miss already whose read has not ended.
-
-    :param counter_bits: width of the kind's counters (dm-cache: 32).
+    Where the kind tells when its counters began, another time is another count, which began at
+    zero, and a fall within one is of two that were read side by side and kept in the other order.
+    Read hits may fall a little while the reads as a whole rise: a kind that takes them for reads
+    less misses has counted a miss already whose read has not ended.
     """
+    settled = [reading for reading in readings if not reading.stale]
     pairs = [
-        (before, after, began_anew(before, after, counter_bits))
-        for before, after in pairwise(readings)
+        (before, after, began_again(before, after, counting)) for before, after in pairwise(settled)
     ]
     sums: list[int | None] = []
     for name in _EVENTS:
-        gains = [_gain(name, *pair, counter_bits) for pair in pairs]
-        sums.append(None if None in gains else sum(filter(None, gains)))
+        gains = [_gain(name, *pair, counting) for pair in pairs]
+        sums.append(None if None in gains else max(0, sum(filter(None, gains))))
     return Hits(*sums)  # type: ignore[arg-type]
 
 
-def began_anew(earlier: Counters, later: Counters, counter_bits: int) -> bool:
-    """Whether counters began anew between two readings, as :func:`hits_over` tells it from one that
-    wrapped around."""
+def began_anew(earlier: Counters, later: Counters, counting: Counting) -> bool:
+    """Whether what hit ratios are made of began again between two readings."""
+    return bool(began_again(earlier, later, counting) & _ASKED)
+
+
+def began_again(earlier: Counters, later: Counters, counting: Counting) -> frozenset[str]:
+    """The counters that began again between two readings, at zero or, where they are kept, at what
+    was written down last: those of a kind together, as one of them may have grown beyond what it
+    was."""
+    names = frozenset(_EVENTS)
     if earlier.begun is not None and later.begun is not None:
-        return earlier.begun != later.begun
-    return any(_fell(name, earlier, later, counter_bits) for name in _EVENTS)
+        return names if earlier.begun != later.begun else frozenset()
+    fell = {name for name in _EVENTS if _fell(name, earlier, later, counting)}
+    # What outlasts the devices has not, so the others have not either.
+    if fell & counting.kept or not counting.kept:
+        return names if fell else frozenset()
+    return names - counting.kept if fell else frozenset()
 
 
 def _gain(
-    name: str, before: Counters, after: Counters, anew: bool, counter_bits: int
+    name: str, before: Counters, after: Counters, anew: frozenset[str], counting: Counting
 ) -> int | None:
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None:
         return None
-    if anew:
-        return int(now)
-    if now < was and name == "read_hits" and after.reads >= before.reads:
+    if name in anew:
+        return 0 if name in counting.kept else int(now)
+    if before.begun is not None or now >= was:
+        return int(now - was)
+    if name == "read_hits" and after.reads >= before.reads:
         return 0
-    return int(now - was + (1 << counter_bits if now < was else 0))
+    return int(now - was + counting.range)
 
 
-def _fell(name: str, before: Counters, after: Counters, counter_bits: int) -> bool:
+def _fell(name: str, before: Counters, after: Counters, counting: Counting) -> bool:
     """Whether a counter fell, and did not wrap around."""
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None or now >= was:
         return False
     if name == "read_hits" and after.reads >= before.reads:
         return False
-    return bool(was < 1 << (counter_bits - 1))
+    return bool(was < counting.range // 2)
 
 
 class Tier(Protocol):
     """A flash tier on a machine."""
 
     kind: TierKind
-    counter_bits: int
+    counting: Counting
 
     @property
     def machine(self) -> Machine:

@@ -15,7 +15,7 @@ from hotset.block.salvage import Salvage
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 
-from .base import Counters, MetadataDamagedError, Report, TierKind, TierSpec, Warmup
+from .base import Counters, Counting, MetadataDamagedError, Report, TierKind, TierSpec, Warmup
 from .division import Divisible
 from .filling import Filling
 from .regions import Regions
@@ -67,7 +67,7 @@ class DiskTier(ABC):
     else asks which kind it is."""
 
     kind: TierKind
-    counter_bits: int
+    counting: Counting
     cache_min = Bytes(0)
     """A smaller cache cannot be had."""
 

@@ -16,7 +16,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
 from . import outlook
-from .base import TierKind, TierSpec
+from .base import Counting, TierKind, TierSpec
 from .choice import Choice, Sizes, Wanted
 from .disk_tier import DiskTier
 
@@ -28,6 +28,11 @@ MadeBy = Literal["mapper", "loop"]
 def any_size(block: Bytes) -> Bytes:
     """A kind without blocks takes every size of them."""
     return block
+
+
+def no_memory(_spec: TierSpec, _origin: Bytes) -> Bytes:
+    """The kernel's caches take the kernel's."""
+    return Bytes(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,7 @@ class Kind:
     :ivar check_block: raises a ``ValueError`` for a size that its blocks cannot have.
     :ivar check_policy: raises a ``ValueError`` for a policy that an experiment's file cannot have
         with it.
+    :ivar memory: what a process of its own takes at most, by the origin's size.
     :ivar cache_min: a smaller cache cannot be had.
     :ivar policies: among which there is a choice, the default first; none: it has one of its own.
     :ivar divides: its cache itself keeps to pins, exclusions and shares; else only warm-ups do.
@@ -56,7 +62,7 @@ class Kind:
     :ivar fillable: of a cache, what can be filled so that all of it stays.
     :ivar grown: of a cache smaller than the origin, how full of files and free space it may be
         made; 0: growth hits anyhow, so that free space would only use up its room.
-    :ivar counter_bits: width of its counters.
+    :ivar counting: how it counts.
     :ivar counted_by: whose word its figures are.
     :ivar counted_since: since when, and what of it.
     :ivar counter_lag: how its counters come late, as a half sentence; empty: they do not.
@@ -77,10 +83,11 @@ class Kind:
     divides: bool
     pauses: bool
     is_told_to_count: bool
-    counter_bits: int
+    counting: Counting
     counted_by: str
     counted_since: str
     check_block: Callable[[Bytes], Bytes] = any_size
+    memory: Callable[[TierSpec, Bytes], Bytes] = no_memory
     cache_min: Bytes = _ANY
     policies: tuple[str, ...] = ()
     fillable: Fraction = Fraction(1)

@@ -272,7 +272,7 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "other")
     other.execute("PRAGMA user_version = 9")
     other.close()
-    refused = r"another version .*format 9, this one reads 1.*move .* away, and count anew"
+    refused = r"another version .*format 9, this one reads 2.*move .* away, and count anew"
     with pytest.raises(StoreError, match=refused), open_store(tmp_path / "other"):
         pass
 

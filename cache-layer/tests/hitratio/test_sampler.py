@@ -18,7 +18,15 @@ from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.hitratio import sampler as hits
 from hotset.hitratio.sampler import Cpu, Sample, Sampler, between, parse_cpu
-from hotset.tier.base import Counters, Hits, TierFailedError, TierSpec, began_anew, hits_between
+from hotset.tier.base import (
+    Counters,
+    Counting,
+    Hits,
+    TierFailedError,
+    TierSpec,
+    began_anew,
+    hits_between,
+)
 from tests.fake_machine import FakeMachine, dm_cache
 
 NAMES = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
@@ -53,36 +61,44 @@ def line(read_hits: int, read_misses: int) -> str:
 @given(st.tuples(*[COUNTS] * 6), st.tuples(*[st.integers(0, 2**31 - 1)] * 6))
 def test_differences_survive_a_wrap_around(start: tuple[int, ...], grown: tuple[int, ...]) -> None:
     end = ((at + more) % 2**32 for at, more in zip(start, grown, strict=True))
-    found = hits_between(counted(*start), counted(*end), 32)
+    found = hits_between(counted(*start), counted(*end), Counting(32))
     assert tuple(getattr(found, name) for name in NAMES) == grown
 
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_a_tier_that_began_anew_counts_from_zero(bits: int) -> None:
-    found = hits_between(replace(ZERO, read_hits=100), replace(ZERO, read_hits=5), bits)
+    found = hits_between(replace(ZERO, read_hits=100), replace(ZERO, read_hits=5), Counting(bits))
     assert found.read_hits == 5, "not four thousand million"
 
 
 def test_whether_counters_began_anew_is_told_as_it_is_counted() -> None:
     """Not of one that wrapped around, nor of read hits that fall a little while reads go on."""
     first = replace(ZERO, read_hits=100, read_misses=50)
-    assert began_anew(first, replace(first, read_hits=5), 32)
-    assert began_anew(replace(ZERO, write_hits=9), ZERO, 32)
-    assert not began_anew(first, first, 32)
-    assert not began_anew(replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), 32)
-    assert not began_anew(first, replace(first, read_hits=99, read_misses=51), 32)
-    assert not began_anew(replace(ZERO, write_hits=None), ZERO, 32), "not counted, then counted"
+    assert began_anew(first, replace(first, read_hits=5), Counting(32))
+    assert began_anew(replace(ZERO, write_hits=9), ZERO, Counting(32))
+    assert not began_anew(first, first, Counting(32))
+    assert not began_anew(
+        replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), Counting(32)
+    )
+    assert not began_anew(first, replace(first, read_hits=99, read_misses=51), Counting(32))
+    assert not began_anew(replace(ZERO, write_hits=None), ZERO, Counting(32)), (
+        "not counted, then counted"
+    )
 
 
 def test_levels_are_no_events() -> None:
     first = replace(ZERO, dirty=Blocks(9), used=Blocks(3))
-    assert hits_between(first, ZERO, 32) == Hits(0, 0, 0, 0, 0, 0, None)
+    assert hits_between(first, ZERO, Counting(32)) == Hits(0, 0, 0, 0, 0, 0, None)
 
 
 def test_the_width_is_the_kinds() -> None:
-    found = hits_between(replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), 32)
+    found = hits_between(
+        replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), Counting(32)
+    )
     assert found.read_hits == 5
-    found = hits_between(replace(ZERO, read_hits=2**64 - 1), replace(ZERO, read_hits=4), 64)
+    found = hits_between(
+        replace(ZERO, read_hits=2**64 - 1), replace(ZERO, read_hits=4), Counting(64)
+    )
     assert found.read_hits == 5
 
 
@@ -91,7 +107,9 @@ def test_the_width_is_the_kinds() -> None:
     [(None, None, None), (None, 3, None), (3, None, None), (3, 10, 7)],
 )
 def test_bypassed(before: int | None, after: int | None, expected: int | None) -> None:
-    found = hits_between(replace(ZERO, bypassed=before), replace(ZERO, bypassed=after), 32)
+    found = hits_between(
+        replace(ZERO, bypassed=before), replace(ZERO, bypassed=after), Counting(32)
+    )
     assert found.bypassed == expected
 
 
@@ -140,7 +158,7 @@ def test_stolen_time_is_a_share_of_its_own_and_busy() -> None:
         Sample(at, parse_cpu(f"cpu {user} 0 0 {idle} 0 0 0 {steal} 0 0"), None)
         for at, user, idle, steal in ((1.0, 10, 90, 0), (2.0, 40, 130, 30))
     )
-    window = between(first, last, 32)
+    window = between(first, last, Counting(32))
     assert (window.steal, window.cpu) == (0.3, 0.6)
 
 
@@ -154,19 +172,19 @@ def test_work_with_rest_around_it_is_counted_whole() -> None:
 
 
 def test_between_two_samples() -> None:
-    window = between(sample(10, 100, 50, 7), sample(20, 600, 150, 9), 32)
+    window = between(sample(10, 100, 50, 7), sample(20, 600, 150, 9), Counting(32))
     assert (window.seconds, window.cpu, window.iowait) == (10, 0.5, 0.1)
     assert window.hits is not None
     assert window.hits.read_hits == 2
 
 
 def test_iowait_that_runs_backwards_is_none() -> None:
-    assert between(sample(10, 0, 50), sample(20, 0, 49), 32).iowait == 0
+    assert between(sample(10, 0, 50), sample(20, 0, 49), Counting(32)).iowait == 0
 
 
 def test_no_hits_without_a_tier_at_both_ends() -> None:
-    assert between(sample(1, 0), sample(2, 0, reads=5), 32).hits is None
-    assert between(sample(1, 0, reads=5), sample(2, 0), 32).hits is None
+    assert between(sample(1, 0), sample(2, 0, reads=5), Counting(32)).hits is None
+    assert between(sample(1, 0, reads=5), sample(2, 0), Counting(32)).hits is None
 
 
 @pytest.fixture
@@ -329,17 +347,17 @@ def test_a_count_that_began_at_another_time_is_another_count() -> None:
     """Whatever its figures: a new one may have risen above the one before."""
     first = replace(ZERO, read_hits=100, read_misses=7, begun=1.0)
     later = replace(ZERO, read_hits=900, read_misses=9, begun=2.0)
-    assert began_anew(first, later, 64)
-    found = hits_between(first, later, 64)
+    assert began_anew(first, later, Counting(64))
+    found = hits_between(first, later, Counting(64))
     assert (found.read_hits, found.read_misses) == (900, 9)
     same = replace(later, begun=1.0)
-    assert not began_anew(first, same, 64)
-    assert hits_between(first, same, 64).read_hits == 800
+    assert not began_anew(first, same, Counting(64))
+    assert hits_between(first, same, Counting(64)).read_hits == 800
 
 
 def test_where_one_counter_began_anew_all_did() -> None:
     first = replace(ZERO, read_hits=100, read_misses=7)
-    found = hits_between(first, replace(ZERO, read_hits=5, read_misses=9), 64)
+    found = hits_between(first, replace(ZERO, read_hits=5, read_misses=9), Counting(64))
     assert (found.read_hits, found.read_misses) == (5, 9)
 
 
@@ -349,6 +367,6 @@ def test_a_window_in_which_the_counters_began_anew_has_no_hit_ratio() -> None:
     assert last.counters is not None
     first = replace(first, counters=replace(first.counters, begun=1.0))
     last = replace(last, counters=replace(last.counters, begun=2.0))
-    window = between(first, last, 32)
+    window = between(first, last, Counting(32))
     assert window.hits is None
     assert window.counted_anew

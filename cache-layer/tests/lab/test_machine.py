@@ -166,7 +166,7 @@ def test_offline_fill_makes_every_read_a_hit(
         for run in runs:
             words = ["iflag=direct", f"bs={int(BLOCK)}", f"skip={run.start}", f"count={run.count}"]
             lab.machine.run(["dd", f"if={tier.path}", "of=/dev/null", *words])
-        hits = hits_between(start, tier.counters(), tier.counter_bits)
+        hits = hits_between(start, tier.counters(), tier.counting)
         assert hits.read_hits >= sum(run.count for run in runs)
         assert hits.read_misses == 0
 

@@ -678,7 +678,7 @@ def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(benc
             f"dd if={device} of=/dev/null bs={int(tier.spec.block)} skip={run.start}"
             f" count={run.count} iflag=direct status=none"
         )
-    hits = hits_between(before, tier.counters(), tier.counter_bits)
+    hits = hits_between(before, tier.counters(), tier.counting)
     assert (hits.read_hits or 0) > 100
     assert (hits.read_misses or 0) <= 0.01 * (hits.read_hits or 0)
 

@@ -86,7 +86,7 @@ def every_read_hits(backend: Backend, wanted: list[Run]) -> bool:
     start = backend.tier.counters()
     for run in wanted:
         backend.read(run)
-    hits = hits_between(start, backend.tier.counters(), backend.tier.counter_bits)
+    hits = hits_between(start, backend.tier.counters(), backend.tier.counting)
     return hits.read_misses == 0 and hits.read_hits >= extents.count(wanted)
 
 

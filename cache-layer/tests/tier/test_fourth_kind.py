@@ -27,7 +27,7 @@ from hotset.hitratio.tracepoints import NotCountedError
 from hotset.monitoring import policy_outlook, tier_status, top
 from hotset.terminal.progress import Reporter
 from hotset.tier import kinds
-from hotset.tier.base import Counters, Report, TierKind, TierSpec, Warmup
+from hotset.tier.base import Counters, Counting, Report, TierKind, TierSpec, Warmup
 from hotset.tier.choice import Choice, ChoiceError, Sizes, Wanted, block_of
 from hotset.tier.disk_tier import Contents, DiskTier, OnFlush, Resized
 from hotset.tier.filling import Filling
@@ -45,7 +45,7 @@ class Dram(DiskTier):
     """Caches in memory, and writes through: what the kernel has of it is the class's own."""
 
     kind = DRAM
-    counter_bits = 48
+    counting = Counting(48)
     standing: dict[str, list[Run]] = {}  # noqa: RUF012 - every tier of a disk sees it
     asked: list[Filling] = []  # noqa: RUF012
 
@@ -181,7 +181,7 @@ KIND = Kind(
     pauses=False,
     is_told_to_count=False,
     cache_min=Bytes(8 * MIB),
-    counter_bits=Dram.counter_bits,
+    counting=Dram.counting,
     counted_by="module",
     counted_since="since the module was loaded",
     what_next=lambda spec, full, resident: [f"{spec.policy}, {full}, {resident:.0%}"],
@@ -252,7 +252,7 @@ def test_its_status_says_whose_word_it_is() -> None:
     assert row.hit_ratio_of == "hits / (hits + misses) since the module was loaded"
     assert any(line.split()[:2] == ["module", "says"] for line in tier_status.status_lines([row]))
     (seen,) = top.inspect(there, here=False)
-    assert (seen.kind, kinds.of(seen.kind).counter_bits) == ("dram", 48)
+    assert (seen.kind, kinds.of(seen.kind).counting) == ("dram", Counting(48))
 
 
 def test_a_plan_is_carried_out_in_its_own_way() -> None:
@@ -311,5 +311,5 @@ def test_what_a_kind_says_before_is_what_its_disks_do(name: TierKind) -> None:
     assert tier.kind == name
     assert tier.path == kind.device(disk.name) == disk.device
     assert tier.origin == ORIGIN
-    assert (tier.counter_bits, tier.cache_min) == (kind.counter_bits, kind.cache_min)
+    assert (tier.counting, tier.cache_min) == (kind.counting, kind.cache_min)
     assert (tier.divisible() is not None) == kind.divides

@@ -3,7 +3,6 @@ would do better."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -56,9 +55,9 @@ def read(target: Target) -> Heat | None:
 
     :raises NotCountedError: nothing counts; names what does.
     """
-    now = time.time()
     reading = region_counters.find_counters(target.tier, target.disk.name).read()
     with target.store() as store:
+        now = store.now()
         store.fold(reading, now)
         recent = store.since(now - limits.DAY_S)
         whole = store.since(now - (limits.DAYS + 1) * limits.DAY_S)

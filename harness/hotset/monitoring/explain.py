@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -179,7 +178,7 @@ def _tally(
     except NotCountedError as error:
         return None, (f"Hits per file are not known: {error}.",)
     with target.store() as store:
-        store.fold(reading, time.time())
+        store.fold(reading, store.now())
     whose = attribution.of_regions(reading.grid, found)
     own = [tally for number, tally in reading.tallies.items() if whose.get(number) == mine.name]
     shared = _shares(reading.grid, mine, whose)
@@ -195,7 +194,7 @@ def _shares(grid: Grid, mine: Owner, whose: dict[int, str]) -> bool:
 def _heat(target: Target, mine: Owner) -> tuple[float | None, float | None]:
     """Its heat by its part of each region, and by size how many times the disk's average."""
     with target.store() as store:
-        grid, heats = store.grid, store.heats(time.time())
+        grid, heats = store.grid, store.heats(store.now())
     if grid is None:
         return None, None
     where, heat, bytes_ = extents.merge(mine.extents), 0.0, 0

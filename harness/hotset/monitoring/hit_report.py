@@ -7,7 +7,6 @@ start`), each as a difference of two readings; the parts' sum is their own last 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
+from hotset.core import clock
+from hotset.core.clock import Moment
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
 from hotset.disk import lifecycle
@@ -25,7 +26,7 @@ from hotset.hitratio.attribution import SystemName
 from hotset.hitratio.heat import Tally, total
 from hotset.hitratio.heatstore import Store, open_store, store_path
 from hotset.reports.render.hits import HitRatios, HitRow, moment
-from hotset.tier.base import Counters, Hits, began_anew, hits_over
+from hotset.tier.base import Counters, Counting, Hits, began_anew, hits_over
 from hotset.tier.disk_tier import DiskTier
 
 By = Literal["total", "volume", "file", "database", "table"]
@@ -80,48 +81,56 @@ def parse_since(text: str, now: float) -> Since:
         return now - parse_span(text)
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", text):
-            today = datetime.fromtimestamp(now).astimezone()
             hour, minute = (int(part) for part in text.split(":"))
-            at = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            # Without an offset: today may have two.
+            today = datetime.fromtimestamp(now)
+            found = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
         else:
-            at = datetime.fromisoformat(text).astimezone()
+            found = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is not a time: write boot, last, a span (30min, 8h, 2d), a time of day"
             " (08:00) or a date and time (2026-11-21T08:00)"
         ) from None
-    if at.timestamp() > now:
+    at = found.timestamp()
+    if found.tzinfo is None and datetime.fromtimestamp(at) != found:
+        raise ValueError(f"{text!r} never was: the clocks were set forward over it")
+    if at > now:
         raise ValueError(f"{text!r} is in the future")
-    return at.timestamp()
+    return at
 
 
 def of_disk(
-    target: Target, since: Since, now: float | None = None, *, mark: bool = False
+    target: Target, since: Since, now: Moment | None = None, *, mark: bool = False
 ) -> HitRatios:
     """The whole disk, by the tier's own counters; the reading is kept.
 
     :param mark: what is since ``last`` counts from here on. A look alone does not move that.
     """
-    now = now or time.time()
+    now = now or clock.moment()
     tier = target.tier
     counters = tier.counters()
     with target.store() as store:
-        samples = _samples(store, since)
-        store.keep_sample(counters, now)
+        at = store.now(now)
+        samples = [(store.wall(when), reading) for when, reading in _samples(store, since)]
+        if not counters.stale:
+            store.keep_sample(counters, at)
         if mark:
-            store.mark(now)
+            store.mark(at)
     readings = [*(reading for _, reading in samples), counters]
-    counted = hits_over(readings, tier.counter_bits) if samples else counters.hits
+    counted = hits_over(readings, tier.counting) if samples else counters.hits
     row = _whole(target.disk, counters, counted)
     begun = samples[0][0] if samples else None
     notes = [_no_reading(since)] if since != "boot" and begun is None else []
-    notes += _lost([*samples, (now, counters)], tier.counter_bits)
+    notes += _lost([*samples, (now.wall, counters)], tier.counting)
+    if counters.stale:
+        notes.append("a flush is at work: what was counted since it began is in no figure yet")
     return HitRatios(
         target.disk.name,
         tier.kind,
         "total",
         None if begun is None else moment(begun),
-        moment(now),
+        moment(now.wall),
         Tally.from_hits(counted).denominator,
         (row,),
         row,
@@ -129,12 +138,12 @@ def of_disk(
     )
 
 
-def of_card(target: Target, now: float | None = None) -> HitRatios:
+def of_card(target: Target, now: Moment | None = None) -> HitRatios:
     """All disks of a card and its VOLUME, since their counters began.
 
     :raises TierRefusedError: one of the disks is not active; the message names it.
     """
-    now = now or time.time()
+    now = now or clock.moment()
     rows, kinds, tallies = [], [], []
     for disk in target.card.disks:
         tier = lifecycle.active(AttachedDisk(target.machine, target.card, disk))
@@ -151,7 +160,7 @@ def of_card(target: Target, now: float | None = None) -> HitRatios:
         " + ".join(dict.fromkeys(kinds)),
         "volume",
         None,
-        moment(now),
+        moment(now.wall),
         whole.denominator,
         tuple(rows),
         _row("(disks together)", whole),
@@ -164,7 +173,7 @@ def of_parts(
     by: By,
     label: Label,
     since: Since,
-    now: float | None = None,
+    now: Moment | None = None,
     *,
     mark: bool = False,
 ) -> HitRatios:
@@ -172,18 +181,23 @@ def of_parts(
 
     :param mark: as for :func:`of_disk`.
     """
-    now = now or time.time()
+    now = now or clock.moment()
     disk = target.disk
     reading = region_counters.find_counters(target.tier, disk.name).read()
     with target.store() as store:
-        store.fold(reading, now)
-        start = (store.marked or reading.begun) if since == "last" else since
+        at = store.now(now)
+        store.fold(reading, at)
+        start = _start(store, since) or store.at(reading.begun)
         kept, anew = None, list[tuple[float, float]]()
-        if start != "boot":
-            kept, anew = store.since(float(start)), store.restarts(float(start))
+        if since != "boot":
+            kept, anew = store.since(start), store.restarts(start)
         if mark:
-            store.mark(now)
-    begun, ended = (kept.begun, kept.at) if kept else (reading.begun, now)
+            store.mark(at)
+        asked = store.wall(start)
+        begun, ended = (
+            (store.wall(kept.begun), store.wall(kept.at)) if kept else (reading.begun, now.wall)
+        )
+        anew = [(store.wall(before), store.wall(after)) for before, after in anew]
     tallies = kept.tallies if kept else reading.tallies
     dropped = kept.dropped if kept else reading.dropped
     found = attribution.group_by(attribution.files(target.machine, disk.device), label)
@@ -193,10 +207,8 @@ def of_parts(
     whole = total(tallies.values())
     notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
     notes += [_anew(before, begun_anew) for before, begun_anew in anew]
-    if start != "boot" and begun - float(start) > _LATE_S:
-        notes.append(
-            f"no region was read by {_clock(float(start))}: counted from {_clock(begun)} on"
-        )
+    if since != "boot" and begun - asked > _LATE_S:
+        notes.append(f"no region was read by {_clock(asked)}: counted from {_clock(begun)} on")
     if dropped:
         notes.append(f"{dropped:,} requests found no room in the kernel's table and are in no line")
     return HitRatios(
@@ -214,18 +226,28 @@ def of_parts(
 
 def _samples(store: Store, since: Since) -> list[tuple[float, Counters]]:
     """The readings kept from the begin of the time on; none: the counters' own."""
-    if since == "boot":
-        return []
-    start = store.marked if since == "last" else since
+    start = _start(store, since)
     return store.samples(start) if start is not None else []
 
 
-def _lost(samples: Sequence[tuple[float, Counters]], counter_bits: int) -> list[str]:
+def _start(store: Store, since: Since) -> float | None:
+    """From when on in the store's time; None: since the counters began."""
+    match since:
+        case "boot":
+            return None
+        case "last":
+            return store.marked
+        case wall:
+            return store.at(wall)
+
+
+def _lost(samples: Sequence[tuple[float, Counters]], counting: Counting) -> list[str]:
     """What was counted before the counters began anew, and was read by nobody."""
+    settled = [(at, one) for at, one in samples if not one.stale]
     return [
         _anew(before, after.begun or at)
-        for (before, earlier), (at, after) in pairwise(samples)
-        if began_anew(earlier, after, counter_bits)
+        for (before, earlier), (at, after) in pairwise(settled)
+        if began_anew(earlier, after, counting)
     ]
 
 

@@ -46,16 +46,16 @@ def _measured(disk: AttachedDisk) -> Measured:
         return Measured(disk.disk, None)
 
 
-def keep(machine: str, measured: Sequence[Measured], at: float) -> None:
+def keep(machine: str, measured: Sequence[Measured]) -> None:
     """Add the readings to the disks' time series, which `report hit-ratio --since` reads.
 
     :param machine: as ``--machine`` names it.
     """
     for one in measured:
-        if one.counters is not None:
+        if one.counters is not None and not one.counters.stale:
             path = store_path(machine, one.disk.name, one.disk.identity)
             with open_store(path) as store:
-                store.keep_sample(one.counters, at)
+                store.keep_sample(one.counters, store.now())
 
 
 def families(measured: Sequence[Measured]) -> list[Family]:
@@ -66,6 +66,8 @@ def families(measured: Sequence[Measured]) -> list[Family]:
         what: tuple(
             Sample({**_labels(disk), "op": op}, getattr(counters, f"{op}_{what}"))
             for disk, counters in asked
+            # Left out for a while, and no fall that a server would take for a new count.
+            if not counters.stale
             for op in ("read", "write")
         )
         for what in ("hits", "misses")

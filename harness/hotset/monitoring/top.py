@@ -190,8 +190,8 @@ class Watch:
         if before is None:
             return DiskView(seen, None, tuple(ratios))
         at, old = before
-        bits = kinds.of(seen.kind).counter_bits
-        line = watch.line(old, seen.counters, now, now - at, bits, seen.block)
+        counting = kinds.of(seen.kind).counting
+        line = watch.line(old, seen.counters, now, now - at, counting, seen.block)
         ratios.append(line.hit_ratio)
         return DiskView(seen, line, tuple(ratios))
 

@@ -13,7 +13,7 @@ from hotset.core.units import Bytes
 from hotset.hitratio.heat import Tally
 from hotset.reports.model.words import ABSENT, percent, size
 from hotset.reports.render.hits import moment
-from hotset.tier.base import Counters, Tier, hits_between
+from hotset.tier.base import Counters, Counting, Tier, hits_between
 
 HEADER_EVERY = 20
 COLUMNS = (
@@ -68,16 +68,16 @@ def lines(
         # A reading that took longer than an interval is not made up for by a burst of short ones.
         sleep(max(0.0, begun + number * interval_s - clock()))
         now, at = tier.counters(), clock()
-        yield line(before, now, at, at - since, tier.counter_bits, tier.spec.block)
+        yield line(before, now, at, at - since, tier.counting, tier.spec.block)
         before, since = now, at
 
 
 def line(
-    before: Counters, now: Counters, at: float, seconds: float, counter_bits: int, block: Bytes
+    before: Counters, now: Counters, at: float, seconds: float, counting: Counting, block: Bytes
 ) -> Line:
     """What lies between two readings, ``seconds`` apart; ``at`` is the time of the second."""
     seconds = max(seconds, 1e-9)
-    counted = hits_between(before, now, counter_bits)
+    counted = hits_between(before, now, counting)
     tally = Tally.from_hits(counted)
 
     def rate(value: int | None) -> float | None:

@@ -18,7 +18,7 @@ from hotset.disk import cache_device
 from hotset.disk.cache_device import Card, Disk
 from hotset.disk.lifecycle import TierRefusedError
 from hotset.operations import connect
-from hotset.tier.base import Counters, Report, TierFailedError, TierSpec
+from hotset.tier.base import Counters, Counting, Report, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
@@ -72,7 +72,7 @@ def test_without_a_tier_it_is_said_how_to_make_one(
 
 
 class FakeTier:
-    kind, spec, counter_bits = "dm-cache", SPEC, 32
+    kind, spec, counting = "dm-cache", SPEC, Counting(32)
 
     def __init__(self, readings: int) -> None:
         self.left = readings

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import PurePosixPath
 
 import pytest
 
 from hotset.block.devicemapper import Part
 from hotset.block.extents import Extent
+from hotset.core.clock import Moment
 from hotset.core.machines.local import Local
 from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
@@ -26,7 +29,7 @@ from hotset.operations.base import registry
 from hotset.operations.base.rights import Right
 from hotset.reports.render import hits, metrics
 from hotset.reports.render.hits import moment
-from hotset.tier.base import Counters, TierSpec, hits_over
+from hotset.tier.base import Counters, Counting, TierSpec, hits_over
 
 MIB = 1024**2
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(MIB), Bytes(64 * MIB), Bytes(MIB))
@@ -68,7 +71,7 @@ class FakeTier:
     """A tier whose counters are what the test says."""
 
     kind = "dm-cache"
-    counter_bits = 32
+    counting = Counting(32)
     spec = SPEC
 
     def __init__(self, *readings: Counters) -> None:
@@ -105,22 +108,22 @@ def tier(*readings: Counters) -> Iterator[None]:
 
 
 def test_what_is_counted_is_a_difference() -> None:
-    both = hits_over([counters(10, 5, 3, 1), counters(110, 5, 13, 3)], 32)
+    both = hits_over([counters(10, 5, 3, 1), counters(110, 5, 13, 3)], Counting(32))
     assert (both.read_hits, both.read_misses, both.write_hits, both.write_misses) == (100, 0, 10, 2)
     assert both.bypassed is None
 
 
 def test_a_counter_that_falls_has_wrapped_or_begun_anew() -> None:
     high = 2**32 - 10
-    assert hits_over([counters(high), counters(5)], 32).read_hits == 15
-    assert hits_over([counters(100), counters(5)], 32).read_hits == 5, "not four thousand million"
+    assert hits_over([counters(high), counters(5)], Counting(32)).read_hits == 15
+    assert hits_over([counters(100), counters(5)], Counting(32)).read_hits == 5, "not four thousand million"
     restarted = [counters(1000), counters(1200), counters(7), counters(50)]
-    assert hits_over(restarted, 32).read_hits == 200 + 7 + 43
+    assert hits_over(restarted, Counting(32)).read_hits == 200 + 7 + 43
 
 
 def test_what_a_kind_does_not_count_is_not_zero() -> None:
     bcache = hits_over(
-        [counters(0, 0, None, None, None, 0), counters(9, 1, None, None, None, 4)], 64
+        [counters(0, 0, None, None, None, 0), counters(9, 1, None, None, None, 4)], Counting(64)
     )
     assert (bcache.write_hits, bcache.promotions, bcache.bypassed) == (None, None, 4)
     assert Tally.from_hits(bcache) == Tally(14, 0, 9, 1, None, None, 4)
@@ -147,16 +150,46 @@ def test_a_wrong_time_is_named(text: str) -> None:
         parse_since(text, NOW)
 
 
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("now", "text", "expected"),
+    [
+        ("2027-03-28T08:00+02:00", "01:00", "2027-03-28T01:00+01:00"),
+        ("2026-10-25T08:00+01:00", "00:30", "2026-10-25T00:30+02:00"),
+        ("2027-03-28T08:00+02:00", "2027-03-28T02:30+00:00", "2027-03-28T02:30+00:00"),
+    ],
+)
+def test_a_time_of_day_on_which_clocks_are_set(now: str, text: str, expected: str) -> None:
+    began = [datetime.fromisoformat(one).timestamp() for one in (now, expected)]
+    assert parse_since(text, began[0]) == began[1]
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize("text", ["02:30", "2027-03-28T02:30"])
+def test_a_time_that_never_was_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="never was"):
+        parse_since(text, datetime.fromisoformat("2027-03-28T08:00+02:00").timestamp())
+
+
 # The whole disk
 
 
 def test_a_disk_since_its_counters_began_and_since_the_last_report(target: Target) -> None:
     with tier(counters(90, 10, 6, 4, 3)):
-        first = of_disk(target, "boot", NOW, mark=True)
+        first = of_disk(target, "boot", Moment(NOW), mark=True)
     assert (first.begun, first.total.hit_ratio, first.total.reads) == (None, 96 / 110, 100)
     assert (first.total.dirty_bytes, first.total.promotions) == (2 * 65536, 3)
     with tier(counters(190, 10, 6, 14, 5)):
-        last = of_disk(target, "last", NOW + 60)
+        last = of_disk(target, "last", Moment(NOW + 60))
     assert (last.begun, last.ended) == (moment(NOW), moment(NOW + 60))
     assert (last.total.reads, last.total.writes, last.total.read_hit_ratio) == (100, 10, 1.0)
     assert (last.total.write_hit_ratio, last.total.promotions) == (0.0, 2)
@@ -165,7 +198,7 @@ def test_a_disk_since_its_counters_began_and_since_the_last_report(target: Targe
 
 def test_a_time_of_which_no_reading_is_kept_is_said(target: Target) -> None:
     with tier(counters(90, 10)):
-        report = of_disk(target, "last", NOW)
+        report = of_disk(target, "last", Moment(NOW))
     assert report.begun is None
     assert "no earlier report was marked" in report.notes[0]
 
@@ -175,14 +208,14 @@ def test_a_look_does_not_move_what_last_counts_from(
 ) -> None:
     """Whoever looked at noon, on the console for instance, halved the report of the night."""
     with tier(counters(100)):
-        of_disk(target, "boot", NOW, mark=True)
+        of_disk(target, "boot", Moment(NOW), mark=True)
     for since in ("boot", "last", NOW - 5):
         parts(monkeypatch, {0: reads(10, 0)})
         with tier(counters(150)):
-            of_disk(target, since, NOW + 30)
-            of_parts(target, "file", str, since, NOW + 30)
+            of_disk(target, since, Moment(NOW + 30))
+            of_parts(target, "file", str, since, Moment(NOW + 30))
     with tier(counters(200)):
-        night = of_disk(target, "last", NOW + 60)
+        night = of_disk(target, "last", Moment(NOW + 60))
     assert (night.begun, night.total.reads) == (moment(NOW), 100)
 
 
@@ -196,9 +229,9 @@ def test_only_who_may_operate_moves_it() -> None:
 def test_since_a_time_counts_from_the_reading_before_it(target: Target) -> None:
     for at, read_hits in ((NOW, 100), (NOW + 100, 150), (NOW + 200, 175)):
         with tier(counters(read_hits)):
-            of_disk(target, "boot", at)
+            of_disk(target, "boot", Moment(at))
     with tier(counters(200)):
-        report = of_disk(target, NOW + 150, NOW + 300)
+        report = of_disk(target, NOW + 150, Moment(NOW + 300))
     assert (report.begun, report.total.reads) == (moment(NOW + 100), 50)
 
 
@@ -208,7 +241,7 @@ def test_a_card_shows_its_disks_and_its_volume(
     answers = {"readlink": "/dev/dm-3\n", "cat": "  120 0 960 5 77 0 616 9 0 1 2\n"}
     monkeypatch.setattr(target.machine, "run", lambda argv: Done(answers[argv[0]]))
     with tier(counters(90, 10, 5, 5)):
-        report = of_card(target, NOW)
+        report = of_card(target, Moment(NOW))
     erp, volume = report.rows
     assert (erp.name, erp.hit_ratio) == ("erp", 95 / 110)
     assert (volume.name, volume.reads, volume.writes) == ("hotset-volume", 120, 77)
@@ -250,7 +283,7 @@ def reads(hits: int, misses: int) -> Tally:
 def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     tallies = {0: reads(10, 0), 1: reads(5, 5), 2: reads(0, 8), 40: reads(0, 1), 60: reads(1, 0)}
     parts(monkeypatch, tallies)
-    report = of_parts(target, "file", str, "boot", NOW, mark=True)
+    report = of_parts(target, "file", str, "boot", Moment(NOW), mark=True)
     assert [(row.name, row.reads, row.hit_ratio) for row in report.rows] == [
         ("/d/base/5/1", 20, 0.75),
         ("/d/base/5/2", 8, 0.0),
@@ -262,7 +295,7 @@ def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyP
     assert (report.begun, report.ended) == (moment(NOW - 500), moment(NOW))
     parts(monkeypatch, {**tallies, 2: reads(4, 8)}, dropped=12)
     later = of_parts(
-        target, "table", lambda path: "stock" if path[-1] == "2" else "x", "last", NOW + 50
+        target, "table", lambda path: "stock" if path[-1] == "2" else "x", "last", Moment(NOW + 50)
     )
     assert [(row.name, row.reads, row.hit_ratio) for row in later.rows] == [("stock", 4, 1.0)]
     assert later.begun == moment(NOW)
@@ -415,8 +448,8 @@ def test_what_was_lost_when_the_counters_began_anew_is_told(target: Target) -> N
     before = replace(counters(100), begun=NOW - 600)
     after = replace(counters(300), begun=NOW - 60)
     with tier(before, after):
-        of_disk(target, "boot", NOW - 300)
-        found = of_disk(target, NOW - 400, NOW)
+        of_disk(target, "boot", Moment(NOW - 300))
+        found = of_disk(target, NOW - 400, Moment(NOW))
     assert found.total.reads == 300
     (note,) = found.notes
     assert f"{moment(NOW - 300):%H:%M:%S}" in note

@@ -10,7 +10,7 @@ from ..base import TierSpec
 from ..choice import Choice, DatabaseKind, Sizes, Wanted, block_of
 from ..disk_tier import DiskTier, metadata_bytes
 from ..kind import Kind
-from .tier import BLOCK_MAX, COUNTER_BITS, DmCache, check_block
+from .tier import BLOCK_MAX, COUNTING, DmCache, check_block
 
 _POLICY = "smq"
 _SCANS: dict[DatabaseKind, str] = {
@@ -68,7 +68,7 @@ DM_CACHE = Kind(
     divides=False,
     pauses=True,
     is_told_to_count=True,
-    counter_bits=COUNTER_BITS,
+    counting=COUNTING,
     counted_by="kernel",
     counted_since="since the cache was made",
 )

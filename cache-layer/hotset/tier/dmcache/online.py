@@ -20,7 +20,7 @@ from hotset.block.extents import Run, difference
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
-from ..base import TierSpec, Warmup
+from ..base import Counting, TierSpec, Warmup
 from ..filling import Filling
 from .status import CacheStatus
 
@@ -35,7 +35,7 @@ class ReadTier(Protocol):
 
     machine: Machine
     spec: TierSpec
-    counter_bits: int
+    counting: Counting
 
     @property
     def path(self) -> PurePosixPath:
@@ -68,7 +68,7 @@ def fill(tier: ReadTier, wanted: Filling) -> Warmup:
         took = transfer.read_runs(machine, missing, block, tier.path, lambda _: None, wanted.rate)
         time.sleep(max(0.0, _LEAST_PASS_S - took))
         seconds += took
-        promoted = (tier.status().promotions - promoted) % (1 << tier.counter_bits)
+        promoted = (tier.status().promotions - promoted) % tier.counting.range
         # What is cached is known only by a pause of the tier: asked when it is worth it.
         if promoted * 8 >= left or promoted >= left - allowed:
             missing = difference(runs, tier.resident())

@@ -88,6 +88,8 @@ class CacheStatus:
             dirty=self.dirty,
             used=self.used,
             total=self.total,
+            # A flush has loaded a table, which shows what was written down before that.
+            stale=self.policy == "cleaner",
         )
 
 

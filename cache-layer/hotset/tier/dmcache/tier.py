@@ -23,6 +23,7 @@ from hotset.core.units import Blocks, Bytes
 from .. import stalled
 from ..base import (
     Counters,
+    Counting,
     FlushStalledError,
     MetadataDamagedError,
     Report,
@@ -41,7 +42,8 @@ from . import offline, online
 from .metadata import Slots
 from .status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stall_reasons
 
-COUNTER_BITS = 32
+COUNTING = Counting(32, kept=frozenset(("read_hits", "read_misses", "write_hits", "write_misses")))
+"""The kernel writes these down when a table is suspended (``save_stats``, dm-cache-target.c)."""
 BLOCK_STEP = Bytes(32 * 1024)
 BLOCK_MAX = Bytes(1024**3)
 _FLUSH_POLL_S = 0.5
@@ -116,7 +118,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
     """The kernel's dm-cache over an origin, on any machine that has it."""
 
     kind: TierKind = "dm-cache"
-    counter_bits = COUNTER_BITS
+    counting = COUNTING
 
     @property
     def cache(self) -> PurePosixPath:

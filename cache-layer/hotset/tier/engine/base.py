@@ -40,7 +40,7 @@ class EngineTier(ABC):
     """A tier whose engine answers at ``control`` on its machine."""
 
     kind: TierKind = "userspace"
-    counter_bits = engine.COUNTER_BITS
+    counting = engine.COUNTING
     machine: Machine
     spec: TierSpec
     control: PurePosixPath

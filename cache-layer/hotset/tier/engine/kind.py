@@ -12,7 +12,7 @@ from ..choice import Choice, ChoiceError, Sizes, Wanted, block_of
 from ..disk_tier import metadata_bytes
 from ..kind import Kind
 from ..policies import POLICIES
-from .control import COUNTER_BITS
+from .control import COUNTING
 from .tier import BLOCK_MAX, Userspace, check_block, require
 
 _SMALL_BLOCK = Bytes(16 * 1024)
@@ -60,6 +60,19 @@ def _runs_the_engine(machine: Machine) -> None:
         )
 
 
+_MEMORY, _MEMORY_OF_SLOT = Bytes(35 * 10**6), 54
+"""Of the process without a cache, and for each block that the cache has room for, with the policy
+that takes most (measured: ``flashdev/README.md``)."""
+_BY_BLOCK, _SPARSE_FROM, _SPARSE = 4, 16, 80
+"""And by block of the origin, as ``ByBlock`` keeps it (``cache-core/src/policy/by_block.rs``)."""
+
+
+def _memory(spec: TierSpec, origin: Bytes) -> Bytes:
+    slots, blocks = int(spec.cache // spec.block), int(-(-origin // spec.block))
+    by_block = blocks * _BY_BLOCK if blocks <= slots * _SPARSE_FROM else slots * _SPARSE
+    return Bytes(_MEMORY + slots * _MEMORY_OF_SLOT + by_block)
+
+
 USERSPACE = Kind(
     name="userspace",
     in_kernel=False,
@@ -73,11 +86,12 @@ USERSPACE = Kind(
     spec=_spec,
     check_block=check_block,
     check_policy=_any_policy,
+    memory=_memory,
     policies=POLICIES,
     divides=True,
     pauses=False,
     is_told_to_count=False,
-    counter_bits=COUNTER_BITS,
+    counting=COUNTING,
     counted_by="engine",
     counted_since="since the engine started it",
 )

@@ -23,7 +23,7 @@ from hotset.monitoring.top import DiskReading
 from hotset.monitoring.watch import Line
 from hotset.operations import connect
 from hotset.tier import kinds
-from hotset.tier.base import Counters, hits_over
+from hotset.tier.base import Counters, Counting, hits_over
 
 WINDOW_S = 60.0
 """The large figure is of so long: steadier than an interval's, and still of now."""
@@ -133,8 +133,8 @@ class Reader:
     def _sample(self, machine: Machine, seen: DiskReading, elapsed: float) -> DiskSample:
         kept = self._kept.setdefault(seen.name, deque())
         device = None if seen.counters is None else _device(machine, seen)
-        bits = kinds.of(seen.kind).counter_bits
-        recorded = _recorded(seen, bits, device)
+        counting = kinds.of(seen.kind).counting
+        recorded = _recorded(seen, counting, device)
         if seen.counters is None:
             kept.clear()
             return DiskSample(seen.name, seen.kind, seen.about, up=False, seen=recorded)
@@ -146,10 +146,10 @@ class Reader:
         if kept:
             before, seconds = kept[-1], now.elapsed - kept[-1].elapsed
             at = self._clock()
-            line = watch.line(before.counters, now.counters, at, seconds, bits, seen.block)
+            line = watch.line(before.counters, now.counters, at, seconds, counting, seen.block)
             moved = _rates(before.device, now.device, line.seconds)
         kept.append(now)
-        minute = Tally.from_hits(hits_over([one.counters for one in kept], bits))
+        minute = Tally.from_hits(hits_over([one.counters for one in kept], counting))
         levels = (
             int(size.bytes(seen.block))
             for size in (now.counters.dirty, now.counters.used, now.counters.total)
@@ -168,7 +168,7 @@ class Reader:
         )
 
 
-def _recorded(seen: DiskReading, bits: int, device: IoCounters | None) -> SeenDisk:
+def _recorded(seen: DiskReading, counting: Counting, device: IoCounters | None) -> SeenDisk:
     return SeenDisk(
         seen.identity,
         seen.name,
@@ -178,7 +178,7 @@ def _recorded(seen: DiskReading, bits: int, device: IoCounters | None) -> SeenDi
         seen.cache,
         seen.counters,
         seen.block,
-        bits,
+        counting,
         device,
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 from hotset.block.io_counters import IoCounters
 from hotset.core.units import Bytes
-from hotset.tier.base import Counters, HitRatios, hits_between
+from hotset.tier.base import Counters, Counting, HitRatios, hits_between
 
 MINUTE_MS = 60_000
 
@@ -103,13 +103,13 @@ def between(
     before: tuple[Counters, IoCounters | None],
     now: tuple[Counters, IoCounters | None],
     seconds: float,
-    counter_bits: int,
+    counting: Counting,
 ) -> Amounts:
     """What was counted between two readings in a row.
 
-    :param counter_bits: as of :func:`hits_between`.
+    :param counting: as of :func:`hits_between`.
     """
-    hits = hits_between(before[0], now[0], counter_bits)
+    hits = hits_between(before[0], now[0], counting)
     device: list[int | None] = [None] * 6
     if before[1] is not None and now[1] is not None:
         pairs = ((before[1].read, now[1].read), (before[1].write, now[1].write))

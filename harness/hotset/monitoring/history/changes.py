@@ -72,7 +72,9 @@ class Changes:
         """Whether a disk's counters do not go on from those of the reading before."""
         assert old.counters is not None
         assert disk.counters is not None
-        anew = began_anew(old.counters, disk.counters, disk.bits) or _fell(old.device, disk.device)
+        anew = began_anew(old.counters, disk.counters, disk.counting) or _fell(
+            old.device, disk.device
+        )
         if anew:
             self._tell("reset", at, f"{disk.name}: its counters began anew", disk)
         return anew

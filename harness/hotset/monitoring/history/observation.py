@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from hotset.block.io_counters import IoCounters
 from hotset.core.units import Bytes
-from hotset.tier.base import Counters
+from hotset.tier.base import Counters, Counting
 
 EventKind = Literal[
     "console",
@@ -48,7 +48,7 @@ class SeenDisk:
     :ivar counters: None: its tier gives none.
     :ivar size: of its cache, as it was asked for; None: not known.
     :ivar block: what levels of the counters are counted in.
-    :ivar bits: width of the counters.
+    :ivar counting: how they count.
     :ivar device: what went through the accelerated device; None: it is not shown.
     """
 
@@ -60,7 +60,7 @@ class SeenDisk:
     size: Bytes | None
     counters: Counters | None
     block: Bytes
-    bits: int
+    counting: Counting
     device: IoCounters | None = None
 
 

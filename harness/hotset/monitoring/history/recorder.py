@@ -185,10 +185,12 @@ class Recorder:
     def _add_disk(self, old: SeenDisk, disk: SeenDisk, seconds: float, at: float) -> None:
         if old.counters is None or disk.counters is None:
             return
+        if old.counters.stale or disk.counters.stale:
+            return
         if self._changes.began_anew(old, disk, at):
             return
         counted = amounts.between(
-            (old.counters, old.device), (disk.counters, disk.device), seconds, disk.bits
+            (old.counters, old.device), (disk.counters, disk.device), seconds, disk.counting
         )
         now = disk.counters
         levels = Levels(*(one.bytes(disk.block) for one in (now.dirty, now.used, now.total)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -51,7 +50,7 @@ def start(request: Start, context: Context) -> Lines:
         counters = region_counters.find_counters(target.tier, target.disk.name)
         begun = counters.start()
         with target.store() as store:
-            gained = store.fold(counters.read(), time.time(), seconds)
+            gained = store.fold(counters.read(), store.now(), seconds)
     words = "counting began" if begun else "was being counted already, and goes on"
     context.message(
         f"disk {target.disk.name}: {words}, in {gained.grid.count:,} regions of"
@@ -79,7 +78,7 @@ def stop(request: Stop, context: Context) -> Lines:
             reading = None
         if reading is not None:
             with target.store() as store:
-                store.fold(reading, time.time())
+                store.fold(reading, store.now())
         ended = counters.stop()
     if ended:
         words = "counting stopped; what was counted is kept"
@@ -137,7 +136,12 @@ def top(request: Top, context: Context) -> Hottest:
             rows = heat_view.by_extent(heats, grid, cached)
         else:
             label = places.label_of(
-                request.by, request.engine, request.dsn, fields.secret(request.password)
+                target.machine,
+                target.disk.device,
+                request.by,
+                request.engine,
+                request.dsn,
+                fields.secret(request.password),
             )
             files = attribution.files(target.machine, target.disk.device)
             found = attribution.group_by(files, label)
@@ -193,7 +197,7 @@ def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:
     from hotset.hitratio.tracepoints import NotCountedError
 
     with target.store() as store:
-        now = time.time()
+        now = store.now()
         try:
             reading = region_counters.find_counters(target.tier, target.disk.name).read()
         except NotCountedError as error:

@@ -91,7 +91,12 @@ def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
         if request.by == "volume":
             return Hits(hit_report.of_card(target))
         label = places.label_of(
-            request.by, request.engine, request.dsn, fields.secret(request.password)
+            target.machine,
+            target.disk.device,
+            request.by,
+            request.engine,
+            request.dsn,
+            fields.secret(request.password),
         )
         return Hits(hit_report.of_parts(target, request.by, label, start, mark=request.mark))
 
@@ -121,7 +126,7 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
     check_output(output)
     with places.machine(request.machine) as there:
         measured = tier_metrics.measure(there)
-        tier_metrics.keep(request.machine, measured, time.time())
+        tier_metrics.keep(request.machine, measured)
         condition = conditions.families(there)
     found = text([*tier_metrics.families(measured), *condition])
     if output is None:

@@ -1,0 +1,224 @@
+"""What reports say of the time between two readings, whatever becomes of counters and clocks: a
+model of each kind's counters beside what was really requested."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hotset.core.clock import Moment
+from hotset.core.units import Blocks
+from hotset.hitratio.heatstore import Store, open_store
+from hotset.tier import kinds
+from hotset.tier.base import Counters, Hits, hits_over
+
+DAY_S = 24 * 3600.0
+NOTHING = Counters(0, 0, 0, 0, 0, 0, Blocks(0), Blocks(0), Blocks(9))
+
+
+@dataclass
+class Computer:
+    """A clock that is set, and starts."""
+
+    wall: float = 1_800_000_000.0
+    up: float = 100.0
+    starts: int = 0
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.wall, f"boot {self.starts}", self.up)
+
+    def passes(self, seconds: float) -> None:
+        self.wall += seconds
+        self.up += seconds
+
+    def is_set(self, days: float) -> None:
+        self.wall += days * DAY_S
+
+    def starts_again(self) -> None:
+        self.starts, self.up = self.starts + 1, 1.0
+
+
+@dataclass
+class DmCache:
+    """Hits and misses as the kernel keeps them over a reload, promotions as it does not
+    (drivers/md/dm-cache-target.c): what a table shows was read when it was loaded."""
+
+    computer: Computer
+    shown: Counters = NOTHING
+    written: Counters = NOTHING
+    flushing: bool = False
+
+    def requested(self, hits: int, misses: int) -> None:
+        if not self.flushing:
+            now = self.shown
+            self.shown = replace(
+                now,
+                read_hits=now.read_hits + hits,
+                read_misses=now.read_misses + misses,
+                promotions=(now.promotions or 0) + misses // 2,
+            )
+
+    def flush_begins(self) -> None:
+        if not self.flushing:
+            self.flushing, kept = True, self.written
+            self.written = replace(self.shown, promotions=0)
+            self.shown = replace(kept, promotions=0, stale=True)
+
+    def flush_ends(self) -> None:
+        if self.flushing:
+            self.flushing, self.shown = False, self.written
+
+    def is_reloaded(self) -> None:
+        self.flush_ends()
+        self.written = self.shown = replace(self.shown, promotions=0)
+
+    def power_is_cut(self) -> None:
+        self.flushing, self.shown = False, self.written
+
+
+@dataclass
+class Engine:
+    """Counters that begin at zero with each process, and say when that was."""
+
+    computer: Computer
+    shown: Counters = field(init=False)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.is_reloaded()
+
+    def requested(self, hits: int, misses: int) -> None:
+        now = self.shown
+        self.shown = replace(
+            now, read_hits=now.read_hits + hits, read_misses=now.read_misses + misses
+        )
+
+    def flush_begins(self) -> None:
+        pass
+
+    flush_ends = flush_begins
+
+    def is_reloaded(self) -> None:
+        self.number += 1
+        # The wall clock's time, and no other start's.
+        self.shown = replace(NOTHING, begun=self.computer.wall + self.number / 1000)
+
+    power_is_cut = is_reloaded
+
+
+KINDS: dict[str, type[DmCache | Engine]] = {"dm-cache": DmCache, "userspace": Engine}
+BETWEEN = ("requests", "reading", "time", "flush begins", "flush ends", "reload", "cut", "set")
+
+
+@contextmanager
+def new_store() -> Iterator[Store]:
+    with TemporaryDirectory() as folder, open_store(Path(folder) / "store") as store:
+        yield store
+
+
+@dataclass
+class Kept:
+    """A reading: when it really was, and how much had been requested."""
+
+    at: float
+    made: int
+    cuts: int
+
+
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 2**32), st.integers(2, 60))
+@settings(deadline=None, max_examples=150)
+def test_no_report_says_more_than_was_requested_and_none_forgets_what_was_read(
+    kind: str, seed: int, steps: int
+) -> None:
+    dice, computer = random.Random(seed), Computer()
+    cache, counting = KINDS[kind](computer), kinds.of(kind).counting
+    made, cuts, now, kept = 0, 0, 0.0, list[Kept]()
+    with new_store() as store:
+
+        def read() -> None:
+            at = store.now(computer.moment)
+            if not cache.shown.stale:
+                store.keep_sample(cache.shown, at)
+                kept.append(Kept(now, made, cuts))
+
+        read()
+        for _ in range(steps):
+            computer.passes(1)
+            now += 1
+            match dice.choice(BETWEEN):
+                case "requests":
+                    hits, misses = dice.randrange(1000), dice.randrange(1000)
+                    # A flush's are counted late: none is made meanwhile.
+                    if not cache.shown.stale:
+                        cache.requested(hits, misses)
+                        made += hits + misses
+                case "reading":
+                    read()
+                case "time":
+                    seconds = float(dice.randrange(int(2 * DAY_S)))
+                    computer.passes(seconds)
+                    now += seconds
+                case "flush begins":
+                    cache.flush_begins()
+                case "flush ends":
+                    cache.flush_ends()
+                case "reload":
+                    cache.is_reloaded()
+                    cuts += kind == "userspace"
+                case "cut":
+                    cache.power_is_cut()
+                    cuts += 1
+                case "set":
+                    computer.is_set(dice.randrange(-120, 121))
+        cache.flush_ends()
+        computer.passes(1)
+        now += 1
+        read()
+        age = float(dice.randrange(int(now) + 1))
+        at = store.now(computer.moment)
+        found = store.samples(at - age)
+    # The last reading before that time, and all after it, as they were taken.
+    first = max((place for place, one in enumerate(kept) if now - one.at >= age), default=0)
+    assert len(found) == len(kept) - first
+    counted = hits_over([one for _, one in found], counting)
+    assert _all(counted) <= made - kept[first].made
+    sure = sum(
+        later.made - earlier.made
+        for earlier, later in zip(kept[first:], kept[first + 1 :], strict=False)
+        if later.cuts == earlier.cuts
+    )
+    assert _all(counted) >= sure
+
+
+def _all(counted: Hits) -> int:
+    return counted.read_hits + counted.read_misses
+
+
+def test_a_computer_that_was_started_again_goes_by_its_clock_unless_that_was_set_back() -> None:
+    computer = Computer()
+    with new_store() as store:
+        before = store.now(computer.moment)
+        computer.starts_again()
+        computer.is_set(1)
+        assert store.now(computer.moment) == before + DAY_S
+        computer.starts_again()
+        computer.is_set(-90)
+        again = store.now(computer.moment)
+        assert again == before + DAY_S
+        assert store.wall(again) == computer.wall
+        assert store.at(computer.wall - 60) == again - 60
+
+
+def test_two_readers_that_keep_what_they_read_in_the_other_order_count_nothing_twice() -> None:
+    counting = kinds.of("userspace").counting
+    read = [replace(NOTHING, read_hits=hits, begun=5.0) for hits in (10, 20, 15, 30)]
+    assert hits_over(read, counting).read_hits == 20
+    assert hits_over(read[:3][::-1], counting).read_hits == 0
