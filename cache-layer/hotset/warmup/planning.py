@@ -150,7 +150,7 @@ class _Maker:
 
     def _paths(self, target: Target) -> list[str]:
         if target.of_database:
-            return self.server().paths(self.inspect.machine, target)
+            return self.server().paths(self.inspect.machine, target, self.inspect.folder)
         return [target.name]
 
     def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:

@@ -17,6 +17,7 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.sql import Aborted
 from hotset.databases.base import Connection, Engine, Unavailable, sql
+from hotset.databases.postgres import whereabouts
 
 from .resolve import TargetError, region_of
 
@@ -70,15 +71,21 @@ class Server:
     connection: Connection | None
     dbname: str
 
-    def paths(self, machine: Machine, target: Target) -> list[str]:
+    def paths(
+        self, machine: Machine, target: Target, below: PurePosixPath | None = None
+    ) -> list[str]:
         """Files and folders of a table, an index or a database.
 
+        :param below: where to look for the server's files, beside where it says that they are.
         :raises TargetError: there is no such thing in this database, or the server does not say.
         """
         if self.connection is None:
             return self._by_placement(target)
+        place = whereabouts.find(machine, self.connection, below)
+        if isinstance(place, Unavailable):
+            raise TargetError(f"{target.text}: {place.reason}", field="dsn")
         if target.kind == "database":
-            return self._folders(target)
+            return [str(place.data / folder) for folder in self._folders(target)]
         try:
             rows = self.connection.query(
                 sql("postgres", "relation_files").format(name=_quoted(target.name))
@@ -102,7 +109,8 @@ class Server:
                 + (f"write {other}:{target.name}" if other else "it has no files of its own"),
                 field="targets",
             )
-        return segments(machine, [str(path) for _, path in rows if path is not None])
+        files = [str(place.data / str(path)) for _, path in rows if path is not None]
+        return segments(machine, files)
 
     def _folders(self, target: Target) -> list[str]:
         assert self.connection is not None

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import cast
 
+import psycopg
 import pytest
 
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
+from hotset.core.waiting import wait_until
 from hotset.databases import connect, offers
 from hotset.databases.base import DatabaseFile, Engine, Unavailable
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
@@ -216,7 +220,7 @@ def test_a_database_is_its_folder_in_every_tablespace(server: Server) -> None:
         found = server.paths(Local(), parse(f"database:{server.dbname}"))
         assert len(found) == 2
         assert found[0].startswith(f"{data}/base/")
-        assert found[1].startswith(f"{place}/PG_")
+        assert str(Path(found[1]).resolve()).startswith(f"{place}/PG_")
         assert all(Path(one).is_dir() for one in found)
     finally:
         session.script("DROP TABLE IF EXISTS there")
@@ -250,3 +254,36 @@ def test_what_a_server_offers_can_each_be_looked_up(
     assert small.bytes is not None
     assert small.bytes > 200 * 32 * 400, "most of it is TOAST"
     assert offers.list_offers("postgres", dsn, empty.password, 2) == found[:2]
+
+
+@pytest.mark.database
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_table_that_is_locked_costs_its_size_and_not_the_list(
+    empty: PostgresDatabase, waits: bool
+) -> None:
+    """:param waits: who wants it for itself waits for a reader."""
+    dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
+    reader, owner = psycopg.connect(dsn, password=empty.password), threading.Thread()
+    with closing(reader), closing(psycopg.connect(dsn, password=empty.password)) as other:
+        lock = "LOCK TABLE public.small IN ACCESS EXCLUSIVE MODE"
+        if waits:
+            reader.execute("SELECT count(*) FROM public.small")
+            owner = threading.Thread(target=other.execute, args=(lock,))
+            owner.start()
+            seen = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IS NOT NULL"
+            assert wait_until(lambda: reader.execute(seen).fetchone() == (1,), 10)
+        else:
+            other.execute(lock)
+        begun = time.monotonic()
+        found = {
+            one.target: one.bytes
+            for one in offers.list_offers("postgres", dsn, empty.password, 1000)
+        }
+        assert time.monotonic() - begun < 5
+        reader.rollback()
+        if waits:
+            owner.join()
+        other.rollback()
+    assert found["table:public.small"] is None
+    assert found["index:public.small_pkey"]

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+from hotset.core.machines.base import Machine
 from hotset.core.sql import Aborted, Row
 from hotset.core.units import Bytes
 
@@ -130,8 +132,14 @@ class Engine(Protocol):
     def placement(self) -> list[DatabaseFile] | Unavailable:
         """Which files lie where."""
 
-    def labels(self, level: Level) -> Label | Unavailable:
-        """What tells by a file's path which database, or which table, it belongs to."""
+    def labels(
+        self, level: Level, machine: Machine, below: PurePosixPath | None
+    ) -> Label | Unavailable:
+        """What tells by a file's path which database, or which table, it belongs to.
+
+        :param machine: the one whose paths are told.
+        :param below: where to look for the server's files, beside where it says that they are.
+        """
 
     def memory(self) -> Memory | Unavailable:
         """Memory of the machine and the server's cap."""

@@ -1,15 +1,15 @@
 """Which database or table a file belongs to, by its path as the machine sees it.
 
-A server may see its files under other names (a container, a mount), so paths are told by their
-ends. PostgreSQL: "Database File Layout" of the manual; `base/DATABASE/RELATION[.SEGMENT|_FORK]`,
-below a tablespace `PG_…/DATABASE/RELATION`.
+The numbers in it are of the server whose folder it is in, and of no other. PostgreSQL: "Database
+File Layout" of the manual; `base/DATABASE/RELATION[.SEGMENT|_FORK]`, below a tablespace
+`PG_…/DATABASE/RELATION`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePosixPath, PureWindowsPath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
 from hotset.hitratio.attribution import SystemName
@@ -18,28 +18,37 @@ Label: TypeAlias = Callable[[str], str]
 Level = Literal["database", "table"]
 LOG, SERVER = SystemName("(log)"), SystemName("(server)")
 OTHERS = SystemName("(other files)")
+ANOTHER = SystemName("(another server)")
 _INDEX = " (index)"
 _RELATION = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/(\d+)(?:_[a-z]+)?(?:\.\d+)?$")
 _DATABASE = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/[^/]+$")
 
 
 def postgres(
-    databases: Mapping[int, str], relations: Mapping[tuple[int, int], str] | None
+    folders: Sequence[PurePosixPath],
+    databases: Mapping[int, str],
+    relations: Mapping[tuple[int, int], str] | None,
 ) -> Label:
     """Labels of PostgreSQL's files.
 
+    :param folders: the server's own, as the machine sees them.
     :param databases: names by OID.
     :param relations: names by database and file number, of the database one is connected to, those
         of the server's own catalog as `SystemName`; None tells databases apart and no tables.
 
-    >>> label = postgres({5: "erp"}, {(5, 16384): "public.stock"})
+    >>> label = postgres([PurePosixPath("/data")], {5: "erp"}, {(5, 16384): "public.stock"})
     >>> label("/data/base/5/16384.1"), label("/data/base/5/16384_fsm")
     ('public.stock', 'public.stock')
     >>> label("/data/base/5/99"), label("/data/pg_wal/000000010000000000000001")
     ('erp: (other files)', '(log)')
+    >>> label("/old/base/5/16384"), label("/old/notes.txt")
+    ('(another server)', '(other files)')
     """
+    own = tuple(f"{folder}/" for folder in folders)
 
     def label(path: str) -> str:
+        if not path.startswith(own):
+            return ANOTHER if _DATABASE.search(path) or "/pg_wal/" in path else OTHERS
         if "/pg_wal/" in path:
             return LOG
         if "/global/" in path or "/pg_xact/" in path or "/pg_multixact/" in path:
@@ -76,22 +85,13 @@ def target_of(by: str, name: str) -> str | None:
 
 
 def by_path(databases: Iterable[tuple[str, str]]) -> Label:
-    """Labels by full paths, or by file names where the server's folders are not the machine's.
+    """Labels by full paths: a name alone is another server's file as well.
 
     :param databases: database and path of each of its files.
 
-    >>> by_path([("erp", "/var/opt/mssql/data/erp.mdf")])("/accelerated/sql/data/erp.mdf")
-    'erp'
+    >>> label = by_path([("erp", "/var/opt/mssql/data/erp.mdf")])
+    >>> label("/var/opt/mssql/data/erp.mdf"), label("/old/data/erp.mdf")
+    ('erp', '(other files)')
     """
-    files = list(databases)
-    paths = {path: database for database, path in files}
-    names: dict[str, set[str]] = {}
-    for database, path in files:
-        name = (PureWindowsPath if "\\" in path else PurePosixPath)(path).name
-        names.setdefault(name.lower(), set()).add(database)
-
-    def label(path: str) -> str:
-        owners = names.get(PurePosixPath(path).name.lower(), set())
-        return paths.get(path) or (next(iter(owners)) if len(owners) == 1 else OTHERS)
-
-    return label
+    paths = {path: database for database, path in databases}
+    return lambda path: paths.get(path, OTHERS)

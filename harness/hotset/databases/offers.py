@@ -25,6 +25,8 @@ def list_offers(engine: EngineName, dsn: str, password: str | None, count: int) 
     database = connect.database(engine, dsn, password)
     if isinstance(database, PostgresDatabase):
         with closing(database.session()) as session:
+            # Who locks a table just now keeps nobody waiting for the list.
+            session.script("SET lock_timeout = '2s'")
             rows = session.query(sql("postgres", "targets").format(top=count))
         return [Offer(str(name), None if size is None else int(str(size))) for name, size in rows]
     with closing(connect.engine(database)) as server:

@@ -40,11 +40,13 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
     if before is None or placed.tier is None:
         return []
     after = region_counters.find_counters(placed.tier).read()
+    device = placed.tier.create()
+    below = attribution.mount_point(site.machine, device)
     with closing(connect.engine(placed.server.database(workload))) as server:
-        label = server.labels("table")
+        label = server.labels("table", site.machine, below)
     if isinstance(label, Unavailable):
         return []
-    files = attribution.files(site.machine, placed.tier.create())
+    files = attribution.files(site.machine, device)
     found = attribution.group_by(files, lambda path: _named(label(path)))
     gained = difference(before.tallies, after.tallies)
     rows = attribution.split(gained, after.grid, found)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, cast
 
 from hotset.block import extents, usage
 from hotset.core.errors import HotsetError
@@ -16,6 +17,8 @@ from hotset.core.machines.base import Machine
 from hotset.databases import connect
 from hotset.databases.base import Unavailable, sql
 from hotset.databases.connect import SqlDatabase
+from hotset.databases.postgres import whereabouts
+from hotset.databases.postgres.client import PostgresDatabase
 from hotset.disk import cache_device
 from hotset.disk.cache_device import AttachedDisk
 from hotset.hitratio import attribution
@@ -24,6 +27,9 @@ from hotset.tier.disk_tier import DiskTier
 
 from .found import machine_record
 from .measurement import Kept
+
+if TYPE_CHECKING:
+    from hotset.databases.base import Connection
 
 NOT_NAMED = "the database's server was not sampled"
 _LARGEST = 24
@@ -67,35 +73,50 @@ def find_place(machine: Machine | None, what: SqlDatabase | PurePosixPath) -> Pl
     if machine is None:
         return Place(unknown=NOT_NAMED)
     try:
-        folders = [what] if isinstance(what, PurePosixPath) else _folders(what)
+        folders = [what] if isinstance(what, PurePosixPath) else _folders(machine, what)
         return _place(machine, folders)
     except _FAULTS as error:
         return Place(unknown=str(error))
 
 
-def _folders(database: SqlDatabase) -> list[PurePosixPath]:
+def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
+    """Every folder with files of a database.
+
+    :raises HotsetError: they are not on that machine.
+    """
     with closing(database.session()) as session:
         rows = session.query(sql(database.engine, "measured_folders"))
-    return [PurePosixPath(str(row[0])) for row in rows]
+        named = [PurePosixPath(str(row[0])) for row in rows]
+        if not isinstance(database, PostgresDatabase):
+            return named
+        place = whereabouts.find(machine, cast("Connection", session), None)
+    if isinstance(place, Unavailable):
+        raise HotsetError(place.reason)
+    return [place.data / folder for folder in named]
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
     found = cache_device.inventory(machine)
     disks = found.attached_disks(machine)
+    places = dict[str, AttachedDisk | None]()
     for folder in folders:
         if machine.run(["stat", str(folder)], check=False).rc:
             return Place(unknown=f"the database's files ({folder}) are not on that machine")
-        if not disks:
-            continue
-        below = _devices_below(machine, folder)
+        below = _devices_below(machine, folder) if disks else set[str]()
         if below is None:
             return Place(unknown=f"the devices below {folder} are not told")
-        for disk in disks:
-            if disk.tier.is_active() and usage.device_number(machine, disk.disk.device) in below:
-                return Place(disk)
+        on = (one for one in disks if one.tier.is_active() and _number(one) in below)
+        places[str(folder)] = next(on, None)
+    if len({one.disk.name if one else "" for one in places.values()}) > 1:
+        parts = (f"{path} on {one.disk.name if one else 'none'}" for path, one in places.items())
+        return Place(unknown=f"of the accelerated disks it has {', '.join(parts)}")
     if found.problems:
         return Place(unknown=found.problems[0])
-    return Place()
+    return Place(next(iter(places.values()), None))
+
+
+def _number(disk: AttachedDisk) -> str:
+    return usage.device_number(disk.machine, disk.disk.device)
 
 
 def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
@@ -182,7 +203,8 @@ def _residents(disk: AttachedDisk, database: SqlDatabase) -> tuple[Resident, ...
     :raises HotsetError: the server, the file system or the tier does not tell.
     """
     with closing(connect.engine(database)) as server:
-        label = server.labels("table")
+        below = attribution.mount_point(disk.machine, disk.disk.device)
+        label = server.labels("table", disk.machine, below)
     if isinstance(label, Unavailable):
         raise HotsetError(label.reason)
     files = attribution.files(disk.machine, disk.disk.device)

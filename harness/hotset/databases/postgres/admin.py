@@ -6,8 +6,10 @@ The statements lie in `sql/postgres/`, with the oldest version they are for in t
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
+from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.hitratio.attribution import SystemName
 
@@ -26,6 +28,7 @@ from ..base import (
     extension_schema,
     number,
 )
+from . import whereabouts
 
 if TYPE_CHECKING:
     from ..base import Connection
@@ -58,13 +61,18 @@ class PostgresEngine(Adapter):
             for database, name, kind, path, size in rows
         ]
 
-    def labels(self, level: Level) -> Label | Unavailable:
+    def labels(
+        self, level: Level, machine: Machine, below: PurePosixPath | None
+    ) -> Label | Unavailable:
+        place = whereabouts.find(machine, self._connection, below)
+        if isinstance(place, Unavailable):
+            return place
         rows = self._rows("databases_by_oid", "pg_database")
         if isinstance(rows, Unavailable):
             return rows
         databases = {number(oid): str(name) for oid, name in rows}
         if level == "database":
-            return file_labels.postgres(databases, None)
+            return file_labels.postgres(place.folders, databases, None)
         rows = self._rows("relations", "pg_class")
         if isinstance(rows, Unavailable):
             return rows
@@ -72,7 +80,7 @@ class PostgresEngine(Adapter):
             (number(oid), number(file)): (SystemName if number(own) else str)(name)
             for oid, file, name, own in rows
         }
-        return file_labels.postgres(databases, relations)
+        return file_labels.postgres(place.folders, databases, relations)
 
     def memory(self) -> Memory | Unavailable:
         rows = self._rows("memory_cap", "pg_settings")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
+from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
 from .. import file_labels
@@ -72,7 +73,12 @@ class SqlServerEngine(Adapter):
             for database, name, type_, path, size in rows
         ]
 
-    def labels(self, level: Level) -> Label | Unavailable:
+    def labels(
+        self,
+        level: Level,
+        machine: Machine,  # noqa: ARG002 - it names its files' whole paths
+        below: PurePosixPath | None,  # noqa: ARG002
+    ) -> Label | Unavailable:
         if level == "table":
             return Unavailable(
                 "SQL Server keeps the tables of a database together in its files:"

@@ -12,6 +12,8 @@ from hotset.jobs.lock import Lock
 
 T = TypeVar("T")
 if TYPE_CHECKING:
+    from pathlib import PurePosixPath
+
     from hotset.core.machines.base import Machine
     from hotset.core.machines.locks import Mode
     from hotset.databases.connect import EngineName
@@ -126,10 +128,19 @@ def target_of(name: str, disk: str | None) -> Iterator[Target]:
         yield Target(name, found)
 
 
-def label_of(by: str, engine: EngineName, dsn: str | None, password: str | None) -> Label:
+def label_of(
+    machine: Machine,
+    device: PurePosixPath | None,
+    by: str,
+    engine: EngineName,
+    dsn: str | None,
+    password: str | None,
+) -> Label:
     """What names the owner of a file: itself, its database or its table.
 
-    :raises PrerequisiteMissingError: the server does not tell.
+    :param device: the accelerated disk, where one is meant: the server's files may be there under
+        other names than the server has for them.
+    :raises PrerequisiteMissingError: the server does not tell, or has no file there.
     """
     from hotset.core.machines.base import PrerequisiteMissingError
 
@@ -143,9 +154,11 @@ def label_of(by: str, engine: EngineName, dsn: str | None, password: str | None)
         )
     from hotset.databases import connect
     from hotset.databases.base import Unavailable
+    from hotset.hitratio import attribution
 
+    below = None if device is None else attribution.mount_point(machine, device)
     with closing(connect.engine(connect.database(engine, dsn, password))) as server:
-        label = server.labels("database" if by == "database" else "table")
+        label = server.labels("database" if by == "database" else "table", machine, below)
     if isinstance(label, Unavailable):
         raise PrerequisiteMissingError(label.reason)
     return label

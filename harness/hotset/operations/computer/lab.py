@@ -51,6 +51,8 @@ def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
         report.say("this kernel has dm-cache: the lab runs on it, without an image")
     else:
         report.say(f"the image is ready: {image.ensure(Local(), report.say).folder}")
+        # Whether KVM boots it is tried once.
+        report.say(f"machine of the lab: {labs.choose('auto')}")
     return Lines()
 
 

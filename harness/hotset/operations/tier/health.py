@@ -79,8 +79,8 @@ def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     from hotset.health import examination
 
     label = None
-    if request.dsn is not None:
-        password = fields.secret(request.password)
-        label = places.label_of("table", request.engine, request.dsn, password)
     with places.machine(request.machine) as there:
+        if request.dsn is not None:
+            password = fields.secret(request.password)
+            label = places.label_of(there, None, "table", request.engine, request.dsn, password)
         return Examined(examination.examine(there, request.machine, request.disk, label))

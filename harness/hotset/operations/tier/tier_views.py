@@ -163,7 +163,12 @@ def explain(request: Explain, context: Context) -> Explained:  # noqa: ARG001
         label = None
         if by == "table":
             label = places.label_of(
-                by, request.engine, request.dsn, fields.secret(request.password)
+                target.machine,
+                target.disk.device,
+                by,
+                request.engine,
+                request.dsn,
+                fields.secret(request.password),
             )
         return Explained(explaining.explain(target, request.name, label))
 

@@ -1,7 +1,7 @@
--- The folder of a database in each tablespace that holds something of it.
+-- The folder of a database in each tablespace that holds something of it, from the data directory on.
 SELECT CASE pg_tablespace_location(t.oid)
-       WHEN '' THEN current_setting('data_directory') || '/base/' || d.oid
-       ELSE pg_tablespace_location(t.oid) || '/PG_'
+       WHEN '' THEN 'base/' || d.oid
+       ELSE 'pg_tblspc/' || t.oid || '/PG_'
             || current_setting('server_version_num')::int / 10000 || '_'
             || (SELECT catalog_version_no FROM pg_control_system()) || '/' || d.oid
        END

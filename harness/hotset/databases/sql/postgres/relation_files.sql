@@ -1,5 +1,5 @@
 -- A table with its partitions and all their TOAST tables, or an index with those of the partitions.
--- Views and partitioned tables themselves have no files.
+-- Views and partitioned tables themselves have no files. From the data directory on.
 WITH RECURSIVE tree AS (
     SELECT to_regclass({name})::oid AS oid
      UNION
@@ -14,6 +14,6 @@ WITH RECURSIVE tree AS (
     SELECT i.indexrelid FROM pg_index AS i JOIN relation ON i.indrelid = relation.oid
      WHERE i.indrelid NOT IN (SELECT oid FROM tree)
 )
-SELECT c.relkind::text, current_setting('data_directory') || '/' || pg_relation_filepath(c.oid)
+SELECT c.relkind::text, pg_relation_filepath(c.oid)
   FROM whole JOIN pg_class AS c USING (oid)
  ORDER BY c.oid <> to_regclass({name})::oid, c.oid
