@@ -19,7 +19,7 @@ STATIC_flashdev := $(STATIC_hotset-engine)
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
-UNITS := callers commands databases rest
+UNITS := cache console api measuring commands databases experiments rest
 # TIER=dm-cache or bcache runs the kernel's own tier, under User-Mode Linux where this one has none.
 TIER ?=
 
@@ -29,7 +29,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 # Set: what is made waits for the part that it needs, and for no other.
 READY_PARTS ?=
 
-.PHONY: demo test test-all test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image tried ready install clean
+.PHONY: demo test test-all test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready install clean
 .PHONY: release container deny audit rust-tests test-lab $(UNITS:%=test-%)
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
@@ -47,17 +47,22 @@ demo:
 # limits of its own init, so there is at most one worker more than there are processors.
 LAB_WORKERS := $(shell awk -v at_most=$$(expr $$(nproc) + 1) '/^MemTotal/ \
     { fit = ($$2 > 20e6) ? 4 : ($$2 > 14e6) ? 3 : 2; print((fit < at_most) ? fit : at_most) }' /proc/meminfo)
-lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder -p no:schemathesis $(LAB_TESTS) --numprocesses
+lab_tests = uv run --no-sync pytest --dist loadgroup --no-loadscope-reorder --durations 25 -p no:schemathesis $(LAB_TESTS) \
+    --numprocesses
 once_more = 1 --last-failed --last-failed-no-failures none
 # Not by its own name, for which `make -n` would run the line.
 AND_ON := $(MAKE) --no-print-directory --output-sync=target
-# The others wait half of their time, for servers, browsers and other processes: four side by side, each of which
+# The others wait most of their time, for servers, browsers and other processes: several side by side, each of which
 # collects its own folders and no other.
-UNIT_callers := $(addprefix harness/tests/,api console health jobs lab monitoring operations project)
-UNIT_commands := harness/tests/cli
+UNIT_cache := cache-layer/tests harness/tests/load
+UNIT_console := $(addprefix harness/tests/,console health jobs)
+UNIT_api := $(addprefix harness/tests/,api lab monitoring operations project)
+UNIT_measuring := $(patsubst %,harness/tests/cli/test_%.py,kept sql tpch)
+UNIT_commands := harness/tests/cli $(addprefix --ignore=,$(UNIT_measuring))
 UNIT_databases := $(addprefix harness/tests/,bench databases hammerdb whatif)
-UNIT_rest := $(addprefix --ignore=,$(UNIT_callers) $(UNIT_commands) $(UNIT_databases) harness/tests/release)
-once_more = 1 --last-failed --last-failed-no-failures none
+UNIT_experiments := harness/tests/experiment tpch/tests
+UNIT_rest := tpcc/tests reports/tests harness/tests $(addprefix --ignore=,harness/tests/cli harness/tests/release \
+    $(UNIT_cache) $(UNIT_console) $(UNIT_api) $(UNIT_databases) $(UNIT_experiments))
 # $(1) is what is said of it, $(2) the target: what fails is no reason not to hear of what follows.
 part = begun=$$(date +%s); $(AND_ON) $(2) || failed=1; echo "$(1): $$(($$(date +%s) - begun)) s" >&2;
 test:
@@ -65,7 +70,7 @@ test:
 	@failed=0; \
 	$(call part,set-up,-j4 READY_PARTS='$(TEST_PARTS)' ready build rust-tests) [ $$failed = 0 ] || exit 1; \
 	$(call part,lint and Rust,-j2 lint-python test-rust) \
-	$(call part,unit,-j4 $(UNITS:%=test-%)) \
+	$(call part,unit,-j$(words $(UNITS)) $(UNITS:%=test-%)) \
 	$(call part,lab,test-lab) \
 	exit $$failed
 
@@ -162,22 +167,17 @@ screenshots: build
 
 build: $(PROGRAMS) .venv/.compiled
 
-# A crate's program is remade when any file of the crate is newer.
+# A crate's program is remade when any file of the crate is newer. The image takes longer and goes first.
 define rule
 $(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
 	@echo 'compiling $(3) (once; all programs take about a minute and a half)' >&2
-	@cd $(2) && $$(CARGO) rustc --release --locked --package $(3) --bin $(3) -- $$(STATIC_$(3))
+	@cd $(2) && nice $$(CARGO) rustc --release --locked --package $(3) --bin $(3) -- $$(STATIC_$(3))
 	@touch $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call rule,$(program),$(firstword $(subst /target/, ,$(program))),$(notdir $(program)))))
 
 image: .venv/.synced
 	@uv run --no-sync hotset lab image
-
-# Whether KVM boots the image takes 12 seconds to tell where it does not, and modules are compiled when they are first
-# imported: both are done beside the programs. What is not compiled yet is of no interest here.
-tried: image
-	@uv run --no-sync hotset doctor >/dev/null 2>&1 || true
 
 .venv/.synced: pyproject.toml uv.lock
 	uv sync --quiet --locked --all-extras
@@ -199,11 +199,10 @@ setup-test:
 
 # Packages, the image and the programs side by side. apt takes one caller at a time, so the parts come
 # one after the other; the image takes longest, so what it needs comes first.
-ready: $(PROGRAMS) image tried $(READY_PARTS:%=setup-%)
+ready: $(PROGRAMS) image $(READY_PARTS:%=setup-%)
 ifdef READY_PARTS
 .venv/.synced: | setup-python
 image: | setup-image
-tried: | setup-lab
 $(PROGRAMS): | setup-rust
 setup-image: | setup-python
 setup-rust: | setup-image

@@ -71,6 +71,14 @@ def require(machine: Machine) -> None:
             f"{machine.kind} has no loop devices (/dev/loop-control): load the kernel's module"
             " (modprobe loop); a container has to be given them"
         )
+    # The kernel makes another where none is free, but no node of it in a container's own /dev.
+    free = machine.run(["losetup", "--find"], check=False)
+    node = free.stdout.strip() or "none"
+    if free.rc != 0 or machine.run(["test", "-b", node], check=False).rc != 0:
+        raise PrerequisiteMissingError(
+            f"{machine.kind} has no node of a free loop device ({free.stderr.strip() or node}): a"
+            " container has to be given them all (docker run --volume /dev:/dev)"
+        )
 
 
 def has_device(machine: Machine, device: str, module: str) -> bool:

@@ -93,6 +93,7 @@ def create(
     _check_means(machine, wanted.kind, card, device, origin, yes, say)
     chosen = _choose(wanted, card, device, origin)
     _explain(chosen, origin, say)
+    room.check_memory(machine, wanted.kind, chosen.spec, origin.size, yes, say)
     entries = _entries(machine, wanted, yes, say)
     new = card is None
     attached = _allocated(machine, card, wanted, chosen, device, say)

@@ -12,7 +12,7 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.tier import kinds
-from hotset.tier.base import TierKind
+from hotset.tier.base import TierKind, TierSpec
 
 Say = Callable[[str], None]
 _YES = Remedy("use it all the same", parameters={"yes": True})
@@ -49,6 +49,33 @@ def check(
         if not yes:
             raise DeviceRefusedError(words, *remedies, _YES, field="flash")
         say(words)
+
+
+def check_memory(
+    machine: Machine, kind: TierKind, spec: TierSpec, origin: Bytes, yes: bool, say: Say
+) -> None:
+    """Say what the cache takes of the machine's memory, for as long as it is active.
+
+    :raises DeviceRefusedError: the machine has less to give; with ``yes`` that is said instead.
+    """
+    needed = kinds.of(kind).memory(spec, origin)
+    if not needed:
+        return
+    lines = machine.run(["cat", "/proc/meminfo"]).stdout.splitlines()
+    kib = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
+    words = f"the cache takes up to {needed} of memory, which is not swapped out"
+    if kib is None:
+        say(f"{words}; how much the machine has to give is not known")
+        return
+    left = Bytes(int(kib) * 1024)
+    if needed <= left:
+        say(words)
+        return
+    words += f", and the machine has {left} to give: the kernel would end a database for it"
+    if not yes:
+        larger = Remedy("take larger blocks", parameters={"block": "64KiB"})
+        raise DeviceRefusedError(f"{words}. Ask for a smaller cache", larger, _YES, field="cache")
+    say(words)
 
 
 Finding = tuple[str, *tuple[Remedy, ...]]

@@ -6,10 +6,13 @@ An operation imports what it works with when it is called: `--help` waits for no
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Annotated, NoReturn
 
@@ -144,10 +147,25 @@ def _explain(error: Exception) -> int:
         for note in getattr(error, "__notes__", ()):
             _say(f"  {note}")
         return error.exit_code
+    if isinstance(error, PermissionError) and error.filename:
+        _say(_of_another(Path(os.fsdecode(error.filename))))
+        return FAILED
     if os.environ.get("HOTSET_DEBUG"):
         traceback.print_exception(error)
     _say(f"unexpected {type(error).__name__}: {error} (HOTSET_DEBUG=1 shows where)")
     return FAILED
+
+
+def _of_another(path: Path) -> str:
+    """Who has what may not be opened: after `sudo -E` it is root's, in the folder of a user."""
+    with suppress(OSError, KeyError):
+        owner, me = path.owner(), pwd.getpwuid(os.geteuid()).pw_name
+        if owner != me:
+            return (
+                f"{path} may not be opened: it belongs to {owner}. If a command was run as {owner}"
+                f" with your home (sudo -E), have it back: sudo chown -R {me} {path.parent}"
+            )
+    return f"{path} may not be opened: permission denied"
 
 
 def _say(text: str) -> None:

@@ -140,6 +140,7 @@ def test_no_proxy_hears_of_a_token_in_plain(script: Script) -> None:
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.night
 def test_a_server_that_says_nothing_is_not_waited_for(script: Script) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as mute:
         done = script("connect", HOTSET_URI=f"http://127.0.0.1:{mute.getsockname()[1]}")

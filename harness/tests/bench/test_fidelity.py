@@ -119,6 +119,7 @@ def test_a_device_is_so_much_faster_than_its_model_as_serving_takes(
 
 
 @needs_fuse
+@pytest.mark.night
 def test_the_command_tells_cells_and_models(hotset: CommandLine, tmp_path: Path) -> None:
     words = ["--only", "hdd-7200 8k QD4 read", "--seconds", "2", "--size", "256MiB"]
     words += ["--kept", str(tmp_path / "kept"), "--format", "json"]

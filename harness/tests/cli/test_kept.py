@@ -246,6 +246,7 @@ def test_two_measurements_are_compared_without_claiming_what_two_runs_cannot_sho
     assert shop("runs", "compare", first, other, "--force").code == 0
 
 
+@pytest.mark.night
 def test_three_before_and_three_after_are_compared_as_repeats_of_two(shop: Shop) -> None:
     for label in ("before", "after") * 3:
         assert shop.measure("--label", label).code == 0

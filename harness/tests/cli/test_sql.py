@@ -161,6 +161,7 @@ def test_several_numbers_of_users_give_a_curve(sql: Sql, scripts: tuple[str, ...
     assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
 
 
+@pytest.mark.night
 def test_a_rate_is_found(sql: Sql, scripts: tuple[str, ...]) -> None:
     given = ("--find-rate", "p95<5s", "--duration", "1", "--format", "json")
     done = sql(*scripts, *SHORT, *given)

@@ -143,6 +143,7 @@ def test_each_column_sorts_by_mouse_and_by_keyboard(browser: Browser, tmp_path: 
         visitor.close()
 
 
+@pytest.mark.night
 def test_what_is_fetched_anew_stays_sorted_and_open(browser: Browser, tmp_path: Path) -> None:
     """Hot data is fetched every 20 s, in the server's order and folded."""
     with served(tmp_path) as console:

@@ -34,7 +34,12 @@ def test_that_waits(cluster):
 
 
 @pytest.mark.parametrize(
-    ("number", "workers"), [(signal.SIGTERM, 0), (signal.SIGTERM, 1), (signal.SIGKILL, 0)]
+    ("number", "workers"),
+    [
+        (signal.SIGTERM, 0),
+        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.night),
+        (signal.SIGKILL, 0),
+    ],
 )
 def test_tests_that_are_ended_take_their_server_with_them(
     tmp_path: Path, number: signal.Signals, workers: int

@@ -211,6 +211,7 @@ def test_a_run_is_kept_shown_and_resumed_at_the_disk_that_is_missing(tmp_path: P
 
 
 @needs_fuse
+@pytest.mark.night
 def test_arrays_go_on_where_they_ended(tmp_path: Path) -> None:
     """All but the last values and the failures were measured before."""
     spec = of_disks(ARRAYS, "arrays.size=64MiB", "arrays.seconds=0.5", "arrays.repeats=1")

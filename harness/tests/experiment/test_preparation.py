@@ -165,6 +165,7 @@ class Prepared:
 
 
 @pytest.mark.database
+@pytest.mark.night
 def test_the_load_ends_when_reads_are_level(database: PostgresDatabase, tmp_path: Path) -> None:
     with device(tmp_path, [60_000, 60_000, 60_000, 40_000]) as origin:
         found = Prepared(database, origin, spec("warmup.probe_s=2", "warmup.probe_max_s=60"))
@@ -181,7 +182,9 @@ def test_the_load_ends_when_reads_are_level(database: PostgresDatabase, tmp_path
 
 
 @pytest.mark.database
-@pytest.mark.parametrize(("rates", "buffers"), [(RISING, 0), ([50_000], 2**50)])
+@pytest.mark.parametrize(
+    ("rates", "buffers"), [(RISING, 0), pytest.param([50_000], 2**50, marks=pytest.mark.night)]
+)
 def test_the_load_ends_at_the_limit_and_reads_do_not_pass_for_level(
     rates: list[int], buffers: int, database: PostgresDatabase, tmp_path: Path
 ) -> None:
@@ -234,7 +237,7 @@ def test_the_load_comes_at_the_rate_of_the_windows(
 
 
 @pytest.mark.database
-@pytest.mark.parametrize("others", ["", "SELECT 1;\n"])
+@pytest.mark.parametrize("others", ["", pytest.param("SELECT 1;\n", marks=pytest.mark.night)])
 def test_of_transactions_that_take_longer_it_is_not_known(
     others: str, database: PostgresDatabase, tmp_path: Path
 ) -> None:

@@ -133,7 +133,7 @@ class Shop:
         tier = self.found.tier
         before = tier.counters()
         self.server.sh(f"dd if={self.cold} of=/dev/null bs=64k iflag=direct status=none")
-        return hits_between(before, tier.counters(), tier.counter_bits).read_misses or 0
+        return hits_between(before, tier.counters(), tier.counting).read_misses or 0
 
     def soil(self) -> None:
         """Write what the origin alone does not have, not soon either."""

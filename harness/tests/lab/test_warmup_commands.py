@@ -112,7 +112,7 @@ class Accelerated:
                     *words,
                 ]
             )
-        return hits_between(start, tier.counters(), tier.counter_bits).read_misses or 0
+        return hits_between(start, tier.counters(), tier.counting).read_misses or 0
 
 
 @pytest.fixture(scope="module")

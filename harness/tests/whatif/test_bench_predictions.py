@@ -55,6 +55,7 @@ def test_every_set_up_is_an_experiment(bench: ModuleType) -> None:
         assert {name.split(", ")[2] for name in names} == set(bench.STORAGES)
 
 
+@pytest.mark.night
 def test_a_slice_of_the_plan_can_be_run(tmp_path: Path) -> None:
     results = tmp_path / "results"
     found = called("--small-caches", str(results), "--slice", "7/120", "--plan")

@@ -30,6 +30,8 @@ USER_NET_HOST = "10.0.2.2"
 _SILENCE_MAX_S = 90.0
 _BOOT_ATTEMPTS = 3
 _KVM_PROBE_LIMIT_S = 12.0
+_KVM_FIRST_LINE_S = 5.0
+"""A kernel that runs prints its first line within the first second; one that hangs prints none."""
 # QEMU's own choice is to stop the guest for ever when this computer's disk is full.
 _BARE = (
     "qemu-system-x86_64",
@@ -148,7 +150,7 @@ def has_kvm(local: Local, image: Image | None) -> bool:
     there may be one."""
     if image is None:
         return os.access("/dev/kvm", os.R_OK | os.W_OK)
-    return best_accel(local, image) == "kvm"
+    return local.which(_BARE[0]) is not None and best_accel(local, image) == "kvm"
 
 
 def _kvm_boots(local: Local, image: Image) -> bool:
@@ -174,7 +176,10 @@ def _kvm_boots_in(folder: Path, local: Local, image: Image) -> bool:
     ]
     process = local.spawn(argv, log)
     try:
-        wait_until(lambda: process.poll() is not None, _KVM_PROBE_LIMIT_S)
+        if wait_until(
+            lambda: process.poll() is not None or log.stat().st_size > 0, _KVM_FIRST_LINE_S
+        ):
+            wait_until(lambda: process.poll() is not None, _KVM_PROBE_LIMIT_S)
         # The kernel came as far as looking for its first process, which is not there.
         return "hotset-no-such-init" in log.read_text(errors="replace").partition("Run ")[2] or (
             "No working init found" in log.read_text(errors="replace")
