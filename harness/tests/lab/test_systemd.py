@@ -294,6 +294,37 @@ def overwritten(file: object, place: int, words: bytes) -> bytes:
     return before
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "multi-user.target",
+        pytest.param("rescue.target", marks=pytest.mark.night),
+        pytest.param("emergency.target", marks=pytest.mark.night),
+    ],
+)
+def test_who_isolates_a_target_ends_no_tier(shops: list[Shop], target: str) -> None:
+    """As the end of emergency mode does; what isolates is not ended by that itself."""
+    machine, engine = shops[0].server, f"hotset-engine-{shops[2].name}.service"
+    before, (pid,) = [one.sums() for one in shops], machine.asked(engine, "MainPID")
+    machine.sh(
+        "systemd-run --quiet --unit lab-isolate --property IgnoreOnIsolate=yes"
+        " --property DefaultDependencies=no sh -c"
+        f" 'systemctl isolate {target}; sleep 3; systemctl isolate default.target'"
+    )
+
+    def is_over() -> bool:
+        return machine.asked("lab-isolate.service", "ActiveState") == ["inactive"]
+
+    assert wait_until(is_over, PATIENCE_S, 1)
+    assert machine.asked(engine, "MainPID", "ActiveState") == [pid, "active"]
+    for one, sums in zip(shops, before, strict=True):
+        assert lifecycle.inspect(one.found).report.state == "active"
+        assert wait_until(one.is_mounted, 60)
+        assert one.sums() == sums
+        one.write("after")
+        machine.sh(f"rm {one.folder}/after; sync -f {one.folder}")
+
+
 def test_an_engine_that_is_killed_or_hangs_is_back(shops: list[Shop]) -> None:
     one = shops[2]
     machine, engine = one.server, f"hotset-engine-{one.name}.service"
