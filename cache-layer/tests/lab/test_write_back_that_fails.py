@@ -1,4 +1,4 @@
-"""An origin that takes no write-back while the cache takes writes: on files, with the real engine."""
+"""An origin that takes no write-back while the cache takes writes: on files, with the engine."""
 
 from __future__ import annotations
 

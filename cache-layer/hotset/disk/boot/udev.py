@@ -14,6 +14,7 @@ from typing import assert_never
 
 from hotset.block import loop
 from hotset.block.devicemapper import PRIVATE
+from hotset.core.errors import HotsetError
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.tier import kinds
@@ -45,6 +46,14 @@ PROGRAM=="/usr/bin/find {loop.FOLDER} -lname $devnode", RESULT=="?*", ENV{{SYSTE
 {_OF_UBLK}, ENV{{ID_FS_USAGE}}=="filesystem|other|crypto", ENV{{ID_FS_UUID_ENC}}=="?*", \
 SYMLINK+="disk/by-uuid/$env{{ID_FS_UUID_ENC}}"
 """
+
+_TRIES = 3
+"""A worker of udev that was at work may have had the rules of before."""
+
+
+class OriginShownError(HotsetError):
+    """Links by UUID or label lead to an origin; the message names them and says what to do."""
+
 
 AWAY = locks.RUNTIME / "away"
 """A folder in it for each disk whose origin went away since the machine started: what the kernel
@@ -79,6 +88,7 @@ def hide_origin(attached: AttachedDisk) -> None:
     while that is down.
 
     :raises CommandError: udev does not come to an end, so that nobody knows what it still links.
+    :raises OriginShownError: its links lead to the origin all the same.
     """
     machine, disk = attached.machine, attached.disk
     if not disk.origin.is_relative_to("/dev") or not _is_here(machine):
@@ -108,8 +118,26 @@ def hide_origin(attached: AttachedDisk) -> None:
     # here. A path that udev is just looking at still gets the links of before, and is found only
     # once that has ended.
     _settle(machine, check=True)
-    _again(attached, shown)
-    _settle(machine, check=True)
+    for _ in range(_TRIES):
+        _again(attached, shown)
+        _settle(machine, check=True)
+        if not _links(machine, disk.origin):
+            return
+    raise OriginShownError(
+        f"udev still has {', '.join(_links(machine, disk.origin))} lead to {disk.origin}: a mount"
+        " by that would find old data while the disk is down. Look why (udevadm test), then create or"
+        " activate it again"
+    )
+
+
+def _links(machine: Machine, origin: PurePosixPath) -> list[str]:
+    """Those that udev has lead to a device by what lies on it."""
+    argv = ["udevadm", "info", "--query=symlink", str(origin)]
+    try:
+        said = machine.run(argv, check=False).stdout.split()
+    except PrerequisiteMissingError:
+        return []
+    return [one for one in said if one.startswith(("disk/by-uuid/", "disk/by-label/"))]
 
 
 def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
