@@ -99,6 +99,7 @@ def test_a_measurement_is_a_run_of_the_archive(shop: Shop) -> None:
     assert kept["database"]["buffers_bytes"] > 0
 
 
+@pytest.mark.night
 def test_every_form_of_its_report_says_what_was_measured_and_what_is_not_known(shop: Shop) -> None:
     shop.measure()
     (row,) = shop.runs()
@@ -154,6 +155,7 @@ def test_a_measurement_that_fails_is_kept_as_failed(shop: Shop) -> None:
         assert shop("report", "last", "--format", form).code == 0
 
 
+@pytest.mark.night
 def test_a_measurement_without_a_window_has_a_report_in_every_form(shop: Shop) -> None:
     """The page ended in "no first item"."""
     done = shop.measure("--rampup", "30", interrupt=("progress: 1.0 s", signal.SIGINT))
@@ -195,6 +197,7 @@ def test_an_archive_that_cannot_be_written_costs_neither_the_result_nor_its_erro
     assert shop.measure("--no-keep").code == 0
 
 
+@pytest.mark.night
 def test_a_large_archive_is_said_to_be_one_and_nothing_is_deleted(shop: Shop) -> None:
     assert "archive of runs" not in shop.measure().err
     small = {"HOTSET_ARCHIVE_LIMIT": "1KiB"}
@@ -229,6 +232,7 @@ def test_two_measurements_at_once_are_two_runs(shop: Shop) -> None:
     assert len(set(begun)) == 4
 
 
+@pytest.mark.night
 def test_two_measurements_are_compared_without_claiming_what_two_runs_cannot_show(
     shop: Shop,
 ) -> None:
@@ -278,6 +282,7 @@ def test_the_trend_of_a_measurement_is_of_the_same_one(shop: Shop) -> None:
     assert (found["metric"], len(found["runs"])) == ("tps", 3)
 
 
+@pytest.mark.night
 def test_a_curve_is_one_run(shop: Shop) -> None:
     done = shop.measure("--users", "1,2", "--format", "json")
     assert done.code == 0, done.err

@@ -40,6 +40,7 @@ def disk(hotset: CommandLine, tmp_path: Path) -> Disk:
     return Disk(hotset, tmp_path)
 
 
+@pytest.mark.night
 def test_a_benchmark_of_a_disk_is_a_run(disk: Disk) -> None:
     printed = disk.measure("--label", "before")
     shown = json.loads(disk("runs", "show", "last", "--format", "json").out)

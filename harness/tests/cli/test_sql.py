@@ -88,6 +88,7 @@ def scripts(sql: Sql) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("protocol", ["prepared", "simple"])
+@pytest.mark.night
 def test_scripts_are_run_by_their_weights(
     sql: Sql, scripts: tuple[str, ...], tmp_path: Path, protocol: str
 ) -> None:
@@ -115,6 +116,7 @@ def test_scripts_are_run_by_their_weights(
     assert updates == dear
 
 
+@pytest.mark.night
 def test_a_run_as_a_table_with_thresholds_and_as_csv(
     sql: Sql, scripts: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -129,6 +131,7 @@ def test_a_run_as_a_table_with_thresholds_and_as_csv(
     assert [row["second"] for row in csv.DictReader(io.StringIO(rows.out))] == ["0", "1"]
 
 
+@pytest.mark.night
 def test_each_run_draws_other_rows_unless_it_is_given_a_seed(sql: Sql) -> None:
     """The same rows again would be in memory; which ones are popular stays."""
     script = sql.write(
@@ -153,6 +156,7 @@ def test_each_run_draws_other_rows_unless_it_is_given_a_seed(sql: Sql) -> None:
     assert {popular for _, popular in again[1]} == {first[0]}
 
 
+@pytest.mark.night
 def test_several_numbers_of_users_give_a_curve(sql: Sql, scripts: tuple[str, ...]) -> None:
     done = sql(*scripts, *SHORT, "--users", "1,2", "--duration", "1", "--fresh")
     assert done.code == 0, done.err
@@ -197,6 +201,7 @@ def test_failures_are_counted_by_cause_and_end_the_run_when_there_are_many(sql: 
     assert "partial: " in done.out or "TPS" not in done.out
 
 
+@pytest.mark.night
 def test_a_servers_limit_that_ends_statements_is_named(sql: Sql) -> None:
     with closing(sql.database.session()) as session:
         session.script("ALTER ROLE tester SET statement_timeout = 100")
@@ -228,6 +233,7 @@ def test_a_script_that_fails_too_often_fails_the_run(sql: Sql) -> None:
     refused(done, 4, "failed, more than 2%")
 
 
+@pytest.mark.night
 def test_what_a_script_does_wrong_while_it_runs_is_told(sql: Sql) -> None:
     script = sql.write("open.sql", "BEGIN;\nSELECT 1;\n")
     refused(sql("--script", script, *SHORT), 4, "open.sql ends inside a transaction")
@@ -238,6 +244,7 @@ def test_what_a_script_does_wrong_while_it_runs_is_told(sql: Sql) -> None:
     refused(done, 4, "none.sql:1: \\gset: returned no row")
 
 
+@pytest.mark.night
 def test_users_wait_for_the_server_side_by_side(sql: Sql) -> None:
     """One after the other, those of a process on each of this computer's cores would come to no
     more than five a second each."""
@@ -259,6 +266,7 @@ def test_bad_options_are_refused_by_name(sql: Sql, scripts: tuple[str, ...]) -> 
     refused(sql("--script", "none.sql@x", *SHORT), 2, "the weight behind @")
 
 
+@pytest.mark.night
 def test_a_byte_order_mark_is_no_sql(sql: Sql) -> None:
     script = sql.write("search.sql", "\ufeff" + SEARCH)
     done = sql("--script", script, *SHORT)

@@ -116,6 +116,7 @@ def test_the_server_is_sampled_beside_the_run(tpcc: Tpcc) -> None:
 
 
 @database_needed
+@pytest.mark.night
 def test_a_run_as_csv_is_the_window_second_by_second(tpcc: Tpcc) -> None:
     done = tpcc("run", *SHORT, "--format", "csv", "--no-check", "--home-warehouses")
     assert done.code == 0, done.err
@@ -126,6 +127,7 @@ def test_a_run_as_csv_is_the_window_second_by_second(tpcc: Tpcc) -> None:
 
 
 @database_needed
+@pytest.mark.night
 def test_a_run_as_a_table(tpcc: Tpcc) -> None:
     done = tpcc("run", *SHORT, "--no-check", "--quiet")
     assert (done.code, done.err) == (0, "")
@@ -165,6 +167,7 @@ def test_a_search_says_the_highest_rate_that_holds(tpcc: Tpcc) -> None:
 
 
 @database_needed
+@pytest.mark.night
 @pytest.mark.night
 def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> None:
     file, junit = tmp_path / "curve.json", tmp_path / "junit.xml"
@@ -276,6 +279,7 @@ def test_a_database_that_others_use_is_not_copied(tpcc: Tpcc, database: Postgres
 
 
 @database_needed
+@pytest.mark.night
 def test_a_curve_that_fails_keeps_what_it_measured(tpcc: Tpcc, tmp_path: Path) -> None:
     file = tmp_path / "curve.json"
     done = tpcc("run", *SHORT, "--users", "1,900", "--output", str(file))
@@ -334,6 +338,7 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @database_needed
+@pytest.mark.night
 def test_an_8_bit_locale_loses_nothing(tpcc: Tpcc, locales: Path) -> None:
     env = {"LC_ALL": "de_DE", "LOCPATH": str(locales), "PYTHONUTF8": "0"}
     done = tpcc("run", *SHORT, "--users", "1,2", "--no-check", env=env)
@@ -351,6 +356,7 @@ def test_help_and_doctor_need_no_unicode(locales: Path, argv: tuple[str, ...]) -
 
 
 @database_needed
+@pytest.mark.night
 def test_a_narrow_terminal_cuts_no_number_off(tpcc: Tpcc) -> None:
     done = tpcc("run", *SHORT, "--no-check", env={"COLUMNS": "20"})
     assert done.code == 0, done.err

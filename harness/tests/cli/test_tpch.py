@@ -106,6 +106,7 @@ def test_build_check_drop(tpch: Tpch, empty: PostgresTpch) -> None:
         assert session.query("SELECT count(*) FROM mine") == [(0,)]
 
 
+@pytest.mark.night
 def test_a_run_as_json_and_csv(tpch: Tpch, whole: PostgresTpch) -> None:
     run = tpch("run", whole, "--format", "json", "--streams", "min", "--seed", "7")
     document = json.loads(run.out)
@@ -127,6 +128,7 @@ def test_a_run_as_json_and_csv(tpch: Tpch, whole: PostgresTpch) -> None:
     ]
 
 
+@pytest.mark.night
 def test_a_run_is_kept_and_compared_with_another_of_the_same_queries(
     whole: PostgresTpch, hotset: CommandLine, folder: Path, tmp_path: Path
 ) -> None:
@@ -173,6 +175,7 @@ def test_thresholds_are_judged_printed_and_written(
     assert (none.code, "power was not measured" in none.err) == (5, True)
 
 
+@pytest.mark.night
 def test_a_run_as_a_table(tpch: Tpch, whole: PostgresTpch) -> None:
     run = tpch("run", whole, "--no-refresh")
     assert run.code == 0
@@ -190,6 +193,7 @@ def test_a_time_out_ends_with_4_and_prints_the_rest(tpch: Tpch, whole: PostgresT
     assert power["geometric_mean_s"] is None
 
 
+@pytest.mark.night
 def test_a_check(tpch: Tpch, whole: PostgresTpch) -> None:
     found = tpch("check", whole, "--queries", "1,6", "--format", "json")
     assert (found.code, json.loads(found.out)["holds"]) == (0, True)

@@ -124,6 +124,7 @@ def test_what_a_run_was_stopped_by_is_told_while_it_still_writes(hotset: Command
         assert shown(hotset, run) == ("interrupted", "interrupted")
 
 
+@pytest.mark.night
 def test_a_resumed_run_is_running_again(hotset: CommandLine) -> None:
     with under_way(EXPERIMENT) as (process, run):
         process.kill()
@@ -160,6 +161,7 @@ def test_a_running_run_is_neither_deleted_nor_changed(
     assert hotset("runs", "rm", "last", "--yes").code == 0
 
 
+@pytest.mark.night
 def test_report_and_comparison_say_that_a_run_goes_on(hotset: CommandLine, tmp_path: Path) -> None:
     with under_way(EXPERIMENT) as (_, run):
         text = hotset("report", "last", "--format", "md").out
@@ -176,6 +178,7 @@ def test_report_and_comparison_say_that_a_run_goes_on(hotset: CommandLine, tmp_p
         assert f"run {run} is running" in refused.err
 
 
+@pytest.mark.night
 def test_the_console_lists_it_as_running(client: TestClient) -> None:  # noqa: F811
     try_password(client)
     with under_way(EXPERIMENT) as (_, run):

@@ -125,8 +125,8 @@ def hide_origin(attached: AttachedDisk) -> None:
             return
     raise OriginShownError(
         f"udev still has {', '.join(_links(machine, disk.origin))} lead to {disk.origin}: a mount"
-        " by that would find old data while the disk is down. Look why (udevadm test), then create or"
-        " activate it again"
+        " by that would find old data while the disk is down. Look why (udevadm test), then create"
+        " or activate it again"
     )
 
 

@@ -85,8 +85,8 @@ def find(
             f"the server's files cannot be told from a copy of them on {machine.kind}{where}"
         )
     return Unavailable(
-        f"the server's files are not found on {machine.kind}{where}: it is another machine's or they"
-        " lie elsewhere; files that are there under such names are another server's"
+        f"the server's files are not found on {machine.kind}{where}: it is another machine's or"
+        " they lie elsewhere; files that are there under such names are another server's"
     )
 
 
