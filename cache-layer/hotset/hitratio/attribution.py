@@ -79,6 +79,21 @@ def files(machine: Machine, device: PurePosixPath) -> list[Owner]:
     return [*found, Owner(FILE_SYSTEM, tuple(own))]
 
 
+def newer(machine: Machine, device: PurePosixPath, than: float) -> set[str] | None:
+    """The regular files on a mounted device that came to be after a time (seconds since 1970). What
+    is counted where they lie may be of files that were there before, as after VACUUM FULL, TRUNCATE
+    or DROP. None: the file system does not keep when that was.
+
+    :raises NotMountedError: it is not mounted.
+    """
+    where = mount_point(machine, device)
+    argv = ["find", str(where), "-xdev", "-type", "f", "-size", "+0"]
+    done = machine.run([*argv, "-newerBt", f"@{than:.0f}", "-print0"], check=False)
+    if done.rc or "birth time" in done.stderr:
+        return None
+    return {name for name in done.stdout.split("\0") if name}
+
+
 def per_file(text: str) -> dict[str, list[Extent]]:
     """``filefrag -v`` output, file by file; files without data on the disk are left out."""
     heads = list(_FILE.finditer(text))

@@ -35,6 +35,7 @@ class Heat:
     :ivar recent: since the last look before that day, which may be longer ago.
     :ivar earlier: by region; empty: nothing was read then.
     :ivar earlier_s: how long that time was.
+    :ivar since: when it began, by the wall clock.
     """
 
     grid: Grid
@@ -42,6 +43,7 @@ class Heat:
     recent: CounterDelta
     earlier: Mapping[int, float]
     earlier_s: float
+    since: float
 
     @property
     def recent_s(self) -> float:
@@ -62,6 +64,7 @@ def read(target: Target) -> Heat | None:
         recent = store.since(now - limits.DAY_S)
         whole = store.since(now - (limits.DAYS + 1) * limits.DAY_S)
         heats = store.heats(now)
+        since = store.wall(whole.begun if whole else now)
     if recent is None or whole is None:
         return None
     before = {
@@ -69,7 +72,7 @@ def read(target: Target) -> Heat | None:
         for number, tally in whole.tallies.items()
         if (asked := cacheable_requests(tally) - _asked(recent.tallies.get(number)))
     }
-    return Heat(recent.grid, heats, recent, before, recent.begun - whole.begun)
+    return Heat(recent.grid, heats, recent, before, recent.begun - whole.begun, since)
 
 
 def _asked(tally: Tally | None) -> int:
@@ -89,12 +92,21 @@ def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> lis
     if min(recent, earlier) < limits.DAY_REQUESTS_MIN or seen.earlier_s < limits.DAY_S:
         return [ask.unknown(_too_little(seen, recent, earlier))]
     found = attribution.files(target.machine, target.disk.device)
+    newer = attribution.newer(target.machine, target.disk.device, seen.since)
     by: By = "file" if label is None else "table"
     if label is not None:
         found = attribution.group_by(found, label)
     cached = None if kinds.of(target.disk.kind).pauses else target.tier.contents().cached
     hot = list(_hotter(ask, by, seen, found, cached))
-    return hot or [ask.say("ok", f"no {by} became hot in the last day")]
+    if not hot:
+        return [ask.say("ok", f"no {by} became hot in the last day")]
+    # Else what was there before them was asked for, or they were read when they were made.
+    young = None if newer is None else {label(path) if label else path for path in newer}
+    sure = [finding for name, finding in hot if young is not None and name not in young]
+    unsure = ", ".join(name for name, _ in hot if young is None or name in young)
+    why = f"whether {unsure} became hot is not known: when its files came to be"
+    why += " is not kept" if young is None else " lies within the time that is compared"
+    return [*sure, *([ask.unknown(why)] if unsure else [])]
 
 
 def _too_little(seen: Heat, recent: float, earlier: float) -> str:
@@ -112,7 +124,7 @@ def _hotter(
     seen: Heat,
     found: Sequence[Owner],
     cached: Sequence[Extent] | None,
-) -> Iterator[Finding]:
+) -> Iterator[tuple[str, Finding]]:
     whose = attribution.of_regions(seen.grid, found)
     recent = {number: float(_asked(one)) for number, one in seen.recent.tallies.items()}
     now, before = _shares(recent, whose), _shares(seen.earlier, whose)
@@ -122,7 +134,8 @@ def _hotter(
         if name in _REST or share < limits.HOT_SHARE or share < limits.HOT_TIMES * was:
             continue
         held = None if cached is None else _held(where[name], cached)
-        yield _hot(ask, by, name, f"{percent(was)} before, {percent(share)} of requests now", held)
+        how = f"{percent(was)} before, {percent(share)} of requests now"
+        yield name, _hot(ask, by, name, how, held)
 
 
 def _shares(heats: Mapping[int, float], whose: Mapping[int, str]) -> dict[str, float]:

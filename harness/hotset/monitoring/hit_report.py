@@ -35,6 +35,7 @@ Label = Callable[[str], str]
 _SERVED = "all of it is flash: no cache, no ratio"
 
 
+_TOLD = 5
 _LATE_S = 1.0
 """A time that counting begins later than was asked for is told from here on."""
 
@@ -209,6 +210,7 @@ def of_parts(
     notes += [_anew(before, begun_anew) for before, begun_anew in anew]
     if since != "boot" and begun - asked > _LATE_S:
         notes.append(f"no region was read by {_clock(asked)}: counted from {_clock(begun)} on")
+    notes += _of_others(target, [row.name for row in rows], label, begun)
     if dropped:
         notes.append(f"{dropped:,} requests found no room in the kernel's table and are in no line")
     return HitRatios(
@@ -222,6 +224,22 @@ def of_parts(
         _row("(total)", whole),
         tuple(notes),
     )
+
+
+def _of_others(target: Target, names: Sequence[str], label: Label, begun: float) -> list[str]:
+    """Which rows may be of files that lay at the same places before."""
+    newer = attribution.newer(target.machine, target.disk.device, begun)
+    if newer is None:
+        return ["when files came to be is not known: what is counted may be of files before them"]
+    young = {label(path) for path in newer}
+    told = [name for name in names if name in young]
+    if not told:
+        return []
+    more = f" and {len(told) - _TOLD} others" if len(told) > _TOLD else ""
+    return [
+        f"files of {', '.join(told[:_TOLD])}{more} came to be after {_clock(begun)}: what is"
+        " counted where they lie may be of files that were there before them"
+    ]
 
 
 def _samples(store: Store, since: Since) -> list[tuple[float, Counters]]:

@@ -42,7 +42,7 @@ def heat(
     tallies = {number: tally(asked, ratio) for number, asked in recent.items()}
     delta = CounterDelta(GRID, NOW - since * DAY_S, NOW, tallies, 0)
     heats = {number: float(asked) for number, asked in recent.items()}
-    return Heat(GRID, heats, delta, earlier, days * DAY_S)
+    return Heat(GRID, heats, delta, earlier, days * DAY_S, 0.0)
 
 
 def target(cache: int) -> Target:
@@ -124,10 +124,12 @@ def became_hot(
     monkeypatch: pytest.MonkeyPatch,
     recent: dict[int, int],
     earlier: dict[int, float],
+    newer: set[str] | None = frozenset(),  # type: ignore[assignment]
     **more: float,
 ) -> list[tuple[str, str]]:
     found = [owner("/db/orders", 0, 10), owner("/db/stock", 10, 10)]
     monkeypatch.setattr(attribution, "files", lambda _, __: found)
+    monkeypatch.setattr(attribution, "newer", lambda *_: newer)
     seen = heat_now.became_hot(ASK, heat(recent, earlier, **more), target(64), None)
     return [(one.state, one.text.partition(" became")[0]) for one in seen]
 
@@ -141,6 +143,16 @@ def test_a_file_that_is_asked_for_far_more_than_before_is_told(
     fine = [("ok", "no file")]
     assert became_hot(monkeypatch, {1: 700_000, 12: 30_000}, before) == fine
     assert became_hot(monkeypatch, {1: 92_000, 12: 8_000}, {1: 700_000.0}) == fine
+
+
+@pytest.mark.parametrize("newer", [{"/db/stock"}, None])
+def test_of_a_file_that_came_to_be_meanwhile_it_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, newer: set[str] | None
+) -> None:
+    """Whether it, or what lay at its places before."""
+    before = {1: 700_000.0, 12: 30_000.0}
+    found = became_hot(monkeypatch, {1: 60_000, 12: 40_000}, before, newer)
+    assert found == [("unknown", "whether /db/stock")]
 
 
 @pytest.mark.parametrize(

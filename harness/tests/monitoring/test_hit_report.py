@@ -260,7 +260,12 @@ class Done:
 # Its parts
 
 
-def parts(monkeypatch: pytest.MonkeyPatch, tallies: dict[int, Tally], dropped: int = 0) -> None:
+def parts(
+    monkeypatch: pytest.MonkeyPatch,
+    tallies: dict[int, Tally],
+    dropped: int = 0,
+    newer: set[str] | None = frozenset(),  # type: ignore[assignment]
+) -> None:
     reading = Reading(GRID, "a", NOW - 500, tallies, dropped)
 
     class Counter:
@@ -275,6 +280,7 @@ def parts(monkeypatch: pytest.MonkeyPatch, tallies: dict[int, Tally], dropped: i
     TIER[:] = [FakeTier(counters(0))]
     monkeypatch.setattr(region_counters, "find_counters", lambda *_: Counter())
     monkeypatch.setattr(attribution, "files", lambda *_: found)
+    monkeypatch.setattr(attribution, "newer", lambda *_: newer)
 
 
 def reads(hits: int, misses: int) -> Tally:
@@ -301,6 +307,20 @@ def test_files_add_up_to_their_total(target: Target, monkeypatch: pytest.MonkeyP
     assert [(row.name, row.reads, row.hit_ratio) for row in later.rows] == [("stock", 4, 1.0)]
     assert later.begun == moment(NOW)
     assert "12 requests found no room" in later.notes[1]
+
+
+def test_a_table_whose_files_are_new_may_have_counts_of_others(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VACUUM FULL: its blocks were another file's for most of the time."""
+    parts(monkeypatch, {0: reads(10, 0), 2: reads(0, 8)}, newer={"/d/base/5/2"})
+    report = of_parts(target, "file", str, "boot", Moment(NOW))
+    (note,) = [note for note in report.notes if "came to be" in note]
+    assert "/d/base/5/2" in note
+    assert "/d/base/5/1" not in note
+    parts(monkeypatch, {0: reads(10, 0)}, newer=None)
+    report = of_parts(target, "file", str, "boot", Moment(NOW))
+    assert [note for note in report.notes if "is not known" in note]
 
 
 # Its text
