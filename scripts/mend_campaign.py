@@ -40,6 +40,10 @@ class Outcome:
     first: str
 
 
+class DoesNotComeOffError(Exception):
+    """A mend whose place has been changed since."""
+
+
 def main() -> int:
     """Run it; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -58,7 +62,11 @@ def main() -> int:
         for commit in mends[kind]:
             if commit in known or commit not in (given.commit or [commit]):
                 continue
-            found = take_back(tree, commit, given.folders, about_data=kind == "data")
+            try:
+                found = take_back(tree, commit, given.folders, about_data=kind == "data")
+            except DoesNotComeOffError:
+                print(f"{commit}: it does not come off today's program", flush=True)
+                continue
             if found is None:
                 print(f"{commit}: its folders do not notice", flush=True)
                 continue
@@ -94,13 +102,16 @@ def take_back(tree: Path, commit: str, folders: bool, about_data: bool) -> Outco
     """Run the tests without a mend.
 
     :param folders: no others; None where they do not notice.
-    :raises CalledProcessError: the mend does not come off any more.
+    :raises DoesNotComeOffError: as it stands: what it changed has been changed since.
     """
     subject = _git("log", "-1", "--format=%s", commit).strip()
     files = _git("diff-tree", "--no-commit-id", "--name-only", "-r", commit).split()
     programs = [one for one in files if is_program(one)]
     mend = _git("diff", f"{commit}~", commit, "--", *programs)
-    _git("apply", "-R", "-C1", where=tree, stdin=mend)
+    try:
+        _git("apply", "-R", "-C1", where=tree, stdin=mend)
+    except subprocess.CalledProcessError:
+        raise DoesNotComeOffError(commit) from None
     try:
         subprocess.run(["make", "build"], cwd=tree, check=True, stdout=sys.stderr)
         first = _fails(tree, tests_of(tree, programs))
