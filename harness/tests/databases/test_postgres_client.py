@@ -179,3 +179,23 @@ def test_sqlstates(state: str | None, broken: bool, expected: DatabaseError) -> 
     assert type(found) is type(expected)
     assert found.args == expected.args
     assert pickle.loads(pickle.dumps(found)).args == expected.args  # noqa: S301 - our own bytes
+
+
+@pytest.mark.database
+def test_a_server_that_ends_a_session_during_a_load_is_not_said_to_have_crashed(
+    empty: PostgresDatabase,
+) -> None:
+    """As transaction_timeout does (17); libpq says that the server terminated abnormally."""
+    with closing(empty.session()) as session, closing(empty.session()) as other:
+        session.script("CREATE TABLE large (a int, b text)")
+        pid = session.query("SELECT pg_backend_pid()")[0][0]
+
+        def rows() -> Iterator[tuple[int, str]]:
+            for number in range(10**7):
+                if number == 5_000:
+                    other.query(f"SELECT pg_terminate_backend({pid})")
+                yield number, "x" * 200
+
+        with pytest.raises(ServerGone, match="has ended this session, and answers others") as no:
+            session.copy("large", ("a", "b"), rows())
+        assert "abnormally" not in str(no.value)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import psycopg
-from psycopg import conninfo, sql
+from psycopg import conninfo, pq, sql
 from psycopg.types.datetime import DatetimeNoTzDumper
 
 from hotset.core.sql import Aborted, CannotConnect, DatabaseError, Row, ServerGone, Value
@@ -199,8 +199,24 @@ class PostgresSession:
             yield
         except psycopg.Error as error:
             seconds = time.monotonic() - started
-            said = self.limit.explain(one_line(error), error.sqlstate, seconds)
+            words = ended(self._connection, error)
+            said = self.limit.explain(words, error.sqlstate, seconds)
             raise meaning(error.sqlstate, said, broken=self._connection.broken) from error
+
+
+def ended(connection: psycopg.Connection, error: psycopg.Error) -> str:
+    """What an error says. Of a server that ends a session while data are sent to it, libpq loses
+    the words and supposes a crash: one that answers has ended the session alone."""
+    if error.sqlstate is not None or not connection.broken:
+        return one_line(error)
+    info = connection.info
+    where = conninfo.make_conninfo(host=info.host, port=info.port, dbname=info.dbname)
+    if pq.PGconn.ping(where.encode()) != pq.Ping.OK:
+        return one_line(error)
+    return (
+        "the server has ended this session, and answers others: its log says why, such as"
+        " transaction_timeout or an administrator"
+    )
 
 
 def meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:

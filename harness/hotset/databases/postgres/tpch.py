@@ -23,7 +23,7 @@ from psycopg import sql
 from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import limits
-from .client import PostgresDatabase, is_gone, one_line
+from .client import PostgresDatabase, ended, is_gone
 
 _SETTINGS = "SET work_mem = '64MB'; SET maintenance_work_mem = '256MB'; SET jit = off"
 _NOTICE_LOST_CLIENT = "SET client_connection_check_interval = 1000"
@@ -119,7 +119,8 @@ class PostgresTpchSession:
             yield
         except psycopg.Error as error:
             seconds = time.monotonic() - started
-            said = self._own_limit.explain(one_line(error), error.sqlstate, seconds)
+            words = ended(self._connection, error)
+            said = self._own_limit.explain(words, error.sqlstate, seconds)
             raise _meaning(error, said, broken=self._connection.broken) from error
 
 
