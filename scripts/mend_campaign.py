@@ -132,9 +132,12 @@ def is_program(file: str) -> bool:
     [True, False]
     >>> is_program("cache-layer/flashdev/cache-core/src/metadata/tests/kill.rs")
     False
+    >>> is_program("cache-layer/flashdev/boot/src/structures/tests.rs")
+    False
     """
-    parts = Path(file).parts
-    return Path(file).suffix in (".py", ".rs") and not {"tests", "scripts"} & set(parts)
+    path = Path(file)
+    names = {*path.parts, path.stem}
+    return path.suffix in (".py", ".rs") and not {"tests", "scripts"} & names
 
 
 def tests_of(tree: Path, programs: list[str]) -> list[list[str]]:

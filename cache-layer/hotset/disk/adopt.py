@@ -12,7 +12,7 @@ from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 
-from . import abandoned, prerequisites
+from . import abandoned, lifecycle, prerequisites
 from . import cache_device as cards
 from .boot import startup, udev
 from .cache_device import AttachedDisk, Card, CardError
@@ -136,7 +136,7 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
     up = [
         disk.name
         for disk in (known or card).disks
-        if AttachedDisk(machine, known or card, disk).tier.is_active()
+        if lifecycle.is_up(AttachedDisk(machine, known or card, disk).tier)
     ]
     if up and not any(PREFIX in use for use in device.uses):
         raise CardError(

@@ -15,6 +15,7 @@ import pytest
 
 from hotset.block import boot_program
 from hotset.block.boot_program import InUseError
+from hotset.disk import adopt
 from hotset.disk import cache_device as cards
 from hotset.disk.boot import program
 from hotset.disk.lifecycle import TierRefusedError
@@ -372,3 +373,13 @@ def test_a_start_at_boot_does_not_take_a_dead_engine_for_an_active_disk(
     computer.kill()
     said = computer.of_shop("start")
     assert "ended by other hands" in said or site.inspect("shop").report.state == "active"
+
+
+def test_a_dead_engine_is_no_other_flash(site: Site, computer: Computer) -> None:
+    """Its link is still there, and /etc/hotset was lost with the root disk."""
+    site.create("shop")
+    computer.kill()
+    site.sh("rm -r /etc/hotset/cards")
+    card = adopt.adopt(site.machine, site.flash, True, site.said.append)
+    assert [disk.name for disk in card.disks] == ["shop"]
+    site.deactivate("shop")
