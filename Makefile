@@ -5,6 +5,8 @@
 export PATH := /usr/lib/rust-1.85/bin:$(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
 CRATES := cache-layer/flashdev tpcc/driver
 PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,hotset-engine hotset-boot flashdev) tpcc/driver/target/release/hotset-tpcc
+# What is generated of the PowerShell module: the other files are made with it.
+MODULE := scripts/Hotset/Public/Generated.ps1
 # Without the flags of a parallel make, whose job server is not passed on. What would make a second build faster
 # is left out.
 CARGO := env -u MAKEFLAGS -u MFLAGS CARGO_INCREMENTAL=0 cargo --quiet
@@ -165,7 +167,10 @@ recording: build
 screenshots: build
 	uv run --no-sync python scripts/screenshots.py
 
-build: $(PROGRAMS) .venv/.compiled
+build: $(PROGRAMS) .venv/.compiled $(MODULE)
+
+$(MODULE): .venv/.synced $(shell find harness/hotset/operations harness/hotset/clients -name '*.py')
+	uv run --no-sync python -m hotset.clients
 
 # A crate's program is remade when any file of the crate is newer. The image takes longer and goes first.
 define rule

@@ -1,5 +1,5 @@
-"""Makes a release into `dist/`: wheel, source, packages, checksums, bill of materials, licences,
-changelog.
+"""Makes a release into `dist/`: wheel, source, packages, PowerShell module, checksums, bill of
+materials, licences, changelog.
 
     make release                      for this kind of computer
     make release TWICE=1              in two clones at two places, and compares every byte
@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hotset import __version__
-from shipping import bill, changelog, crates, packages, programs
+from shipping import bill, changelog, crates, packages, powershell, programs
 from shipping.programs import CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +74,7 @@ def release(dist: Path, target: str) -> None:
     (dist / "LICENCES.md").write_text(bill.table(whole), encoding="utf-8")
     (dist / "CHANGELOG.md").write_text(changelog.changelog(ROOT, __version__), encoding="utf-8")
     machine = target.partition("-")[0]
+    powershell.write(dist, __version__, epoch)
     made = packages.Release(ROOT, wheel, __version__, machine, epoch, (dist / "CHANGELOG.md",))
     packages.build(made, work / "packages", dist)
     (dist / SUMS).write_text(sums(dist), encoding="utf-8")

@@ -77,7 +77,7 @@ def require(machine: Machine) -> None:
     if free.rc != 0 or machine.run(["test", "-b", node], check=False).rc != 0:
         raise PrerequisiteMissingError(
             f"{machine.kind} has no node of a free loop device ({free.stderr.strip() or node}): a"
-            " container has to be given them all (docker run --volume /dev:/dev)"
+            " container has to be given them all, with the host's /dev"
         )
 
 

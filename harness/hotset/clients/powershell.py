@@ -8,7 +8,7 @@ from . import wording
 from .cmdlets import STARTS, Cmdlet, Parameter, pascal, twin_name
 from .examples import examples
 
-_HEAD = "# Generated from the table of operations: run `make docs`.\n"
+_HEAD = "# Generated from the table of operations: `make build` makes it anew.\n"
 _CREDENTIAL = (
     "[pscredential] [System.Management.Automation.Credential()] $Credential = [pscredential]::Empty"
 )

@@ -84,7 +84,7 @@ def xml(every: Sequence[Cmdlet]) -> str:
     """The file of all generated views."""
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
-        "<!-- Generated from the table of operations: run `make docs`. -->",
+        "<!-- Generated from the table of operations: `make build` makes it anew. -->",
         "<Configuration>",
         "  <ViewDefinitions>",
     ]

@@ -7,7 +7,7 @@ start`), each as a difference of two readings; the parts' sum is their own last 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.attribution import SystemName
-from hotset.hitratio.heat import Tally, total
+from hotset.hitratio.heat import Reading, Tally, total
 from hotset.hitratio.heatstore import Store, open_store, store_path
 from hotset.reports.render.hits import HitRatios, HitRow, moment
 from hotset.tier.base import Counters, Counting, Hits, began_anew, hits_over
@@ -182,48 +182,61 @@ def of_parts(
 
     :param mark: as for :func:`of_disk`.
     """
-    now = now or clock.moment()
     disk = target.disk
     reading = region_counters.find_counters(target.tier, disk.name).read()
-    with target.store() as store:
-        at = store.now(now)
-        store.fold(reading, at)
-        start = _start(store, since) or store.at(reading.begun)
-        kept, anew = None, list[tuple[float, float]]()
-        if since != "boot":
-            kept, anew = store.since(start), store.restarts(start)
-        if mark:
-            store.mark(at)
-        asked = store.wall(start)
-        begun, ended = (
-            (store.wall(kept.begun), store.wall(kept.at)) if kept else (reading.begun, now.wall)
-        )
-        anew = [(store.wall(before), store.wall(after)) for before, after in anew]
-    tallies = kept.tallies if kept else reading.tallies
-    dropped = kept.dropped if kept else reading.dropped
+    period = _period(target, reading, since, now or clock.moment(), mark=mark)
     found = attribution.group_by(attribution.files(target.machine, disk.device), label)
     rows = tuple(
-        _row(name, tally) for name, tally in attribution.split(tallies, reading.grid, found)
+        _row(name, tally) for name, tally in attribution.split(period.tallies, reading.grid, found)
     )
-    whole = total(tallies.values())
+    whole = total(period.tallies.values())
     notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
-    notes += [_anew(before, begun_anew) for before, begun_anew in anew]
-    if since != "boot" and begun - asked > _LATE_S:
-        notes.append(f"no region was read by {_clock(asked)}: counted from {_clock(begun)} on")
-    notes += _of_others(target, [row.name for row in rows], label, begun)
-    if dropped:
-        notes.append(f"{dropped:,} requests found no room in the kernel's table and are in no line")
+    notes += period.notes
+    notes += _of_others(target, [row.name for row in rows], label, period.begun)
+    if period.dropped:
+        notes.append(
+            f"{period.dropped:,} requests found no room in the kernel's table and are in no line"
+        )
     return HitRatios(
         disk.name,
         disk.kind,
         by,
-        None if begun is None else moment(begun),
-        moment(ended),
+        moment(period.begun),
+        moment(period.ended),
         whole.denominator,
         rows,
         _row("(total)", whole),
         tuple(notes),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """What was counted per region from one time of the wall clock to another."""
+
+    begun: float
+    ended: float
+    tallies: Mapping[int, Tally]
+    dropped: int
+    notes: tuple[str, ...] = ()
+
+
+def _period(target: Target, reading: Reading, since: Since, now: Moment, *, mark: bool) -> Period:
+    """Take a reading in; returns what there is of the time that is asked for."""
+    with target.store() as store:
+        at = store.now(now)
+        store.fold(reading, at)
+        start = _start(store, since) or store.at(reading.begun)
+        if mark:
+            store.mark(at)
+        kept = None if since == "boot" else store.since(start)
+        if kept is None:
+            return Period(reading.begun, now.wall, reading.tallies, reading.dropped)
+        begun, asked = store.wall(kept.begun), store.wall(start)
+        notes = [_anew(*map(store.wall, restart)) for restart in store.restarts(start)]
+        if begun - asked > _LATE_S:
+            notes.append(f"no region was read by {_clock(asked)}: counted from {_clock(begun)} on")
+        return Period(begun, store.wall(kept.at), kept.tallies, kept.dropped, tuple(notes))
 
 
 def _of_others(target: Target, names: Sequence[str], label: Label, begun: float) -> list[str]:
