@@ -20,7 +20,7 @@ from hotset.monitoring.top import DiskReading, DiskView, Load, Picture
 from hotset.operations.base import run
 from hotset.operations.computer import activity
 from hotset.reports.archive import Archive
-from hotset.tier.base import Counters
+from hotset.tier.base import Counters, Counting
 from tests import documents
 from tests.cli_server import CommandLine
 from tests.silent_server import silent_server
@@ -38,7 +38,7 @@ def counters(hits: int, misses: int, dirty: int = 4) -> Counters:
 def disk(name: str, hits: int, misses: int, dirty: int = 4) -> DiskView:
     """A disk that was asked so often in its last second; 50 of 100 reads hit before that."""
     now = counters(50 + hits, 50 + misses, dirty)
-    line = watch.line(counters(50, 50), now, 0.0, 1.0, 32, BLOCK)
+    line = watch.line(counters(50, 50), now, 0.0, 1.0, Counting(32), BLOCK)
     ratios = (0.5, None, line.hit_ratio)
     return DiskView(DiskReading(name, "dm-cache", "writeback, oltp", BLOCK, now), line, ratios)
 

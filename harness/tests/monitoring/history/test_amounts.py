@@ -51,7 +51,7 @@ def test_what_lies_between_two_readings() -> None:
 
 
 def test_a_device_that_is_not_shown_has_no_throughput() -> None:
-    found = amounts.between((counters(1), None), (counters(2), device(5)), 1.0, 32)
+    found = amounts.between((counters(1), None), (counters(2), device(5)), 1.0, Counting(32))
     assert (found.read_bytes, found.read_ios, found.read_hits) == (None, None, 1)
 
 
