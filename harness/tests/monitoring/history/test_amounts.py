@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hotset.monitoring.history import amounts
 from hotset.monitoring.history.amounts import Amounts, Load
+from hotset.tier.base import Counting
 from tests.observations import counters, device
 
 counts = st.integers(0, 2**40)
@@ -44,7 +45,7 @@ def test_what_a_kind_does_not_count_is_no_zero() -> None:
 
 def test_what_lies_between_two_readings() -> None:
     found = amounts.between(
-        (counters(90, 10, 8), device(100)), (counters(190, 10, 12), device(150)), 2.0, 32
+        (counters(90, 10, 8), device(100)), (counters(190, 10, 12), device(150)), 2.0, Counting(32)
     )
     assert found == Amounts(2000, 100, 0, 2, 2, 0, 50 * 8192, 50, 100, 50 * 8192, 50, 100)
     assert (found.reads, found.writes, found.read_ms) == (50, 2, 2.0)
