@@ -1,7 +1,7 @@
 """Man pages and shell completion: `make manual`, or `python scripts/manual.py FOLDER`.
 
-Both are made of what `docs/reference/cli.md` is made of: the command line's own parser and the
-tables of `reference`. They are laid out below FOLDER as a package puts them below `/usr/share`, and
+The pages are made of what `docs/reference/cli.md` is made of: the command line's own parser and the
+tables of `reference`; completion is typer's own. They are laid out below FOLDER as a package puts them below `/usr/share`, and
 are not kept in the repository. There is one page for each command, such as hotset-tier-create(1).
 """
 
@@ -17,13 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from typer.completion import get_completion_script
 
-import completion
 import reference
 from hotset import __version__
-from hotset.cli import create
+from hotset.cli import COMPLETION, create
 
 ROOT = Path(__file__).resolve().parents[1]
+_COMPLETIONS = {
+    "bash": "bash-completion/completions/hotset",
+    "zsh": "zsh/site-functions/_hotset",
+    "fish": "fish/vendor_completions.d/hotset.fish",
+}
 Words = tuple[str, ...]
 """A command, such as ``("hotset", "tier", "create")``."""
 
@@ -36,7 +41,14 @@ def files() -> dict[Path, str]:
         Path("man/man1") / f"{'-'.join(words)}.1": page(words, command)
         for words, command in every.items()
     }
-    return pages | completion.files([completion.described(*one) for one in every.items()])
+    return pages | {Path(path): completion(shell) for shell, path in _COMPLETIONS.items()}
+
+
+def completion(shell: str) -> str:
+    """What has a shell ask hotset itself for words."""
+    text = get_completion_script(prog_name="hotset", complete_var=COMPLETION, shell=shell)
+    # zsh loads it at the first press of Tab, which would only define what the next one calls.
+    return f'{text}\n_hotset_completion "$@"\n' if shell == "zsh" else f"{text}\n"
 
 
 # A page, in the macros of man(7)

@@ -229,7 +229,7 @@ def test_the_engine_answers_as_recorded_of_its_version(site: Site) -> None:
 def test_an_engine_that_an_earlier_version_started_is_worked_on_while_it_is_in_use(
     site: Site,
 ) -> None:
-    """A slice of scripts/upgrade_walk.py: the script that started the engine knows no word for
+    """An upgrade: the script that started the engine knows no word for
     whether it runs, and every command said that the disk was not active."""
     site.create("shop")
     script = "/etc/hotset/engine/shop.sh"

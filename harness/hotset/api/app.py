@@ -82,17 +82,15 @@ def metrics_route(path: str = "/metrics") -> Route:
 
 
 def _routes(found: Operation) -> list[APIRoute]:
-    """One route a method: each has its own description. Old names are served, not described."""
+    """One route a method: each has its own description."""
     endpoint = _starter(found) if found.kind is Kind.JOB else _answerer(found)
     return [
         APIRoute(
-            "/" + name.replace(" ", "/"),
+            "/" + found.name.replace(" ", "/"),
             endpoint,
             methods=[method],
-            include_in_schema=name == found.name,
             **describe.operation(found, method),
         )
-        for name in (found.name, *found.aliases)
         for method in describe.methods(found)
     ]
 

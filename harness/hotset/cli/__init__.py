@@ -26,7 +26,7 @@ from hotset.terminal import structured
 
 from .groups import fill
 
-_COMPLETION = "_HOTSET_COMPLETE"
+COMPLETION = "_HOTSET_COMPLETE"
 
 
 def create(word: str | None = None) -> typer.Typer:
@@ -80,7 +80,7 @@ def main() -> NoReturn:
     try:
         arguments = _with_run(sys.argv[1:])
         words = (argument for argument in arguments if not argument.startswith("-"))
-        word = None if _COMPLETION in os.environ else next(words, "")
+        word = _completed() if COMPLETION in os.environ else next(words, "")
         code = create(word)(arguments, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_interrupted())
@@ -91,6 +91,14 @@ def main() -> NoReturn:
     if code == INTERRUPTED:
         _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _completed() -> str | None:
+    """The first word behind `hotset` that a shell wants completed on, once it is whole; None: that
+    word itself is wanted."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()
+    return words[1] if len(words) > 2 or (len(words) == 2 and line.endswith(" ")) else None
 
 
 def _leave_out() -> None:

@@ -26,13 +26,10 @@ _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
 
 
 def add(app: typer.Typer, found: Operation) -> None:
-    """Add an operation as a command, named by its last word; by its old names, too, but hidden."""
+    """Add an operation as a command, named by its last word."""
     names = any(marks(field).there for field in found.request.model_fields.values())
     cls = _Naming if names else None
     app.command(found.words[-1], cls=cls)(command(found))
-    for alias in found.aliases:
-        alias_word = alias.rpartition(" ")[2]
-        app.command(alias_word, cls=cls, hidden=True, deprecated=True)(command(found))
 
 
 def command(found: Operation) -> Callable[..., None]:
@@ -170,10 +167,6 @@ def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
     """What was given, by the request's fields; what was left out stays out."""
     values = dict(given)
     for name, field in found.request.model_fields.items():
-        for alias in marks(field).aliases:
-            old = values.pop(_alias(alias), None)
-            if old not in (None, [], False):
-                values[name] = old
         if FieldKind.from_field(field).secret:
             values[name] = password_of(values.pop(_PASSWORD_FILE, None))
     known = found.request.model_fields
@@ -188,9 +181,6 @@ def _parameters(found: Operation) -> Iterator[inspect.Parameter]:
         kind = FieldKind.from_field(field)
         info = _info(name, field, kind)
         yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
-        for alias in marks(field).aliases:
-            hidden = typer.Option(alias, hidden=True)
-            yield _parameter(_alias(alias), Annotated[_or_none(_annotation(kind)), hidden], None)
     if not issubclass(found.result, Lines) and "format" not in found.request.model_fields:
         yield _parameter("format_", FormatOption, Format.TABLE)
     if found.progress:
@@ -236,17 +226,9 @@ def _annotation(kind: FieldKind) -> Any:  # noqa: ANN401 - a type
     # typer takes no lists of choices; the request checks them.
     base = str if kind.is_list and get_origin(kind.base) is Literal else kind.base
     found = list[base] if kind.is_list else base  # type: ignore[valid-type]
-    return _or_none(found) if kind.optional else found
-
-
-def _or_none(annotation: Any) -> Any:  # noqa: ANN401 - a type
-    return Union[annotation, None]  # noqa: UP007 - made at run time
+    return Union[found, None] if kind.optional else found  # noqa: UP007 - made at run time
 
 
 def marks(field: FieldInfo) -> Cli:
     """How the command line takes a field."""
     return next((one for one in field.metadata if isinstance(one, Cli)), Cli())
-
-
-def _alias(name: str) -> str:
-    return f"old{name.replace('-', '_')}"

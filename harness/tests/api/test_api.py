@@ -454,17 +454,6 @@ def test_the_description_tells_which_labels_are_taken() -> None:
     ]
 
 
-def test_an_operation_keeps_its_old_paths(ask: Ask) -> None:
-    old = [(name, one) for one in registry.every() for name in one.aliases]
-    assert ("warmup jobs", registry.find("warmup plans")) in old
-    described = app.create().openapi()["paths"]
-    for name, found in old:
-        path = "/" + name.replace(" ", "/")
-        assert path not in described
-        method = "POST" if found.kind is registry.Kind.JOB else "GET"
-        assert ask(method, f"{ROOT}{path}").status_code in (200, 202, 422)
-
-
 def test_a_job_is_as_described() -> None:
     file = str(repository_file("experiments") / "nope.toml")
     job = run.start("experiment plan", {"file": file})

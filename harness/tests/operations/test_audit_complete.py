@@ -102,7 +102,6 @@ def archived() -> None:
 def test_every_route_of_the_api_that_changes_something_is_kept() -> None:
     served = api.create()
     words = {"/" + "/".join(one.words) for one in registry.every()}
-    words |= {"/" + old.replace(" ", "/") for one in registry.every() for old in one.aliases}
     found = {
         (method, route.path)
         for route in served.routes
@@ -233,7 +232,7 @@ def commands(group: Any, before: str = "") -> Iterator[str]:  # noqa: ANN401 - t
 
 def test_every_command_that_changes_something_is_kept(tmp_path: Any) -> None:  # noqa: ANN401
     whole = typer.main.get_command(cli.create())
-    operations = {name for one in registry.every() for name in (one.name, *one.aliases)}
+    operations = {one.name for one in registry.every()}
     assert set(commands(whole)) - operations == KEPT.keys() | LOOKS
     word = tmp_path / "word"
     word.write_text(PASSWORD)

@@ -330,15 +330,6 @@ def test_the_servers_own_password_is_nobodys(monkeypatch: pytest.MonkeyPatch) ->
     assert found.password.get_secret_value() == ""
 
 
-def test_an_old_name_is_found_and_no_other_operations_name() -> None:
-    names = [name for one in OPERATIONS for name in (one.name, *one.aliases)]
-    assert len(names) == len(set(names))
-    for one in OPERATIONS:
-        for alias in one.aliases:
-            assert registry.find(alias) is one
-            assert alias.split()[:-1] == list(one.words[:-1])
-
-
 def test_unknown_operations() -> None:
     for name in ("lab shell", "tier", "frobnicate"):
         with pytest.raises(NotFoundError, match=name):

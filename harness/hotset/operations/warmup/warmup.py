@@ -315,7 +315,7 @@ class Plans(Recorded["text.WarmupPlans"]):
 
 
 @operation(
-    "warmup plans", Kind.QUERY, Right.READ, ("Get", "HotsetWarmup"), aliases=("warmup jobs",)
+    "warmup plans", Kind.QUERY, Right.READ, ("Get", "HotsetWarmup")
 )
 def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
     """List the warm-up plans saved on this computer, newest last, and the state of each."""

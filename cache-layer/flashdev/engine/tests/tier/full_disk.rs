@@ -80,5 +80,7 @@ fn a_full_disk_below_the_origin_is_reported_and_nothing_dirty_is_lost() {
         assert_eq!(seen, [7; 8192]);
     }
     drop(data);
-    assert!(served.stop()["dirty"].as_u64().unwrap() > 0);
+    let left = served.stop();
+    assert!(left["dirty"].as_u64().unwrap() > 0);
+    assert_eq!(left["write_back_failure"]["device"], "origin", "{left}");
 }
