@@ -1,8 +1,9 @@
 """Man pages and shell completion: `make manual`, or `python scripts/manual.py FOLDER`.
 
 The pages are made of what `docs/reference/cli.md` is made of: the command line's own parser and the
-tables of `reference`; completion is typer's own. They are laid out below FOLDER as a package puts them below `/usr/share`, and
-are not kept in the repository. There is one page for each command, such as hotset-tier-create(1).
+tables of `reference`; completion is typer's own. They are laid out below FOLDER as a package puts
+them below `/usr/share`, and are not kept in the repository. There is one page for each command,
+such as hotset-tier-create(1).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
-from typer.completion import get_completion_script
+from typer._completion_shared import get_completion_script
 
 import reference
 from hotset import __version__

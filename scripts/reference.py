@@ -112,6 +112,8 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
     },
     "Between hotset's own processes, and for its tests": {
         "HOTSET_PROGRESS": "`json`: messages and progress are JSON, one object a line.",
+        "COMP_WORDS": "From a shell (bash): the words that it wants completed.",
+        "_TYPER_COMPLETE_ARGS": "The same, from zsh and fish.",
         "HOTSET_JOB": "The folder of the job that a process belongs to.",
         "HOTSET_HAMMERDB_PASSWORD": "The password, from hotset to HammerDB.",
         "HOTSET_SQLSERVER_DSN": "A server, with a database for nothing else, that the tests of the"

@@ -306,6 +306,7 @@ def test_a_refusal_names_field_value_and_remedy(
         (b"dsn=x", "application/x-www-form-urlencoded", 415, "send application/json"),
         (b" " * (BODY_MAX_BYTES + 1), "application/json", 413, "larger than 65536 bytes"),
     ],
+    ids=["cut short", "no number", "nested", "no UTF-8", "a form", "too large"],
 )
 def test_bodies_that_are_none(ask: Ask, content: bytes, kind: str, status: int, said: str) -> None:
     headers = {"Authorization": f"Bearer {tokens.create('b', Right.ADMIN)}", "Content-Type": kind}

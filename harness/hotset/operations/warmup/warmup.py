@@ -314,9 +314,7 @@ class Plans(Recorded["text.WarmupPlans"]):
         write(console, text.render_saved(self.found))
 
 
-@operation(
-    "warmup plans", Kind.QUERY, Right.READ, ("Get", "HotsetWarmup")
-)
+@operation("warmup plans", Kind.QUERY, Right.READ, ("Get", "HotsetWarmup"))
 def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
     """List the warm-up plans saved on this computer, newest last, and the state of each."""
     from hotset.warmup import plan_store, text
