@@ -40,7 +40,7 @@ demo:
 	    'some three minutes on two cores; next the demo loads its database (half a minute) and measures three arms' \
 	    'three times (ten minutes; the first values of all three after a third of that)' >&2)
 	@scripts/setup.sh list $(RUN_PARTS)
-	@$(MAKE) --no-print-directory -j4 READY_PARTS='$(RUN_PARTS)' ready
+	@$(MAKE) --no-print-directory -j8 READY_PARTS='$(RUN_PARTS)' ready
 	./hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 	@echo 'again: ./hotset runs show last' >&2
 
@@ -70,7 +70,7 @@ part = begun=$$(date +%s); $(AND_ON) $(2) || failed=1; echo "$(1): $$(($$(date +
 test:
 	@scripts/setup.sh list $(TEST_PARTS)
 	@failed=0; \
-	$(call part,set-up,-j4 READY_PARTS='$(TEST_PARTS)' ready build rust-tests) [ $$failed = 0 ] || exit 1; \
+	$(call part,set-up,-j8 READY_PARTS='$(TEST_PARTS)' ready build rust-tests) [ $$failed = 0 ] || exit 1; \
 	$(call part,lint and Rust,-j2 lint-python test-rust) \
 	$(call part,unit,-j$(words $(UNITS)) $(UNITS:%=test-%)) \
 	$(call part,lab,test-lab) \
@@ -91,7 +91,7 @@ WORKERS := $(shell expr $$(nproc) + 3)
 ALL_SCHEDULES := 3000
 test-all:
 	@scripts/setup.sh list $(TEST_PARTS)
-	@$(AND_ON) -j4 READY_PARTS='$(TEST_PARTS)' ready build
+	@$(AND_ON) -j8 READY_PARTS='$(TEST_PARTS)' ready build
 	failed=0; \
 	$(AND_ON) lint docs-site || failed=1; \
 	FLASHDEV_SCHEDULES=$(ALL_SCHEDULES) $(AND_ON) test-rust || failed=1; \
@@ -203,7 +203,8 @@ setup-test:
 	@scripts/setup.sh install $(TEST_PARTS)
 
 # Packages, the image and the programs side by side. apt takes one caller at a time, so the parts come
-# one after the other; the image takes longest, so what it needs comes first.
+# one after the other; the image takes longest, so what it needs comes first, and with fewer than eight at once it
+# would wait for the four programs.
 ready: $(PROGRAMS) image $(READY_PARTS:%=setup-%)
 ifdef READY_PARTS
 .venv/.synced: | setup-python
