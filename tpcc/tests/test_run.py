@@ -103,7 +103,9 @@ def test_totals_agree(finished: Finished) -> None:
 
 def test_the_server_counts_the_same_orders(finished: Finished) -> None:
     result = finished[0]
-    assert result.nopm_by_district == pytest.approx(result.nopm, rel=0.02)
+    # The two are not counted at the same moment: on a busy computer a tenth of the window's three
+    # seconds lies between.
+    assert result.nopm_by_district == pytest.approx(result.nopm, rel=0.05)
 
 
 def test_the_age_of_the_database_is_what_runs_added(finished: Finished) -> None:

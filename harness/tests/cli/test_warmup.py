@@ -142,9 +142,6 @@ def test_saved_plans_are_listed(hotset: CommandLine) -> None:
     assert (row["job"], row["bytes"]) == (SAVED.id, 6_553_600)
     (line,) = csv.DictReader(io.StringIO(hotset("warmup", "plans", "-f", "csv").out))
     assert line["state"] == "interrupted"
-    old = hotset("warmup", "jobs", "--format", "json")
-    assert old.out == hotset("warmup", "plans", "--format", "json").out
-    assert "deprecated" in old.err
 
 
 @pytest.mark.parametrize(
