@@ -120,6 +120,15 @@ def hide_origin(attached: AttachedDisk) -> None:
     # here. A path that udev is just looking at still gets the links of before, and is found only
     # once that has ended.
     _settle(machine, check=True)
+    _apply(attached, shown)
+
+
+def _apply(attached: AttachedDisk, shown: Shown | None) -> None:
+    """Have the rules applied until no link by what lies on it leads to the origin.
+
+    :raises OriginShownError: one still does.
+    """
+    machine, disk = attached.machine, attached.disk
     for attempt in range(_TRIES):
         if attempt:
             # udev looks no more often whether its rules have changed.
