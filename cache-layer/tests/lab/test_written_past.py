@@ -113,6 +113,17 @@ def test_a_write_by_the_whole_disks_name(crashed: Crashed) -> None:
         crashed.activate()
 
 
+def test_a_partition_that_udev_has_not_named_yet(crashed: Crashed) -> None:
+    """As after any write to the whole disk, or a log-in."""
+    late = "sleep 1; udevadm control --start-exec-queue"
+    crashed.sh(
+        f"disk={crashed.whole}; partx --delete $disk; udevadm settle;"
+        " udevadm control --stop-exec-queue; partx --add $disk;"
+        f" ({late}) </dev/null >/dev/null 2>&1 &"
+    )
+    crashed.activate()
+
+
 def test_writes_that_the_kernel_does_not_count(crashed: Crashed) -> None:
     """As some guides to fast storage have it."""
     iostats = f"/sys/block/{PurePosixPath(crashed.whole).name}/queue/iostats"

@@ -9,6 +9,7 @@ Whether somebody wrote to it while its tier was down is found out by ``hotset-bo
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -232,7 +233,7 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
 def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:
     """:raises DeviceRefusedError: another disk has the origin's name now, or may have it, or it is
     gone."""
-    if machine.run(["test", "-e", str(origin)], check=False).rc:
+    if not _is_there(machine, origin):
         raise DeviceRefusedError(
             f"disk {disk}: {origin} is not there: connect it (iSCSI: log in), then try again"
         )
@@ -245,6 +246,15 @@ def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: Orig
         f"disk {disk}: {origin} {is_} another disk than the accelerated one: {found.why}. Nothing"
         " was changed; find the right disk, since what the flash holds belongs to it"
     )
+
+
+def _is_there(machine: Machine, origin: PurePosixPath) -> bool:
+    """Whether it is, once udev has named what it knows of: as whoever wrote to a whole disk closes
+    it, udev has its partitions read anew, and their names are away for a moment; after a log-in
+    they are not there yet."""
+    look, settle = f"test -e {shlex.quote(str(origin))}", "udevadm settle --timeout=10"
+    script = f"{look} || {{ command -v udevadm >/dev/null && {settle}; {look}; }}"
+    return machine.run(["sh", "-c", script], check=False).rc == 0
 
 
 def _lsblk(machine: Machine, device: PurePosixPath, how: str) -> dict[str, Any]:
