@@ -26,7 +26,11 @@ class Moment:
         return max(0.0, self.wall - earlier.wall)
 
 
+def boot_id() -> str:
+    """What names this start of this computer."""
+    return _BOOT_ID.read_text(encoding="ascii").strip()
+
+
 def moment() -> Moment:
     """Now."""
-    boot = _BOOT_ID.read_text(encoding="ascii").strip()
-    return Moment(time.time(), boot, time.clock_gettime(time.CLOCK_BOOTTIME))
+    return Moment(time.time(), boot_id(), time.clock_gettime(time.CLOCK_BOOTTIME))

@@ -79,10 +79,12 @@ def files(machine: Machine, device: PurePosixPath) -> list[Owner]:
     return [*found, Owner(FILE_SYSTEM, tuple(own))]
 
 
-def newer(machine: Machine, device: PurePosixPath, than: float) -> set[str] | None:
-    """The regular files on a mounted device that came to be after a time (seconds since 1970). What
-    is counted where they lie may be of files that were there before, as after VACUUM FULL, TRUNCATE
-    or DROP. None: the file system does not keep when that was.
+def newer(
+    machine: Machine, device: PurePosixPath, than: float, label: Callable[[str], str]
+) -> set[str] | None:
+    """The labels of regular files on a mounted device that came to be after a time (seconds since
+    1970). What is counted where they lie may be of files that were there before, as after VACUUM
+    FULL, TRUNCATE or DROP. None: the file system does not keep when that was.
 
     :raises NotMountedError: it is not mounted.
     """
@@ -91,7 +93,7 @@ def newer(machine: Machine, device: PurePosixPath, than: float) -> set[str] | No
     done = machine.run([*argv, "-newerBt", f"@{than:.0f}", "-print0"], check=False)
     if done.rc or "birth time" in done.stderr:
         return None
-    return {name for name in done.stdout.split("\0") if name}
+    return {label(name) for name in done.stdout.split("\0") if name}
 
 
 def per_file(text: str) -> dict[str, list[Extent]]:

@@ -92,7 +92,7 @@ def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> lis
     if min(recent, earlier) < limits.DAY_REQUESTS_MIN or seen.earlier_s < limits.DAY_S:
         return [ask.unknown(_too_little(seen, recent, earlier))]
     found = attribution.files(target.machine, target.disk.device)
-    newer = attribution.newer(target.machine, target.disk.device, seen.since)
+    young = attribution.newer(target.machine, target.disk.device, seen.since, label or str)
     by: By = "file" if label is None else "table"
     if label is not None:
         found = attribution.group_by(found, label)
@@ -101,7 +101,6 @@ def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> lis
     if not hot:
         return [ask.say("ok", f"no {by} became hot in the last day")]
     # Else what was there before them was asked for, or they were read when they were made.
-    young = None if newer is None else {label(path) if label else path for path in newer}
     sure = [finding for name, finding in hot if young is not None and name not in young]
     unsure = ", ".join(name for name, _ in hot if young is None or name in young)
     why = f"whether {unsure} became hot is not known: when its files came to be"

@@ -241,10 +241,9 @@ def _period(target: Target, reading: Reading, since: Since, now: Moment, *, mark
 
 def _of_others(target: Target, names: Sequence[str], label: Label, begun: float) -> list[str]:
     """Which rows may be of files that lay at the same places before."""
-    newer = attribution.newer(target.machine, target.disk.device, begun)
-    if newer is None:
+    young = attribution.newer(target.machine, target.disk.device, begun, label)
+    if young is None:
         return ["when files came to be is not known: what is counted may be of files before them"]
-    young = {label(path) for path in newer}
     told = [name for name in names if name in young]
     if not told:
         return []

@@ -85,14 +85,15 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
     :raises HotsetError: they are not on that machine.
     """
     with closing(database.session()) as session:
-        rows = session.query(sql(database.engine, "measured_folders"))
-        named = [PurePosixPath(str(row[0])) for row in rows]
         if not isinstance(database, PostgresDatabase):
-            return named
+            rows = session.query(sql(database.engine, "measured_folders"))
+            return [PurePosixPath(str(row[0])) for row in rows]
+        statement = sql("postgres", "database_folders").format(name="current_database()")
+        rows = session.query(statement)
         place = whereabouts.find(machine, cast("Connection", session), None)
     if isinstance(place, Unavailable):
         raise HotsetError(place.reason)
-    return [place.data / folder for folder in named]
+    return [place.data / str(row[0]) for row in rows]
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:

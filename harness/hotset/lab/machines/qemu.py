@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from hotset.core.clock import boot_id
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local, free_port
 from hotset.core.paths import cache_dir, write_whole
@@ -135,8 +136,7 @@ def best_accel(local: Local, image: Image) -> Accel:
     kvm = Path("/dev/kvm")
     if not os.access(kvm, os.R_OK | os.W_OK):
         return "tcg"
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    memory = cache_dir() / f"kvm-{image.key}-{boot}"
+    memory = cache_dir() / f"kvm-{image.key}-{boot_id()}"
     if not memory.exists():
         for old in cache_dir().glob("kvm-*"):
             old.unlink(missing_ok=True)

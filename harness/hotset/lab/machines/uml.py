@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.block import flashdev
+from hotset.core.clock import boot_id
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
@@ -336,9 +337,8 @@ def probe(local: Local, image: Image, kernel: Kernel) -> str | None:
     Tried once per boot of this computer, package, image and kind of user: on some computers a
     package's kernel panics at its first process (seen with 6.1 and 6.12 on CPUs with AMX).
     """
-    started = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     who = "user" if os.geteuid() else "root"
-    memory = cache_dir() / f"uml-{kernel.version}-{image.key}-{who}-{started}"
+    memory = cache_dir() / f"uml-{kernel.version}-{image.key}-{who}-{boot_id()}"
     if not memory.exists():
         for old in cache_dir().glob(f"uml-*-{who}-*"):
             old.unlink(missing_ok=True)

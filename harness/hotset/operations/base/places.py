@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hotset.core.errors import RequestError
 from hotset.jobs.lock import Lock
@@ -14,11 +14,24 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
+    from pydantic import SecretStr
+
     from hotset.core.machines.base import Machine
     from hotset.core.machines.locks import Mode
     from hotset.databases.connect import EngineName
     from hotset.disk.cache_device import AttachedDisk, Card
     from hotset.monitoring.hit_report import Label, Target
+
+
+class NamesServer(Protocol):
+    """A request that may name a database server."""
+
+    @property
+    def engine(self) -> EngineName: ...
+    @property
+    def dsn(self) -> str | None: ...
+    @property
+    def password(self) -> SecretStr | None: ...
 
 
 @contextmanager
@@ -129,12 +142,7 @@ def target_of(name: str, disk: str | None) -> Iterator[Target]:
 
 
 def label_of(
-    machine: Machine,
-    device: PurePosixPath | None,
-    by: str,
-    engine: EngineName,
-    dsn: str | None,
-    password: str | None,
+    machine: Machine, device: PurePosixPath | None, by: str, request: NamesServer
 ) -> Label:
     """What names the owner of a file: itself, its database or its table.
 
@@ -146,7 +154,7 @@ def label_of(
 
     if by not in ("database", "table"):
         return str
-    if dsn is None:
+    if request.dsn is None:
         raise RequestError(
             f"by {by} hotset has to ask the database server for its files: name the server, or use"
             " by file",
@@ -157,7 +165,9 @@ def label_of(
     from hotset.hitratio import attribution
 
     below = None if device is None else attribution.mount_point(machine, device)
-    with closing(connect.engine(connect.database(engine, dsn, password))) as server:
+    password = None if request.password is None else request.password.get_secret_value()
+    database = connect.database(request.engine, request.dsn, password)
+    with closing(connect.engine(database)) as server:
         label = server.labels("database" if by == "database" else "table", machine, below)
     if isinstance(label, Unavailable):
         raise PrerequisiteMissingError(label.reason)

@@ -135,14 +135,7 @@ def top(request: Top, context: Context) -> Hottest:
         if request.by == "extent":
             rows = heat_view.by_extent(heats, grid, cached)
         else:
-            label = places.label_of(
-                target.machine,
-                target.disk.device,
-                request.by,
-                request.engine,
-                request.dsn,
-                fields.secret(request.password),
-            )
+            label = places.label_of(target.machine, target.disk.device, request.by, request)
             files = attribution.files(target.machine, target.disk.device)
             found = attribution.group_by(files, label)
             rows = heat_view.by_owner(heats, grid, found, cached, request.by)

@@ -90,14 +90,7 @@ def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
             return Hits(hit_report.of_disk(target, start, mark=request.mark))
         if request.by == "volume":
             return Hits(hit_report.of_card(target))
-        label = places.label_of(
-            target.machine,
-            target.disk.device,
-            request.by,
-            request.engine,
-            request.dsn,
-            fields.secret(request.password),
-        )
+        label = places.label_of(target.machine, target.disk.device, request.by, request)
         return Hits(hit_report.of_parts(target, request.by, label, start, mark=request.mark))
 
 

@@ -81,6 +81,5 @@ def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     label = None
     with places.machine(request.machine) as there:
         if request.dsn is not None:
-            password = fields.secret(request.password)
-            label = places.label_of(there, None, "table", request.engine, request.dsn, password)
+            label = places.label_of(there, None, "table", request)
         return Examined(examination.examine(there, request.machine, request.disk, label))

@@ -162,14 +162,7 @@ def explain(request: Explain, context: Context) -> Explained:  # noqa: ARG001
     with places.target_of(request.machine, request.disk) as target:
         label = None
         if by == "table":
-            label = places.label_of(
-                target.machine,
-                target.disk.device,
-                by,
-                request.engine,
-                request.dsn,
-                fields.secret(request.password),
-            )
+            label = places.label_of(target.machine, target.disk.device, by, request)
         return Explained(explaining.explain(target, request.name, label))
 
 
