@@ -26,7 +26,7 @@ from .lifecycle import (
 def repair(attached: AttachedDisk, say: Say, yes: bool = False) -> None:
     """Mend what activation found damaged, then activate.
 
-    :param yes: of a cache in user space, what is certain is written back and the rest given up.
+    :param yes: what is certain is kept and the rest given up; else it is only said what that is.
     :raises TierRefusedError: it cannot be mended and writes would be lost; says how to go on.
     """
     disk, tier = attached.disk, attached.tier
@@ -49,30 +49,38 @@ def repair(attached: AttachedDisk, say: Say, yes: bool = False) -> None:
         _salvage(attached, tier, found, yes, say)
         return
     try:
-        words = _mend(attached, tier)
+        _mend(attached, tier, yes, say)
     except MetadataDamagedError as lost:
         raise TierRefusedError(
             f"{lost}. Writes that were only on the flash are lost, how many is not known: restore"
             " the database from a backup or check it",
             _as_it_is(disk),
         ) from None
+
+
+def _mend(attached: AttachedDisk, tier: DiskTier, yes: bool, say: Say) -> None:
+    """Activate it with what can be read of its metadata.
+
+    :raises MetadataDamagedError: it cannot be mended.
+    :raises TierRefusedError: that was not asked for.
+    """
+    disk = attached.disk
+    with removed_unless_up(tier):
+        words = tier.repair(write=yes)
+        if not yes:
+            raise TierRefusedError(
+                f"of the damaged metadata of {disk.name}, {words}. What cannot be read may hold"
+                " writes too: how many is not known. Nothing was changed",
+                _go_on(disk, "go on with what can be read; writes in other blocks are lost"),
+                _as_it_is(disk),
+            )
+        tier.activate(lambda: program.mark(attached, "active"))
     say(words)
     say(
         f"mended: {int(tier.counters().used)} blocks are cached again, all of them taken for dirty."
         " What could not be read is not among them: check the file system and the database before"
         " they are used"
     )
-
-
-def _mend(attached: AttachedDisk, tier: DiskTier) -> str:
-    """Activate it with what can be read of its metadata; returns what was found.
-
-    :raises MetadataDamagedError: it cannot be mended.
-    """
-    with removed_unless_up(tier):
-        words = tier.repair()
-        tier.activate(lambda: program.mark(attached, "active"))
-    return words
 
 
 def _salvage(
@@ -137,14 +145,17 @@ def _to_be_asked(disk: Disk, found: Salvage) -> TierRefusedError:
         f" {found.dirty_size} that {disk.origin} lacks, {found.clean} hold nothing that it lacks."
         f" Uncertain: {found.unknown} blocks ({found.unknown_size}), which may hold some."
         " Nothing was changed",
-        Remedy(
+        _go_on(
+            disk,
             f"write the {found.dirty_size} back and begin with an empty cache;"
             f" {lost or 'nothing is lost'}",
-            "tier repair",
-            {"disk": disk.name, "yes": True},
         ),
         _as_it_is(disk),
     )
+
+
+def _go_on(disk: Disk, what: str) -> Remedy:
+    return Remedy(what, "tier repair", {"disk": disk.name, "yes": True})
 
 
 def _as_it_is(disk: Disk) -> Remedy:

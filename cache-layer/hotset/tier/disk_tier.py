@@ -214,8 +214,9 @@ class DiskTier(ABC):
         on_usable()
         self.create()
 
-    def repair(self) -> str:
-        """Mend damaged metadata so that the tier can be activated; returns what was found.
+    def repair(self, write: bool) -> str:  # noqa: ARG002
+        """What can be read of damaged metadata, in words; with ``write``, they hold that afterwards
+        and the tier can be activated.
 
         :raises MetadataDamagedError: they cannot be mended.
         """

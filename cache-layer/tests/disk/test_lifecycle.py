@@ -448,7 +448,13 @@ def test_a_tier_that_was_mended_is_on_record_as_active() -> None:
         return ""
 
     there.answers["cache_repair"] = mended
-    repairing.repair(attached(there), nothing)
+    with pytest.raises(TierRefusedError, match=r"cache_repair reads .*not known") as asked:
+        repairing.repair(attached(there), nothing)
+    assert [one.operation for one in asked.value.remedies] == ["tier repair", "tier detach"]
+    assert left(there) == "dirty"
+    assert not [line for line in there.commands if "cache_restore" in line]
+    there.answers["cache_check"] = 1
+    repairing.repair(attached(there), nothing, yes=True)
     assert left(there) == "active"
 
 

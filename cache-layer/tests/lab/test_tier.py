@@ -609,7 +609,10 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     spoil(int.from_bytes(bytes.fromhex(saved)[SPACE_MAP : SPACE_MAP + 8], "little"), 1)
     with pytest.raises(MetadataDamagedError, match="cache_check"):
         lifecycle.activate(bench.found(), print)
-    repairing.repair(bench.found(), bench.said.append)
+    with pytest.raises(lifecycle.TierRefusedError, match=r"cache_repair reads \d+ blocks") as asked:
+        repairing.repair(bench.found(), print)
+    assert asked.value.remedies[0].parameters == {"disk": "oltp", "yes": True}
+    repairing.repair(bench.found(), bench.said.append, yes=True)
     assert "blocks are cached again" in " ".join(bench.said)
     bench.mount(bench.found().disk.device)
     assert bench.sums() == now

@@ -584,7 +584,9 @@ def test_a_repair_keeps_the_old_metadata_and_takes_all_for_dirty() -> None:
             "cache_dump": '<mapping cache_block="3" origin_block="9" dirty="false"/>',
         }
     )
-    assert "/var/lib/hotset/archive/data-" in tier(machine).repair()
+    assert tier(machine).repair(write=False) == "cache_repair reads 1 blocks"
+    assert not [call for call in machine.calls if call.argv[0] in ("cache_restore", "dd")]
+    assert "/var/lib/hotset/archive/data-" in tier(machine).repair(write=True)
     archived = next(at for at, call in enumerate(machine.calls) if "hotset-archive" in call.argv)
     written = next(at for at, call in enumerate(machine.calls) if call.argv[0] == "cache_restore")
     assert archived < written
@@ -598,7 +600,7 @@ def test_copies_of_metadata_are_kept_for_each_disk_whatever_its_name(tmp_path: P
     source = tmp_path / "metadata"
     source.write_bytes(bytes(4096))
     machine = FakeMachine({"dmsetup ls": "No devices found\n"})
-    tier(machine).repair()
+    tier(machine).repair(write=True)
     (call,) = (one for one in machine.calls if "hotset-archive" in one.argv)
     *script, folder, _, kept, _, most = call.argv
     names = [f"data-{day}-101010.metadata" for day in range(20260101, 20260108)]

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from hotset.block import devicemapper, extents, usage
 from hotset.block.boot_program import InUseError
 from hotset.block.devicemapper import Place, device_size, remove
-from hotset.block.extents import Run
+from hotset.block.extents import Run, count
 from hotset.core.machines import scratch
 from hotset.core.machines.base import CommandError, put_lines, to_its_end
 from hotset.core.units import Blocks, Bytes
@@ -364,9 +364,9 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         on_usable()
         self.create()
 
-    def repair(self) -> str:
-        """Rewrite damaged metadata by what ``cache_repair`` still finds in them; returns its words
-        and where the old ones are kept.
+    def repair(self, write: bool) -> str:
+        """What ``cache_repair`` still finds in damaged metadata; with ``write``, they are rewritten
+        by that, and the old ones kept.
 
         Which blocks are dirty cannot be known any more (``cache_repair`` makes the metadata look
         closed in good order): in write-back mode all of them are taken for dirty.
@@ -374,7 +374,6 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         :raises MetadataDamagedError: it finds nothing that can be used.
         """
         self._make_slices()
-        kept = self._archived()
         with scratch.folder(self.machine, self.place.name) as folder:
             mended = folder / "metadata"
             self.machine.run(
@@ -388,10 +387,15 @@ class DmCache(DeviceMapperTier, InPlaceTier):
                     f"cache_repair {self.metadata}: {(done.stderr + done.stdout).strip()[:600]}"
                 )
             slots = self._dumped(mended)
+        told = " ".join((done.stderr + done.stdout).split())
+        words = f"cache_repair reads {count(slots.runs())} blocks{told and f': {told[:600]}'}"
+        if not write:
+            return words
+        kept = self._archived()
         if self.spec.mode == "writeback":
             slots.all_dirty()
         self.restore(slots)
-        return f"{(done.stderr + done.stdout).strip()} (the old metadata is kept in {kept})".strip()
+        return f"{words} (the old metadata is kept in {kept})"
 
     def _archived(self) -> PurePosixPath:
         """A copy of the metadata as they are, beside the latest few of earlier repairs."""

@@ -447,8 +447,9 @@ class Repair(NamedDisk):
     yes: Annotated[
         bool,
         Field(
-            description="Of a cache in user space: write back what is certain, give up what is not,"
-            " and begin with an empty cache. Without it, only say what that is."
+            description="Keep what is certain (dm-cache: cached, taken for dirty; in user space:"
+            " written back, and the cache begins empty) and give up what is not. Without it, only"
+            " say what that is."
         ),
         Needs(Right.ADMIN),
         Cli(short="-y"),
