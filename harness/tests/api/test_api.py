@@ -167,6 +167,24 @@ def test_a_token_does_what_its_right_includes(
         assert jobs.every() == []
 
 
+@pytest.mark.parametrize("values", [{"replace": True, "yes": True}, {}], ids=["admin's", "own"])
+def test_a_job_is_ended_by_who_may_start_it(ask: Ask, values: dict[str, Any]) -> None:
+    with silent_server() as dsn:
+        body = {"dsn": dsn, "warehouses": 1, **values}
+        started = ask("POST", f"{ROOT}/tpcc/build", json=body)
+        assert started.status_code == 202, started.text
+        url = f"{ROOT}/jobs/{started.json()['id']}"
+        headers = {"Authorization": f"Bearer {tokens.create('limited', Right.OPERATE)}"}
+        for method, end in (("POST", "/cancel"), ("DELETE", "")):
+            answer = ask(method, url + end, headers=headers)
+            if values:
+                problem(answer, 403, "needs the right 'admin', and yours is 'operate'")
+                assert jobs.every()[0].running
+            else:
+                assert answer.status_code in (202, 204, 409), answer.text
+        jobs.cancel(started.json()["id"])
+
+
 def test_only_who_may_destroy_deletes_a_run(ask: Ask, runs: list[str]) -> None:
     for right, status in ((Right.OPERATE, 403), (Right.ADMIN, 204)):
         headers = {"Authorization": f"Bearer {tokens.create(right, right)}"}

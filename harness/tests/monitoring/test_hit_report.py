@@ -223,8 +223,8 @@ def test_a_look_does_not_move_what_last_counts_from(
 def test_only_who_may_operate_moves_it() -> None:
     operation = registry.find("report hit-ratio")
     wanted = {since: operation.parse({"since": since}) for since in ("boot", "last")}
-    assert {operation.right_for(one) for one in wanted.values()} == {Right.READ}
-    assert operation.right_for(operation.parse({"mark": True})) is Right.OPERATE
+    assert {operation.right_for(dict(one)) for one in wanted.values()} == {Right.READ}
+    assert operation.right_for({"mark": True}) is Right.OPERATE
 
 
 def test_since_a_time_counts_from_the_reading_before_it(target: Target) -> None:

@@ -143,7 +143,7 @@ def test_prices_are_kept_with_a_run_for_whoever_may_change_one() -> None:
     found = registry.find("report run")
     for values, right in (({}, Right.READ), ({"price": ["server=1"]}, Right.OPERATE)):
         request = found.parse({"run": "last", **values})
-        assert found.right_for(request) is right
+        assert found.right_for(dict(request)) is right
         assert audit.counts(found, request) is (right is Right.OPERATE)
 
 

@@ -131,7 +131,7 @@ def doing(caller: Caller, found: Operation, request: Request) -> Iterator[None]:
 
 def counts(found: Operation, request: Request) -> bool:
     """Whether a call is kept: it is one that may change something."""
-    only_reads = Right.READ.includes(found.right_for(request)) or found.name == "audit"
+    only_reads = Right.READ.includes(found.right_for(dict(request))) or found.name == "audit"
     return not only_reads and not getattr(request, "dry_run", False)
 
 

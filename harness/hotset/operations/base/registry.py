@@ -150,13 +150,14 @@ class Operation:
             values = {**values, "password": ""}
         return self.parse(values, strict)
 
-    def right_for(self, request: Request) -> Right:
-        """What this request takes: the operation's right, or more by a field that is set."""
+    def right_for(self, values: Mapping[str, Any]) -> Right:
+        """What a request of these values takes: the operation's right, or more by a field that is
+        set."""
         marked = [
             one.right
             for name, field in self.request.model_fields.items()
             for one in field.metadata
-            if isinstance(one, Needs) and getattr(request, name)
+            if isinstance(one, Needs) and values.get(name)
         ]
         return max((self.right, *marked), key=list(Right).index)
 

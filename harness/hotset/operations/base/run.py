@@ -148,7 +148,7 @@ def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: R
 
 def _check(found: Operation, request: Request, right: Right) -> None:
     """:raises ForbiddenError: the caller has not the right to this, or may not name it."""
-    require(right, found.right_for(request), found.name)
+    require(right, found.right_for(dict(request)), found.name)
     found.require_confirmed(request)
     engine: Any = getattr(request, "engine", "postgres")
     if isinstance(dsn := getattr(request, "dsn", None), str):
