@@ -142,7 +142,7 @@ class Bench:
             "grow": lambda: self._resize(machine, 112),
             "shrink": lambda: self._resize(machine, 72),
             "set": lambda: retuning.retune(found, None, "writethrough", nothing, nothing),
-            "repair": lambda: repairing.repair(found, nothing),
+            "repair": lambda: repairing.repair(found, nothing, yes=True),
             "repair clean": lambda: repairing.repair(found, nothing),
             "detach": lambda: self.detach(found),
         }
@@ -256,7 +256,7 @@ class Bench:
             try:
                 lifecycle.activate(found, nothing)
             except MetadataDamagedError:
-                repairing.repair(found, nothing)
+                repairing.repair(found, nothing, yes=True)
             except lifecycle.OriginChangedError:
                 if not untouched:
                     raise

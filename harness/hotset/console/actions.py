@@ -66,6 +66,7 @@ ACTIONS = (
         "Repair",
         "Cache metadata that an activation found damaged is mended, as far"
         " as no write is lost by it.",
+        yes="Also if what cannot be read may hold writes: they are lost then",
     ),
     CardAction(
         "detach",
