@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("dm-cache", "detach", "power cut"),
         pytest.param("userspace", "detach", "reboot", marks=pytest.mark.night),
         # A boot that finds its metadata damaged leaves it on record as clean.
-        ("userspace", "repair clean", "reboot"),
+        pytest.param("userspace", "repair clean", "reboot", marks=pytest.mark.night),
     ],
 )
 def test_nothing_is_lost_by_a_kill(

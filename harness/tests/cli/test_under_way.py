@@ -139,24 +139,16 @@ def test_a_resumed_run_is_running_again(hotset: CommandLine) -> None:
     assert shown(hotset, run) == ("interrupted", "interrupted")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("runs", "rm", "last", "--yes"),
-        ("runs", "rm", "last"),
-        ("report", "last", "--price", "server=1"),
-    ],
-)
-def test_a_running_run_is_neither_deleted_nor_changed(
-    hotset: CommandLine, words: tuple[str, ...]
-) -> None:
+def test_a_running_run_is_neither_deleted_nor_changed(hotset: CommandLine) -> None:
+    deleted, changed = ("runs", "rm", "last"), ("report", "last", "--price", "server=1")
     with under_way(EXPERIMENT) as (_, run):
         before = sorted(Archive.default().path(run).iterdir())
-        refused = hotset(*words)
-        assert (refused.code, refused.out) == (2, "")
-        assert f"run {run} is running" in refused.err
-        assert "Delete run" not in refused.err
-        assert sorted(Archive.default().path(run).iterdir()) == before
+        for words in ((*deleted, "--yes"), deleted, changed):
+            refused = hotset(*words)
+            assert (refused.code, refused.out) == (2, "")
+            assert f"run {run} is running" in refused.err
+            assert "Delete run" not in refused.err
+            assert sorted(Archive.default().path(run).iterdir()) == before
     assert shown(hotset, run) == ("complete", "complete")
     assert hotset("runs", "rm", "last", "--yes").code == 0
 

@@ -77,6 +77,7 @@ def hits(found: Sequence[tuple[Cache, Outcome]]) -> list[int]:
     return [outcome.hits for _, outcome in found]
 
 
+@pytest.mark.night
 def test_a_cluster_finds_what_the_cores_find(dask: Dask) -> None:
     wanted, told = [lru(one) for one in SIZES], []
     with Cores(Local(), 2) as cores:
@@ -89,6 +90,7 @@ def test_a_cluster_finds_what_the_cores_find(dask: Dask) -> None:
     assert not list((state_dir() / "whatif").iterdir())
 
 
+@pytest.mark.night
 def test_the_command_line(dask: Dask, hotset: CommandLine) -> None:
     words = ["whatif", "simulate", LOAD, "--cache", "4MiB", "--cache", "8MiB", "--policy", "lru"]
     here = hotset(*words, "--format", "json")
@@ -101,6 +103,7 @@ def test_the_command_line(dask: Dask, hotset: CommandLine) -> None:
     assert "--workers" in both.err
 
 
+@pytest.mark.night
 def test_what_a_worker_refuses_is_told_in_its_words(dask: Dask) -> None:
     with (
         pytest.raises(RequestError, match="give a smaller one"),
@@ -109,6 +112,7 @@ def test_what_a_worker_refuses_is_told_in_its_words(dask: Dask) -> None:
         caches.sweep(there, LOAD, [lru(2 * 10**8)], [], lambda *_: None)
 
 
+@pytest.mark.night
 def test_a_trace_that_a_worker_does_not_have_is_told_first(dask: Dask, tmp_path: Path) -> None:
     file = tmp_path / "trace"
     file.write_text("0.0 R 0 4096\n")
@@ -127,6 +131,7 @@ def test_who_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Cluster(f"tcp://127.0.0.1:{free_port()}", LOAD)
 
 
+@pytest.mark.night
 def test_a_cluster_without_workers_is_refused() -> None:
     with (
         cluster(0) as found,
