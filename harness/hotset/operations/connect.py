@@ -9,19 +9,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from hotset.core.environment import require_host
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
-from hotset.core.machines.ssh import Account, Remote
-from hotset.lab import image, lab
-from hotset.lab.machines.guest import Files, parse_forwarding
-from hotset.lab.machines.guest import account as guest_account
 
+if TYPE_CHECKING:
+    # This computer is reached without them.
+    from hotset.core.machines.ssh import Account, Remote
+
+Guest = Literal["uml", "vm"]
 LOCAL, SSH = "local", "ssh://"
-GUESTS: tuple[lab.MachineKind, ...] = ("uml", "vm")
+GUESTS: tuple[Guest, ...] = ("uml", "vm")
 """The lab that `hotset lab up` left up, by what it is."""
 
 KEY_VARIABLE, KNOWN_HOSTS_VARIABLE = "HOTSET_SSH_KEY", "HOTSET_KNOWN_HOSTS"
@@ -64,6 +66,8 @@ def account(name: str) -> Account:
     >>> account("ssh://db1:2222").port
     2222
     """
+    from hotset.core.machines.ssh import Account
+
     try:
         url = urlsplit(name)
         host, port = url.hostname, url.port or _SSH_PORT
@@ -79,10 +83,16 @@ def account(name: str) -> Account:
 
 
 def _remote(where: Account) -> Remote:
+    from hotset.core.machines.ssh import Remote
+
     return Remote(where, "ssh", lambda port: (where.host, port))
 
 
-def _guest(kind: lab.MachineKind) -> Remote:
+def _guest(kind: Guest) -> Remote:
+    from hotset.core.machines.ssh import Remote
+    from hotset.lab import image, lab
+    from hotset.lab.machines.guest import Files, account, parse_forwarding
+
     folder, built = lab.lab_folder(), image.find_built()
     up, ports = lab.guest_up(folder), lab.forwarded_ports(folder)
     if up is not None and up != kind:
@@ -97,5 +107,5 @@ def _guest(kind: lab.MachineKind) -> Remote:
             Remedy("start one", "lab up"),
             field="machine",
         )
-    where = guest_account(built, Files(folder), ports)
+    where = account(built, Files(folder), ports)
     return Remote(where, kind, lambda port: parse_forwarding(ports, port))

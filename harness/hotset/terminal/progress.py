@@ -11,18 +11,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.status import Status
 
-from hotset.block.transfer import Progress as WarmupProgress
 from hotset.core.units import Blocks, Bytes, mb_per_s
-from hotset.load.record import Phase, Tick
-from hotset.tpcc.data.record import LoadProgress
-from hotset.tpch import record as tpch
 
 from . import structured
+
+if TYPE_CHECKING:
+    # What a command has no run of, it does not wait for.
+    from hotset.block.transfer import Progress as WarmupProgress
+    from hotset.load.record import Phase, Tick
+    from hotset.tpcc.data.record import LoadProgress
+    from hotset.tpch import record as tpch
 
 _PLAIN_INTERVAL_S = 5.0
 _JSON_INTERVAL_S = 0.5
@@ -149,6 +152,8 @@ class Reporter:
         return lambda event: self.on_run(event, total_s)
 
     def on_run(self, event: Tick | Phase, total_s: float) -> None:
+        from hotset.load.record import Phase
+
         if isinstance(event, Phase):
             return
         if self.json:
@@ -188,6 +193,8 @@ class Reporter:
         )
 
     def on_tpch_run(self, event: tpch.Event) -> None:
+        from hotset.tpch import record as tpch
+
         stream = f"stream {event.stream}: " if event.stream else ""
         match event:
             case tpch.Begun(number=number, place=place, total=total):
