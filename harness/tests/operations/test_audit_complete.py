@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
@@ -40,6 +40,8 @@ READS = {"audit"}
 class FakeJob:
     id = "a-job"
     words = ("tier", "flush")
+    verb = "tier flush"
+    values: ClassVar[dict[str, object]] = {}
     running = True
 
     def as_dict(self) -> dict[str, object]:
