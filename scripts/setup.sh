@@ -35,6 +35,7 @@ TEST_PACKAGES=(
     postgresql              # the workload's tests run a server of their own
     fio thin-provisioning-tools   # the tests of the modelled disk and of the warm-up
     libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2   # pyodbc and Microsoft's driver load these
+    tdsodbc                 # the other driver for SQL Server
     curl jq                 # scripts/hotset-api.sh
     shellcheck
     openssh-server busybox  # a server that programs are copied to

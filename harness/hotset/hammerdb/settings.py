@@ -71,6 +71,9 @@ class SqlServerConnection(Connection, Protocol):
     def odbc_driver(self) -> str:
         """The ODBC driver's name or path."""
 
+    def uses_freetds(self) -> bool:
+        """Whether that is FreeTDS, which HammerDB's own connection string leaves unencrypted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tpcc:
@@ -242,6 +245,7 @@ def _postgres_port(connection: Connection) -> int:
 
 
 def _mssqls_connection(connection: SqlServerConnection) -> dict[str, str]:
+    _require_same_encryption(connection)
     driver = connection.odbc_driver()
     authentication = "windows" if connection.trusted else "sql"
     return {
@@ -257,9 +261,23 @@ def _mssqls_connection(connection: SqlServerConnection) -> dict[str, str]:
         "linux_odbc": driver,
         "uid": connection.user or "none",
         "pass": PASSWORD_WORD,
-        "encrypt_connection": _word(connection.encrypt.lower() not in ("no", "optional", "false")),
+        "encrypt_connection": _word(connection.encrypt not in ("no", "optional")),
         "trust_server_cert": _word(connection.trust),
     }
+
+
+def _require_same_encryption(connection: SqlServerConnection) -> None:
+    """:raises HammerdbRefused: it would connect with less than the DSN asks for."""
+    if connection.encrypt == "strict":
+        raise HammerdbRefused(
+            "HammerDB has no encrypt=strict: write encrypt=yes, which checks the certificate as"
+            " well, or take hotset's own driver"
+        )
+    if connection.uses_freetds() and connection.encrypt not in ("no", "optional"):
+        raise HammerdbRefused(
+            f"HammerDB cannot have FreeTDS encrypt, and the DSN has encrypt={connection.encrypt}:"
+            " install Microsoft's driver (msodbcsql18), or write encrypt=no"
+        )
 
 
 def _mssqls_tpcc(connection: Connection, asked: Tpcc) -> dict[str, str]:  # noqa: ARG001

@@ -27,7 +27,7 @@ from hotset.core.sql import (
     Value,
 )
 from hotset.databases import connect
-from hotset.databases.sqlserver import dsn, odbc
+from hotset.databases.sqlserver import dsn, freetds, odbc
 from hotset.databases.sqlserver.client import SqlServerDatabase, SqlServerSession, _bound, meaning
 from hotset.databases.sqlserver.statements import SqlServerStatements
 from hotset.databases.sqlserver.tpch import SqlServerTpch, _lines
@@ -147,12 +147,14 @@ def test_a_trusted_connection_names_no_user() -> None:
 
 
 def test_freetds_has_keys_of_its_own_and_no_arrays() -> None:
-    text = odbc.connection_string(replace(DATABASE, encrypt="no"), "/usr/lib/odbc/libtdsodbc.so")
-    assert "PORT={1}" in text
-    assert "Encryption={off}" in text
+    plain = replace(DATABASE, encrypt="no")
+    text = odbc.connection_string(plain, "/usr/lib/odbc/libtdsodbc.so")
+    assert f"SERVERNAME={{{freetds.section(plain)}}}" in text
+    assert "port = 1\n" in freetds.settings(plain)
+    assert "encryption = off\n" in freetds.settings(plain)
     assert "TrustServerCertificate" not in text
-    assert odbc.is_freetds("FreeTDS")
-    assert not odbc.is_freetds("ODBC Driver 18 for SQL Server")
+    assert freetds.is_freetds("FreeTDS")
+    assert not freetds.is_freetds("ODBC Driver 18 for SQL Server")
 
 
 # The driver
@@ -252,7 +254,7 @@ def test_brackets_of_the_message_itself_stay() -> None:
     )
     found = odbc.failure(pyodbc.Error("42000", text))
     assert found.message == "object [dbo].[orders] of [dba] is busy"
-    assert "trust=yes" in odbc._refusal("certificate verify failed", "yes")
+    assert "trust=yes" in odbc._refusal("certificate verify failed", DATABASE)
 
 
 class CountingServer:
@@ -308,8 +310,8 @@ def test_a_server_that_closes_the_connection_is_said_to(code: str) -> None:
     text = f"[08S01] {DRIVER}TCP Provider: Error code {code} (10054) (SQLExecute)"
     message = odbc.failure(pyodbc.Error("08S01", text)).message
     assert message == f"TCP Provider: Error code {code} (the server closed the connection)"
-    assert "SQL Server 2022" in odbc._refusal(message, "strict")
-    assert odbc._refusal(message, "yes") == message
+    assert "SQL Server 2022" in odbc._refusal(message, replace(DATABASE, encrypt="strict"))
+    assert odbc._refusal(message, DATABASE) == message
 
 
 def test_tpch_errors() -> None:

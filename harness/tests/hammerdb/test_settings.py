@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -39,9 +39,13 @@ class SqlServer:
     trust: bool = True
     trusted: bool = False
     engine: str = "sqlserver"
+    freetds: bool = False
 
     def odbc_driver(self) -> str:
         return "ODBC Driver 18 for SQL Server"
+
+    def uses_freetds(self) -> bool:
+        return self.freetds
 
     def session(self) -> Session:
         raise NotImplementedError
@@ -312,3 +316,18 @@ def test_abilities() -> None:
     assert found.version == "6.0"
     assert found.databases == ("PostgreSQL",)
     assert found.lacks == ("not for SQL Server (tdbc::odbc - can't find package)",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (SqlServer(encrypt="strict"), "no encrypt=strict: write encrypt=yes"),
+        (SqlServer(freetds=True), "FreeTDS encrypt.*Microsoft's driver.*or write encrypt=no"),
+        (SqlServer(freetds=True, encrypt="mandatory", trust=False), "encrypt=mandatory"),
+    ],
+)
+def test_it_never_connects_with_less_than_the_dsn_asks_for(asked: SqlServer, said: str) -> None:
+    with pytest.raises(HammerdbRefused, match=said):
+        settings.dictionary(asked, TPCC)
+    plain = replace(asked, encrypt="optional")
+    assert settings.dictionary(plain, TPCC)["connection"]["mssqls_encrypt_connection"] == "false"

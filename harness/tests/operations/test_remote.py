@@ -198,6 +198,7 @@ def test_keywords_that_nobody_may_use(dsn: str, said: str) -> None:
     [
         ("sa@db1/shop?driver=/tmp/x.so", r"driver=/tmp/x\.so"),
         ("sa@db1/%2Fetc%2Fx?driver=SQLite3", "driver=SQLite3"),
+        ("sa@db1/shop?driver=FreeTDS", "driver=FreeTDS, which who runs the server chooses"),
         ("db1/shop?trusted=yes", "trusted=yes, which logs in as who runs the server"),
     ],
 )

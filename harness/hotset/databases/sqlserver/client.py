@@ -14,6 +14,7 @@ from hotset.tpcc.database import Argument
 
 from . import odbc
 from .address import Address
+from .freetds import is_freetds
 
 if TYPE_CHECKING:
     import pyodbc
@@ -33,6 +34,10 @@ class SqlServerDatabase(Address):
     def odbc_driver(self) -> str:
         """The driver's name or path, as this computer has it; raises PrerequisiteMissingError."""
         return odbc.driver(self.driver)
+
+    def uses_freetds(self) -> bool:
+        """Whether that is FreeTDS, which other programs cannot have check a certificate."""
+        return is_freetds(self.odbc_driver())
 
     def session(self) -> SqlServerSession:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""

@@ -46,6 +46,8 @@ def parse(dsn: str) -> SqlServerDatabase:
             f"names instance {named!r}: write the server's host and its port instead, which SQL"
             " Server Configuration Manager shows under TCP/IP"
         )
+    if not unquote(host).isprintable() or " " in unquote(host):
+        raise ValueError(f"names a host with blanks or worse: write {FORM}")
     options = _options(url.query)
     trusted = options.get("trusted") == "yes"
     user = unquote(url.username or "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, cast
 from hotset.core.extras import Extra, added
 from hotset.core.machines.base import PrerequisiteMissingError
 
+from . import freetds
 from .address import Address
+from .freetds import is_freetds
 
 if TYPE_CHECKING:
     import pyodbc
@@ -105,29 +107,16 @@ def driver(wanted: str | None) -> str:
     raise PrerequisiteMissingError(f"no ODBC driver for SQL Server here: {_REMEDY}")
 
 
-def is_freetds(name: str) -> bool:
-    """FreeTDS: other connection keys, and it crashes on pyodbc's fast_executemany."""
-    return "freetds" in name.lower() or "tdsodbc" in name.lower()
-
-
 def connection_string(database: Address, driver_name: str) -> str:
-    """The string of SQLDriverConnect; every value stands in braces, a closing one doubled.
+    """The string of SQLDriverConnect.
 
-    >>> _braced({"UID": "a;b", "PWD": "x}y"})
-    'UID={a;b};PWD={x}}y}'
+    :raises PrerequisiteMissingError: FreeTDS cannot do what the DSN asks for.
     """
-    server = {"DRIVER": driver_name}
     if is_freetds(driver_name):
-        encryption = {"no": "off", "optional": "request", "strict": "strict"}
-        server |= {
-            "SERVER": database.host,
-            "PORT": str(database.port),
-            "TDS_Version": "7.4",
-            "ClientCharset": "UTF-8",
-            "Encryption": encryption.get(database.encrypt, "require"),
-        }
+        quoted, server = freetds.quoted, {"SERVERNAME": freetds.section(database)}
     else:
-        server |= {
+        quoted = _braced
+        server = {
             "SERVER": f"tcp:{database.host},{database.port}",
             "Encrypt": database.encrypt,
             "TrustServerCertificate": "yes" if database.trust else "no",
@@ -139,8 +128,12 @@ def connection_string(database: Address, driver_name: str) -> str:
     if database.dbname:
         server |= {"DATABASE": database.dbname}
     if database.trusted:
-        return _braced(server | {"Trusted_Connection": "yes"})
-    return _braced(server | {"UID": database.user, "PWD": database.password})
+        server |= {"Trusted_Connection": "yes"}
+    else:
+        server |= {"UID": database.user, "PWD": database.password}
+    values = [_braced("DRIVER", driver_name), *(quoted(*one) for one in server.items())]
+    # FreeTDS looks for the semicolon behind the last one, too.
+    return "".join(f"{value};" for value in values)
 
 
 def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
@@ -149,20 +142,26 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
     :raises ConnectionError: says to what, as whom and why not, in one line without the password.
     """
     name, module = driver(database.driver), _module()
+    text = connection_string(database, name)
+    if is_freetds(name):
+        freetds.configure(database)
     try:
-        connection = module.connect(
-            connection_string(database, name), autocommit=True, timeout=CONNECT_TIMEOUT_S
-        )
+        connection = module.connect(text, autocommit=True, timeout=CONNECT_TIMEOUT_S)
     except module.Error as error:
-        reason = _unreachable(database) or _refusal(failure(error).message, database.encrypt)
+        reason = _unreachable(database) or _refusal(failure(error).message, database)
         raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
 
 
-def _refusal(message: str, encrypt: str) -> str:
+def _refusal(message: str, database: Address) -> str:
     """With what helps, where a DSN can: a server signs its own certificate when it is installed."""
-    if encrypt == "strict" and _CLOSED.search(message):
+    if database.encrypt == "strict" and _CLOSED.search(message):
         return f"{message}. encrypt=strict takes SQL Server 2022 or later; earlier ones hang up"
+    if message.startswith("Unable to connect to data source") and freetds.is_checked(database):
+        message += (
+            ", and FreeTDS does not say why: most likely its certificate is none that this system"
+            f" trusts for {database.host} (update-ca-certificates)"
+        )
     if "certificate" in message:
         return f"{message}. If you trust this server's own certificate, add trust=yes to the DSN"
     return message
@@ -217,8 +216,12 @@ def insert(
     return count
 
 
-def _braced(values: Mapping[str, str]) -> str:
-    return ";".join(f"{key}={{{value.replace('}', '}}')}}}" for key, value in values.items())
+def _braced(key: str, value: str) -> str:
+    """
+    >>> _braced("PWD", "x}y;")
+    'PWD={x}}y;}'
+    """
+    return f"{key}={{{value.replace('}', '}}')}}}"
 
 
 def _bundled() -> Path | None:
