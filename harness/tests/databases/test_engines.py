@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib.resources import files
@@ -327,3 +328,44 @@ def test_statements_parse(subtests: pytest.Subtests) -> None:
             )
             parsed = sqlglot.parse(filled, dialect=dialect)
             assert [one for one in parsed if one is not None], name
+
+
+OF_BOTH = frozenset(
+    (
+        *("all_parameters", "columns", "configurations", "database_files", "databases"),
+        *("dm_exec_sessions", "dm_os_sys_info", "extended_properties", "foreign_keys", "indexes"),
+        *("master_files", "objects", "partitions", "schemas", "sql_expression_dependencies"),
+        *("types",),
+    )
+)
+"""Views of SQL Server that Babelfish 4 has, too (its babelfishpg_tsql.sql, 4.X of October 2024)."""
+MAY_BE_LACKING = {
+    "benchmark_taken_by": {"dm_tran_locks"},
+    "counters": {"dm_os_performance_counters"},
+    "file_io": {"dm_io_virtual_file_stats"},
+    "server_errors": {"dm_os_performance_counters"},
+    "server_io": {"dm_io_virtual_file_stats"},
+    "wait_classes": {"dm_os_wait_stats"},
+    "waits": {"dm_os_wait_stats"},
+}
+"""What is told as not known on a server without them."""
+
+
+def test_statements_ask_for_what_both_products_have() -> None:
+    """One word of a statement ended every load on Babelfish at its begin."""
+    packages = ("databases", "hammerdb", "tpcc", "tpch")
+    asked = {
+        file.name.removesuffix(".sql"): set(re.findall(r"(?i)\bsys\.(\w+)", file.read_text()))
+        for package in packages
+        for file in (files(f"hotset.{package}") / "sql" / "sqlserver").iterdir()
+        if file.name.endswith(".sql")
+    }
+    beyond = {name: views - OF_BOTH for name, views in asked.items() if views - OF_BOTH}
+    assert beyond == MAY_BE_LACKING
+
+
+def test_no_statistics_of_every_row_become_those_of_a_sample() -> None:
+    for package in ("databases", "tpcc", "tpch"):
+        text = (files(f"hotset.{package}") / "sql" / "sqlserver" / "statistics.sql").read_text()
+        for statement in re.findall(r"UPDATE STATISTICS [^']*|sp_updatestats.*", text):
+            assert "WITH COLUMNS" in statement or "resample" in statement
