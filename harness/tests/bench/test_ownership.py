@@ -10,7 +10,7 @@ import pytest
 
 from hotset.bench import ownership
 from hotset.bench import tpcc as workload
-from hotset.bench.ownership import TPCC, TPCH, AlreadyLoaded, Kit, NotOurs
+from hotset.bench.ownership import TPCC, TPCH, AlreadyLoaded, Holdings, Kit, NotOurs, Thing
 from hotset.core.errors import RequestError
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.databases.postgres.tpch import PostgresTpch
@@ -372,6 +372,19 @@ def test_what_hammerdb_built_for_hotset_is_marked_and_goes(
         _hammerdbs(session)
     assert len(ownership.drop(empty, TPCC)) == 9
     assert session.query(EVERYTHING) == []
+
+
+def test_hammerdbs_tables_on_sql_server_are_known_by_their_mark() -> None:
+    """It pads two of them; another column is somebody's own."""
+
+    def table(name: str, *more: str) -> Thing:
+        columns = tuple(f"{one} int" for one in (*sorted(TPCC.columns(name)), *more))
+        return Thing(name, "table", "dbo", TPCC.hammerdbs_mark, 1, f"[dbo].[{name}]", 1, columns)
+
+    padded, changed = table("warehouse", "padding"), table("district", "padding", "note")
+    there = Holdings("sqlserver", "h:1", "bench", "dbo", (padded, changed, table("item")))
+    assert {one.name for one in there.ours(TPCC)} == {"warehouse", "item"}
+    assert there.others(TPCC) == [changed]
 
 
 @pytest.mark.parametrize("kit", [TPCC, TPCH])
