@@ -111,11 +111,15 @@ def check_settings(
             else:
                 said.append(raw.strip("\r"))
     output = "\n".join(said)
-    version = version_in(output)
+    # The run's own takes its place.
+    (batch.folder / LOG).write_text(output, encoding="utf-8")
+    version, printed = version_in(output), settings.parse_printed(output)
     if version is None:
-        (batch.folder / LOG).write_text(output, encoding="utf-8")
         raise HammerdbFailed(f"HammerDB does not start: {said[0] if said else 'it said nothing'}")
-    settings.compare(dictionary, settings.parse_printed(output), version)
+    if not printed:
+        last = next((line for line in reversed(said) if line.strip()), "")
+        raise HammerdbFailed(f"HammerDB {version} does not print its settings: {last}")
+    settings.compare(dictionary, printed, version)
 
 
 def _follow(batch: Batch, scratch: Path, file: Path, watch: Watch) -> Iterator[Line]:

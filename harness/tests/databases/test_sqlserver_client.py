@@ -22,6 +22,7 @@ from hotset.core.sql import (
     CannotConnect,
     DatabaseError,
     Refused,
+    Row,
     ServerGone,
     TimedOut,
     Value,
@@ -415,3 +416,48 @@ def test_an_error_behind_the_row_is_not_lost() -> None:
 def test_a_procedure_without_a_row_is_an_error(results: tuple[Any, ...]) -> None:
     with pytest.raises(Aborted, match="no result: payment returned no row"):
         called(*results)
+
+
+class SentSets:
+    """A cursor to whom a batch of statements is answered, one after the other."""
+
+    def __init__(self, *sets: list[Row] | None) -> None:
+        self._sets = list(sets)
+
+    def __enter__(self) -> SentSets:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+    def execute(self, _: str) -> None: ...
+
+    @property
+    def description(self) -> object:
+        return None if self._sets[0] is None else [("a",)]
+
+    def nextset(self) -> bool:
+        self._sets.pop(0)
+        return bool(self._sets)
+
+    def fetchall(self) -> list[Row]:
+        rows = self._sets[0]
+        if rows is None:
+            raise pyodbc.ProgrammingError("No results.  Previous SQL was not a query.")
+        return rows
+
+
+def test_a_table_behind_statements_without_one_is_found() -> None:
+    """The lock of a benchmark was "not known" on a server that answers each statement."""
+
+    class Connection:
+        timeout = 0
+
+        def __init__(self, *sets: list[Row] | None) -> None:
+            self.cursor = lambda: SentSets(*sets)
+
+    def session(*sets: list[Row] | None) -> SqlServerSession:
+        connection: Any = Connection(*sets)
+        return SqlServerSession(connection, by_array=False)
+
+    assert session(None, None, [(1,)], None).query("x") == [(1,)]
+    with pytest.raises(Aborted, match="the server answered, and sent no table"):
+        session(None).query("x")

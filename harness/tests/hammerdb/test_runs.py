@@ -237,6 +237,7 @@ def test_a_folder_is_named_where_something_is_kept_in_it(
         ("two-results", "2 test results instead of one"),
         ("record-differs", "output and its record differ, first in TestResult"),
         ("broken-connection", "1000 transactions of virtual user 3 failed, the last one New Order"),
+        ("no-settings", "6.0 does not print its settings: can't read tclreadline::version"),
         ("new-key", "HammerDB 6.0 has other settings .* tpcc:pg_new_in_seven is not set by hotset"),
         ("old-key", "HammerDB 6.0 has other settings .* tpcc:pg_timeprofile is unknown to it"),
     ],
@@ -246,6 +247,9 @@ def test_failures_are_told_in_one_line(stage: Stage, play: str, cause: str) -> N
         stage.timed(play)
     assert code_of(failed.value) == FAILED
     assert "\n" not in str(failed.value)
+    for note in getattr(failed.value, "__notes__", []):
+        assert note == f"HammerDB's output: {stage.folder / 'output.log'}"
+    assert "HammerDB CLI" in (stage.folder / "output.log").read_text()
     assert not (stage.folder / "tmp").exists()
 
 

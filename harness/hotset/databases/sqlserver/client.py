@@ -64,9 +64,14 @@ class SqlServerSession:
             odbc.drain(cursor.execute(sql))
 
     def query(self, sql: str) -> list[Row]:
-        """All rows of one statement."""
+        """All rows of the one statement of a batch that has some."""
         with known_errors(), self._connection.cursor() as cursor:
-            rows = [tuple(row) for row in cursor.execute(sql).fetchall()]
+            cursor.execute(sql)
+            # Babelfish answers each statement, also those before that have none.
+            while cursor.description is None:
+                if not cursor.nextset():
+                    raise Aborted("no rows", False, "the server answered, and sent no table")
+            rows = [tuple(row) for row in cursor.fetchall()]
             odbc.drain(cursor)
             return cast("list[Row]", rows)
 
