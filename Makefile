@@ -235,7 +235,7 @@ release: .venv/.synced deny $(if $(filter no,$(AUDIT)),,audit)
 
 # A container image of console, API and exporter, of the wheel in dist; TRY=1 runs it, too (root, umoci, crun,
 # mmdebstrap, postgresql, prometheus).
-EXTRAS ?= console
+EXTRAS ?= console,sqlserver
 container: .venv/.synced
 	uv run --no-sync python scripts/container.py --extras $(EXTRAS)
 	$(if $(TRY),uv run --no-sync python scripts/try_container.py)

@@ -38,6 +38,9 @@ PACKAGES = (
     "python3",
     "tzdata",
 )
+SQLSERVER_PACKAGES = ("libodbc2", "tdsodbc")
+_DRIVERS = "[FreeTDS]\nDriver=libtdsodbc.so\n"
+"""Of odbcinst.ini, as Debian's package makes it when it is configured."""
 USER, GROUP, HOME, PORT = 10001, 0, "/var/lib/hotset", 8480
 """Files belong to the group root, which a user of any number has in OpenShift."""
 SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
@@ -74,7 +77,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="has the wheel")
     parser.add_argument(
-        "--extras", type=chosen, default="console", help="of the package: console,bench, or all"
+        "--extras",
+        type=chosen,
+        default="console,sqlserver",
+        help="of the package: console,bench,sqlserver, or all",
     )
     given = parser.parse_args()
     try:
@@ -114,7 +120,7 @@ def build(dist: Path, extras: list[Extra]) -> Path:
         laid, root = Path(folder) / "laid", Path(folder) / "root.tar"
         Path(folder).chmod(0o755)
         lay(laid, wheel, machine, extras)
-        unpack(root, laid, machine, epoch)
+        unpack(root, laid, machine, epoch, extras)
         digest = oci.write(describe(machine, epoch, extras), root, into, epoch, LEFT_OUT)
     (dist / SUMS).write_text(sums(dist), encoding="utf-8")
     print(f"image {digest}", file=sys.stderr)
@@ -132,19 +138,21 @@ def lay(laid: Path, wheel: Path, machine: str, extras: list[Extra]) -> None:
         ("usr/local/bin/hotset", entry.in_container(), 0o755),
         ("etc/passwd", _PASSWD, 0o644),
         ("etc/group", "root:x:0:\n", 0o644),
+        ("etc/odbcinst.ini", _DRIVERS if Extra.SQLSERVER in extras else "", 0o644),
     ):
         (laid / name).parent.mkdir(parents=True, exist_ok=True)
         (laid / name).write_text(text)
         (laid / name).chmod(mode)
 
 
-def unpack(root: Path, laid: Path, machine: str, epoch: int) -> None:
+def unpack(root: Path, laid: Path, machine: str, epoch: int, extras: list[Extra]) -> None:
     """Debian's packages, not configured, with what is laid beside, as a tar."""
+    packages = (*PACKAGES, *(SQLSERVER_PACKAGES if Extra.SQLSERVER in extras else ()))
     mode = "root" if os.geteuid() == 0 else "unshare"
     fill = laid.with_name("fill.sh")
     fill.write_text(_FILL)
     argv = ["mmdebstrap", "--quiet", f"--mode={mode}", "--variant=extract"]
-    argv += [f"--architectures={ARCHITECTURES[machine]}", f"--include={','.join(PACKAGES)}"]
+    argv += [f"--architectures={ARCHITECTURES[machine]}", f"--include={','.join(packages)}"]
     argv += [f"--dpkgopt=path-exclude=/usr/share/{one}/*" for one in _NOT_UNPACKED]
     argv.append(f'--extract-hook=sh {fill} "$1" {laid}')
     mirror = os.environ.get("HOTSET_DEBIAN_MIRROR")

@@ -52,6 +52,7 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "HOTSET_PASSWORD": "The database user's password.",
         "PGPORT": "PostgreSQL's port where the DSN names none, as all of libpq's variables hold.",
         "PGSERVICE": "libpq's service where the DSN names none.",
+        "FREETDSCONF": "Not read: hotset gives FreeTDS settings of its own for each server.",
         "HAMMERDB_HOME": "The unpacked HammerDB release for `--driver hammerdb`.",
         "HOTSET_CONSOLE_PASSWORD_FILE": "A file whose first line becomes the console's password,"
         " when the console starts for the first time without a terminal.",

@@ -21,8 +21,8 @@ from hotset.core.extras import Extra
 
 from .programs import CannotBuildError
 
-NOT_NEEDED = frozenset(("pbr", "setuptools"))
-"""hdrhistogram names what it is built with."""
+NOT_NEEDED = frozenset(("pbr", "setuptools", "mssql-python-odbc"))
+"""hdrhistogram names what it is built with; Microsoft's driver is not ours to pass on."""
 _PER_PYTHON = frozenset(("numpy/__config__.py",))
 """Says how it was compiled, and for which Python: nothing else is made of it."""
 _WITHOUT_WHEEL = {"aarch64": ("hdrhistogram",)}

@@ -47,7 +47,7 @@ class Package:
 
 PACKAGES = (
     Package("hotset", (Extra.CONSOLE,), _SITE),
-    Package("hotset-bench", (Extra.BENCH, Extra.REPORT), PREFIX / "bench"),
+    Package("hotset-bench", (Extra.BENCH, Extra.REPORT, Extra.SQLSERVER), PREFIX / "bench"),
 )
 """The first has hotset itself; what one brings, those after it do not."""
 

@@ -47,7 +47,7 @@ MODULES: Mapping[Extra, tuple[str, ...]] = MappingProxyType(
 
 PACKAGED = "/usr/lib/hotset"
 """Where the Linux packages have Python's environment."""
-_IN_ANOTHER_PACKAGE = frozenset((Extra.BENCH, Extra.REPORT))
+_IN_ANOTHER_PACKAGE = frozenset((Extra.BENCH, Extra.REPORT, Extra.SQLSERVER))
 
 
 class ExtraMissingError(PrerequisiteError):

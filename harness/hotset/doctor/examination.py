@@ -13,6 +13,8 @@ from hotset.core.machines import copies
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
 from hotset.core.machines.programs import PROGRAMS, Place
+from hotset.databases.sqlserver import odbc
+from hotset.databases.sqlserver.freetds import is_freetds
 from hotset.disk import cache_device, prerequisites
 from hotset.hammerdb import release
 from hotset.lab import image
@@ -64,7 +66,7 @@ def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer, and what else hotset could use."""
     backend = choose("auto")
     who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
-    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), _hammerdb()]
+    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), *_others()]
 
 
 def examine_server(machine: Machine) -> list[Finding]:
@@ -247,6 +249,22 @@ def _acceleration() -> Finding:
             " have root run usermod -aG kvm USER, and log in again",
         )
     return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
+
+
+def _others() -> list[Finding]:
+    return [_hammerdb(), _sql_server()]
+
+
+def _sql_server() -> Finding:
+    """What reaches a SQL Server, and what it makes sure of."""
+    what = "SQL Server"
+    try:
+        name = odbc.driver(None)
+    except PrerequisiteMissingError as error:
+        return Finding(what, "note", str(error))
+    strict = "" if is_freetds(name) else "; also encrypt=strict"
+    checks = "checks the server's certificate by what this system trusts, unless trust=yes"
+    return Finding(what, "ok", f"ODBC driver {Path(name).name}: {checks}{strict}")
 
 
 def _hammerdb() -> Finding:

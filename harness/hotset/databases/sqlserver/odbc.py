@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from hotset.core.extras import Extra, added
+from hotset.core.extras import Extra, added, is_packaged
 from hotset.core.machines.base import PrerequisiteMissingError
 
 from . import freetds
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 10
 _ROWS_PER_SEND = 10_000
 _INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
-_REMEDY = (
-    f"{added(Extra.SQLSERVER)} brings pyodbc and Microsoft's driver; they use the system's"
-    " libraries: apt-get install libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2"
+_REMEDY = f"{added(Extra.SQLSERVER)} brings pyodbc" + (
+    "; apt-get install tdsodbc brings the driver FreeTDS, Microsoft's package msodbcsql18 its own"
+    if is_packaged()
+    else " and Microsoft's driver; they use the system's libraries: apt-get install libodbc2"
+    " libodbcinst2 libltdl7 libgssapi-krb5-2"
 )
 
 
