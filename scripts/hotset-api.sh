@@ -638,7 +638,7 @@ case $command in
             "$@"
         ;;
     get-pin)
-        call POST '/warmup/list' disk machine -- "$@" | jq .
+        call POST '/warmup/list' disk machine engine dsn password -- "$@" | jq .
         ;;
     add-pin)
         finish POST '/warmup/pin' targets+ disk machine mount_point engine dsn password rate -- \

@@ -8,11 +8,12 @@ named) stays as it was looked up last.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from hotset.block.extents import Run, count, difference, intersection, union
-from hotset.core.errors import RequestError
+from hotset.core.errors import Remedy, RequestError
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import AttachedDisk
 from hotset.terminal.progress import Reporter
@@ -21,10 +22,13 @@ from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
 
 from . import planning
-from .planning import Request
-from .resolve import TargetError
-from .targets import parse
+from .planning import CANNOT_BE_LOOKED_UP, Request
+from .resolve import TargetGoneError
+from .targets import Target, parse
 
+MOVED_SHARE = 0.1
+"""Of a target's blocks, that are elsewhere: a table in use gains some and a vacuum cuts some off,
+which the next warm-up finds; what is written anew (VACUUM FULL, CLUSTER) has moved as a whole."""
 _PERCENT = re.compile(r"^(\d{1,3}(?:\.\d+)?)%$")
 
 
@@ -131,6 +135,90 @@ def measure_kept(attached: AttachedDisk) -> dict[str, Kept]:
     }
 
 
+Lies = Literal["where it was", "elsewhere", "gone", "not known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a target lies now, beside where the cache keeps to, which is where it was looked up
+    last.
+
+    :ivar unused: kept for it, and none of its own any more; ``outside``: its own, and not kept.
+        Both None where it is not known.
+    :ivar why: it is gone or not known.
+    """
+
+    lies: Lies
+    unused: Bytes | None = None
+    outside: Bytes | None = None
+    why: str = ""
+
+
+def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) -> dict[str, Found]:
+    """Where pinned, excluded and shared targets lie now; those that are no places of their own
+    (``heat``, a snapshot) are not among them. Nothing is changed.
+
+    :param request: where the database server is, and where the disk is mounted.
+    """
+    targets = [text for text in wanted.targets if parse(text).kind not in ("heat", "snapshot")]
+    if not targets:
+        return {}
+    if not attached.tier.is_active():
+        return dict.fromkeys(targets, Found("not known", why="the disk is not active"))
+    cache = attached.tier.divisible()
+    owners = None if cache is None else cache.owners()
+    request, found = replace(request, targets=tuple(targets)), {}
+    with planning.looking_up(attached, request, []) as maker:
+        for text in targets:
+            last = () if owners is None else owners.runs_of(text) or ()
+            look = maker.whole_runs if text in wanted.excluded else maker.runs
+            try:
+                now = look(parse(text))
+                # A cache that keeps to nothing itself has no place of it to remember.
+                found[text] = _compare(now if owners is None else last, now, maker.inspect.block)
+            except TargetGoneError as error:
+                found[text] = _gone(maker, parse(text), last, error)
+            except CANNOT_BE_LOOKED_UP as error:
+                found[text] = Found("not known", why=str(error))
+    return found
+
+
+def ways_out(
+    found: Mapping[str, Found], disk: str, machine: str, dsn: str | None
+) -> tuple[Remedy, ...]:
+    """What helps with what is not where it was.
+
+    :param machine: as ``--machine`` names it; ``dsn``: of the server that was asked.
+    """
+    where = {"disk": disk} | ({} if machine == "local" else {"machine": machine})
+    server = {} if dsn is None else {"dsn": dsn}
+    again = Remedy("keep to where it lies now", "warmup refresh", {**where, **server})
+    gone = [text for text, one in found.items() if one.lies == "gone"]
+    return (
+        *([again] if any(one.lies == "elsewhere" for one in found.values()) else []),
+        *(
+            Remedy("keep nothing for it any more", "warmup unpin", {"targets": text, **where})
+            for text in gone
+        ),
+    )
+
+
+def _gone(
+    maker: planning._Maker, target: Target, last: Sequence[Run], why: TargetGoneError
+) -> Found:
+    if target.of_database and not maker.is_server_here():
+        return Found("not known", why="the server that was asked has no files on this disk")
+    return Found("gone", count(last).bytes(maker.inspect.block), Bytes(0), str(why))
+
+
+def _compare(last: Sequence[Run], now: Sequence[Run], block: Bytes) -> Found:
+    unused, outside = count(difference(last, now)), count(difference(now, last))
+    moved = unused > MOVED_SHARE * count(last) or outside > MOVED_SHARE * count(now)
+    return Found(
+        "elsewhere" if moved else "where it was", unused.bytes(block), outside.bytes(block)
+    )
+
+
 def _owners(
     maker: planning._Maker,
     wanted: Preferences,
@@ -147,7 +235,7 @@ def _owners(
             return last
         try:
             return tuple(look(parse(text)))
-        except TargetError as error:
+        except CANNOT_BE_LOOKED_UP as error:
             if last is None and text in anew:
                 raise
             kept = "left out" if last is None else "left as it was looked up last"

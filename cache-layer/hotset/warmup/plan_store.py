@@ -20,12 +20,15 @@ from hotset.core import formats
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.units import Blocks, Bytes
+from hotset.databases.connect import EngineName
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.terminal.progress import Reporter
 from hotset.tier.base import Warmup, WarmupFailedError
 from hotset.tier.disk_tier import DiskTier
 from hotset.tier.filling import Filling, Way
+
+from . import planning
 
 SCHEMA_VERSION = 1
 State = Literal["planned", "running", "failed", "interrupted", "done"]
@@ -37,8 +40,9 @@ class NoSuchPlanError(NotFoundError):
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """What to have cached on which disk; ``targets`` are only for reading.
+    """What to have cached on which disk, and what it was looked up from.
 
+    :ivar runs: where the targets lay at ``looked_up``; empty: when it was ``created``.
     :ivar left_out: what was asked for beside it and had no room; None: not known, of a plan that an
         earlier version saved.
     """
@@ -58,6 +62,12 @@ class SavedPlan:
     state: State = "planned"
     said: str = ""
     left_out: Bytes | None = None
+    pin: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    mount_point: str | None = None
+    engine: EngineName = "postgres"
+    dsn: str | None = None
+    looked_up: str = ""
 
     @property
     def bytes(self) -> Bytes:
@@ -138,6 +148,30 @@ def _say_how_it_goes_on(error: BaseException, plan: SavedPlan, report: Reporter)
     error.add_note(words)
 
 
+def look_again(
+    attached: AttachedDisk, plan: SavedPlan, request: planning.Request
+) -> tuple[SavedPlan, list[str]]:
+    """A plan whose targets are looked up once more, saved, and what is worth saying about it.
+
+    :raises WarmupFailedError: the disk is another one by now.
+    :raises TargetGoneError: all its targets are gone.
+    :raises RequestError, DatabaseError: nobody says where they lie; all is as it was.
+    """
+    _check(plan, attached.disk, attached.tier)
+    whole, notes = planning.plan_request(attached, request)
+    gone = count(difference(plan.runs, whole.runs)).bytes(plan.block)
+    new = count(difference(whole.runs, plan.runs)).bytes(plan.block)
+    if gone or new:
+        notes.append(
+            f"plan {plan.id} is of other blocks than at {plan.looked_up or plan.created}: {gone}"
+            f" belong to its targets no more, and {new} have come in their place"
+        )
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    plan = replace(plan, runs=tuple(whole.runs), left_out=whole.left_out, looked_up=now)
+    save(plan)
+    return plan, notes
+
+
 def missing(attached: AttachedDisk, runs: Sequence[Run]) -> list[Run]:
     """Those of the blocks that are not cached now."""
     return difference(runs, attached.tier.resident())
@@ -192,8 +226,9 @@ def _of_another(path: Path, what: str) -> NoSuchPlanError:
 def _plan(fields: dict[str, Any]) -> SavedPlan:
     runs = tuple(Run(Blocks(start), Blocks(number)) for start, number in fields.pop("runs"))
     rate, left_out = fields.pop("rate"), fields.pop("left_out", None)
+    lists = {"targets": fields["targets"]} | {n: fields.get(n, ()) for n in ("pin", "exclude")}
     return SavedPlan(
-        **{**fields, "targets": tuple(fields["targets"]), "block": Bytes(fields["block"])},
+        **{**fields, "block": Bytes(fields["block"])} | {n: tuple(v) for n, v in lists.items()},
         runs=runs,
         rate=None if rate is None else Bytes(rate),
         left_out=None if left_out is None else Bytes(left_out),

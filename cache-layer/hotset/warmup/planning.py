@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 
 from hotset.block import extents, transfer
 from hotset.block.extents import Run, union
-from hotset.core.errors import Remedy
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.sql import DatabaseError
 from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.databases.postgres.client import PostgresDatabase
@@ -23,16 +24,21 @@ from . import planner, snapshot
 from . import resolve as targets
 from .database_blocks import fill_limit
 from .planner import Plan, PlanTarget
-from .resolve import MountedView, TargetError
+from .resolve import MountedView, TargetError, TargetGoneError
 from .snapshot import Snapshot, SnapshotError
 from .targets import Server, Target, check_file, parse
 
 _HEAT_LAYERS = 64
+CANNOT_BE_LOOKED_UP = (RequestError, DatabaseError)
+"""What it is that nobody says where a target lies: no server, no mount, no active disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a user asked a warm-up for."""
+    """What a user asked a warm-up for.
+
+    :ivar without_gone: a target that is there no more is left out and told; one of them has to be.
+    """
 
     machine: str
     targets: tuple[str, ...]
@@ -42,6 +48,7 @@ class Request:
     engine: EngineName = "postgres"
     dsn: str | None = None
     password: str | None = field(default=None, repr=False)
+    without_gone: bool = False
 
 
 @dataclass(slots=True)
@@ -78,10 +85,11 @@ def plan_request(attached: AttachedDisk, request: Request) -> tuple[Plan, list[s
         inspect = maker.inspect
         # What is pinned for this once stands against what is excluded for good, and the reverse.
         pinned = maker.preferred(kept.pinned, request.exclude, "pinned")
-        pinned += [maker.wish(parse(text), pinned=True) for text in request.pin]
-        wishes = [*pinned, *(maker.wish(parse(text)) for text in request.targets), inspect.own()]
+        gone = request.without_gone
+        pinned += maker.named(request.pin, gone, pinned=True)
+        wishes = [*pinned, *maker.named(request.targets, gone), inspect.own()]
         excluded = maker.preferred(kept.excluded, request.pin, "excluded")
-        excluded += [maker.wish(parse(text)) for text in request.exclude]
+        excluded += maker.named(request.exclude, gone)
     plan = planner.build_plan(
         wishes,
         union(*(layer for wish in excluded for layer in wish.layers)),
@@ -135,6 +143,26 @@ class _Maker:
             return PlanTarget(target.text, 1, (runs,), pinned)
         return self.inspect.wish(target.text, self._paths(target), pinned)
 
+    def named(
+        self, texts: Sequence[str], without_gone: bool, pinned: bool = False
+    ) -> list[PlanTarget]:
+        """What is asked for this once.
+
+        :raises TargetGoneError: one is gone, or all are where some may be.
+        """
+        wishes, gone = list[PlanTarget](), None
+        for text in texts:
+            try:
+                wishes.append(self.wish(parse(text), pinned))
+            except TargetGoneError as error:
+                if not without_gone:
+                    raise
+                gone = error
+                self.notes.append(f"left out, as it is gone: {error}")
+        if gone is not None and not wishes:
+            raise gone
+        return wishes
+
     def runs(self, target: Target) -> list[Run]:
         """All blocks that have some of it."""
         return union(*self.wish(target).layers)
@@ -153,6 +181,11 @@ class _Maker:
             return self.server().paths(self.inspect.machine, target, self.inspect.folder)
         return [target.name]
 
+    def is_server_here(self) -> bool:
+        """Whether the database server has files on the disk: of another it knows nothing."""
+        folders = self.server().folders(self.inspect.machine, self.inspect.folder)
+        return any(map(self.inspect.has, folders))
+
     def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:
         """What is pinned or excluded for good. One that cannot be looked up now (a table while the
         server is down, a file that was dropped) is left out and told, so that the rest is done."""
@@ -162,7 +195,7 @@ class _Maker:
                 continue
             try:
                 wishes.append(self.wish(parse(text), pinned=what == "pinned"))
-            except TargetError as error:
+            except CANNOT_BE_LOOKED_UP as error:
                 self.notes.append(f"{what}, but left out this time: {error}")
         return wishes
 
@@ -195,18 +228,26 @@ class _Maker:
 
 @contextmanager
 def _server(request: Request) -> Iterator[Callable[[], Server]]:
-    """Connects at the first call, and closes at the end."""
-    opened: list[Server] = []
+    """Connects at the first call, and closes at the end; one that does not answer is not waited for
+    again."""
+    opened: list[Server | DatabaseError] = []
 
     def server() -> Server:
         if not opened:
-            opened.append(_connected(request))
+            try:
+                opened.append(_connected(request))
+            except DatabaseError as error:
+                opened.append(error)
+        if isinstance(opened[0], DatabaseError):
+            raise opened[0]
         return opened[0]
 
     try:
         yield server
     finally:
         for one in opened:
+            if isinstance(one, DatabaseError):
+                continue
             with closing(one.engine):
                 if one.connection is not None:
                     one.connection.close()

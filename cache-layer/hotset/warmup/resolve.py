@@ -32,6 +32,10 @@ class TargetError(RequestError):
     """A target that cannot be warmed; the message names it and what would do."""
 
 
+class TargetGoneError(TargetError):
+    """Where it was looked for, there is no such thing (any more)."""
+
+
 def region_of(text: str) -> Extent:
     """The part of a disk that ``region:OFFSET+LENGTH`` names.
 
@@ -143,7 +147,7 @@ class MountedView:
         files: list[str] = []
         for path, device, is_folder in _kinds(self.machine, paths):
             if device != number:
-                raise TargetError(
+                raise TargetGoneError(
                     f"{path} is not on {self.device} (mounted on {self.folder}) but on another"
                     " file system: name what is on the accelerated disk",
                     field="targets",
@@ -151,6 +155,11 @@ class MountedView:
             below = PurePosixPath(path)
             files += extents.files_under(self.machine, below) if is_folder else [path]
         return files
+
+    def has(self, path: str) -> bool:
+        """Whether it lies on the disk."""
+        number = usage.device_number(self.machine, self.device)
+        return any(device == number for _, device, _ in _kinds(self.machine, [path]))
 
 
 @contextmanager
@@ -189,7 +198,10 @@ def _kinds(machine: Machine, paths: Sequence[str]) -> Iterator[tuple[str, str, b
         lines = done.stdout.splitlines()
         if done.rc:
             said = done.stderr.strip() or "not there"
-            raise TargetError(f"on {machine.kind}: {said.splitlines()[0]}", field="targets")
+            gone = "No such file" in said
+            raise (TargetGoneError if gone else TargetError)(
+                f"on {machine.kind}: {said.splitlines()[0]}", field="targets"
+            )
         for path, line in zip(some, lines, strict=True):
             number, _, kind = line.partition(" ")
             device = int(number)

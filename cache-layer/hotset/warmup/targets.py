@@ -19,7 +19,7 @@ from hotset.core.sql import Aborted
 from hotset.databases.base import Connection, Engine, Unavailable, sql
 from hotset.databases.postgres import whereabouts
 
-from .resolve import TargetError, region_of
+from .resolve import TargetError, TargetGoneError, region_of
 
 Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
 _NAMED = re.compile(r"^(table|index|database|region|snapshot):(.+)$")
@@ -96,7 +96,7 @@ class Server:
                 field="targets",
             ) from None
         if not rows:
-            raise TargetError(
+            raise TargetGoneError(
                 f"{target.text}: database {self.dbname} has no such {target.kind}; is the schema in"
                 " the search path (table:schema.name), is it this database?",
                 field="targets",
@@ -112,12 +112,20 @@ class Server:
         files = [str(place.data / str(path)) for _, path in rows if path is not None]
         return segments(machine, files)
 
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        """All folders that have its data; none where it does not say."""
+        if self.connection is None:
+            placed = self.engine.placement()
+            return [] if isinstance(placed, Unavailable) else [one.path for one in placed]
+        place = whereabouts.find(machine, self.connection, below)
+        return [] if isinstance(place, Unavailable) else [*map(str, place.folders)]
+
     def _folders(self, target: Target) -> list[str]:
         assert self.connection is not None
         statement = sql("postgres", "database_folders").format(name=_quoted(target.name))
         rows = self.connection.query(statement)
         if not rows:
-            raise TargetError(
+            raise TargetGoneError(
                 f"{target.text}: the server has no such database; it has:"
                 f" {', '.join(self.engine.databases())}",
                 field="targets",
@@ -137,7 +145,7 @@ class Server:
             raise TargetError(f"{target.text}: {placed.reason}", field="targets")
         paths = [one.path for one in placed if one.database == target.name and one.kind == "data"]
         if not paths:
-            raise TargetError(
+            raise TargetGoneError(
                 f"{target.text}: the server has no such database; it has:"
                 f" {', '.join(self.engine.databases())}",
                 field="targets",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from hotset.core.record import Record
 from hotset.core.units import Blocks, Bytes
@@ -15,7 +15,7 @@ from hotset.tier import pins
 from hotset.tier.base import Warmup, WarmupMethod
 from hotset.tier.filling import Way
 
-from .division import Kept
+from .division import Found, Kept, Lies
 from .plan_store import SavedPlan, State
 from .planner import Plan, Row
 from .planning import Planned
@@ -126,6 +126,8 @@ class WarmupResult(Record):
     ``job`` is the plan's name; ``cached_share`` is how much is cached now of what was asked for,
     which is what was planned and ``left_out_bytes``, which had no room. None: that is not known, of
     a plan that an earlier version saved; then it is the share of what was planned.
+    ``looked_up`` is when the targets lay where that is; ``not_known`` is why nobody said where they
+    lie now, empty where it was said.
     """
 
     method: WarmupMethod
@@ -140,9 +142,13 @@ class WarmupResult(Record):
     cached_share: float
     planned_bytes: Bytes
     left_out_bytes: Bytes | None
+    looked_up: str
+    not_known: str = ""
 
     @classmethod
-    def of(cls, plan: SavedPlan, warmed: Warmup, cached: Blocks) -> WarmupResult:
+    def of(
+        cls, plan: SavedPlan, warmed: Warmup, cached: Blocks, not_known: str = ""
+    ) -> WarmupResult:
         """:param cached: how many of the plan's blocks are cached now."""
         asked = plan.bytes + (plan.left_out or 0)
         return cls(
@@ -152,6 +158,8 @@ class WarmupResult(Record):
             cached_share=cached.bytes(plan.block) / asked if asked else 1.0,
             planned_bytes=plan.bytes,
             left_out_bytes=plan.left_out,
+            looked_up=plan.looked_up or plan.created,
+            not_known=not_known,
         )
 
 
@@ -172,9 +180,13 @@ def render_result(found: WarmupResult) -> str:
 def _cached_in_words(found: WarmupResult) -> str:
     share, left = part_of_all(found.cached_share), found.left_out_bytes
     if left is None:
-        return f"{share} of {found.planned_bytes} planned; how much did not fit is not known"
-    rest = f"; {left} did not fit" if left else ""
-    return f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
+        said = f"{share} of {found.planned_bytes} planned; how much did not fit is not known"
+    else:
+        rest = f"; {left} did not fit" if left else ""
+        said = f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
+    if not found.not_known:
+        return said
+    return f"{said}, by where it lay at {found.looked_up}; where it lies now is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +256,8 @@ def render_offers(found: WarmupTargets) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """A target that is pinned, excluded or shared. None: it has no share, or is not known."""
+    """A target that is pinned, excluded or shared. None: it has no share, or is not known. From
+    ``lies`` on: see `hotset.warmup.division.Found`."""
 
     target: str
     preference: Literal["pinned", "excluded", "shared"]
@@ -253,6 +266,16 @@ class Preferred:
     bytes: Bytes | None = None
     cached_bytes: Bytes | None = None
     guaranteed_bytes: Bytes | None = None
+    lies: Lies | None = None
+    unused_bytes: Bytes | None = None
+    outside_bytes: Bytes | None = None
+    why: str = ""
+
+    @property
+    def place(self) -> Found | None:
+        if self.lies is None:
+            return None
+        return Found(self.lies, self.unused_bytes, self.outside_bytes, self.why)
 
 
 @dataclass(frozen=True)
@@ -262,27 +285,54 @@ class Preferences(Record):
     preferences: tuple[Preferred, ...]
 
     @classmethod
-    def of(cls, wanted: pins.Preferences, kept: Mapping[str, Kept]) -> Preferences:
-        """:param kept: what the cache has of each, where it tells."""
-        return cls(tuple(_preferred(wanted, kept)))
+    def of(
+        cls,
+        wanted: pins.Preferences,
+        kept: Mapping[str, Kept],
+        found: Mapping[str, Found],
+    ) -> Preferences:
+        """
+        :param kept: what the cache has of each, where it tells.
+        :param found: where each lies now, where it has a place.
+        """
+        every = (replace(one, **_of(one.target, kept, found)) for one in _preferred(wanted))
+        return cls(tuple(every))
 
 
-def _preferred(wanted: pins.Preferences, kept: Mapping[str, Kept]) -> Iterator[Preferred]:
-    def sizes(target: str) -> tuple[Bytes | None, Bytes | None, Bytes | None]:
-        known = kept.get(target)
-        return (None,) * 3 if known is None else (known.size, known.cached, known.guaranteed)
-
-    for target in wanted.pinned:
-        yield Preferred(target, "pinned", None, None, *sizes(target))
-    for target in wanted.excluded:
-        yield Preferred(target, "excluded", None, None, *sizes(target))
+def _preferred(wanted: pins.Preferences) -> Iterator[Preferred]:
+    yield from (Preferred(target, "pinned") for target in wanted.pinned)
+    yield from (Preferred(target, "excluded") for target in wanted.excluded)
     for share in wanted.shares:
-        yield Preferred(share.target, "shared", share.guarantee, share.limit, *sizes(share.target))
+        yield Preferred(share.target, "shared", share.guarantee, share.limit)
+
+
+def _of(target: str, kept: Mapping[str, Kept], found: Mapping[str, Found]) -> dict[str, Any]:
+    known, place = kept.get(target), found.get(target)
+    has = (
+        {}
+        if known is None
+        else {
+            "bytes": known.size,
+            "cached_bytes": known.cached,
+            "guaranteed_bytes": known.guaranteed,
+        }
+    )
+    return (
+        has
+        if place is None
+        else has
+        | {
+            "lies": place.lies,
+            "unused_bytes": place.unused,
+            "outside_bytes": place.outside,
+            "why": place.why,
+        }
+    )
 
 
 def render_preferences(found: Preferences) -> str:
-    """Pinned, excluded and shared targets, with their sizes."""
-    heads = ("target", "preference", "guarantee", "limit", "size", "cached", "guaranteed")
+    """Pinned, excluded and shared targets, with their sizes, and which are not where they were."""
+    heads = ("target", "preference", "guarantee", "limit", "size", "cached", "guaranteed", "lies")
     rows = [
         (
             preference.target,
@@ -293,12 +343,34 @@ def render_preferences(found: Preferences) -> str:
                 preference.bytes,
                 preference.cached_bytes,
                 preference.guaranteed_bytes,
+                preference.lies,
             ),
         )
         for preference in found.preferences
     ]
     shown = [["" if value is None else str(value) for value in row] for row in rows]
-    return text_table(heads, shown) if shown else "nothing is pinned, excluded or shared"
+    if not shown:
+        return "nothing is pinned, excluded or shared"
+    said = [
+        f"{one.target}: {describe_place(place)}"
+        for one in found.preferences
+        if (place := one.place) is not None and place.lies != "where it was"
+    ]
+    return "\n".join((text_table(heads, shown), *(["", *said] if said else [])))
+
+
+def describe_place(found: Found) -> str:
+    """Where a target lies now, in words."""
+    if found.lies == "gone":
+        return f"it is gone, and {found.unused} are still kept for it ({found.why})"
+    if found.lies == "not known":
+        return f"where it lies now is not known ({found.why})"
+    if found.lies == "elsewhere":
+        return (
+            f"it lies elsewhere by now: {found.unused} kept for it are its own no more, and"
+            f" {found.outside} of it are not kept"
+        )
+    return "it lies where it was looked up"
 
 
 def describe_preference(

@@ -15,6 +15,7 @@ from hotset.disk import cache_device, lifecycle
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.lifecycle import DiskState
 from hotset.monitoring.hit_report import Label, Target
+from hotset.warmup.planning import Request as Planning
 
 from . import heat_now, recorded, tier_now, warm_ups
 from .findings import Ask, Finding, Health, Subject
@@ -30,6 +31,7 @@ class _Seen:
     target: Target
     state: DiskState
     label: Label | None
+    server: Planning
     now: float
 
     @property
@@ -37,26 +39,26 @@ class _Seen:
         return self.target.attached
 
 
-def examine(machine: Machine, name: str, disk: str | None, label: Label | None) -> Health:
+def examine(machine: Machine, disk: str | None, label: Label | None, server: Planning) -> Health:
     """What is to be done, could be better, and is not known; nothing is changed, but that the
     reading of the heat is kept, as each look at it does.
 
-    :param name: of the machine, as ``--machine`` has it.
     :param disk: None: every disk of the machine.
     :param label: what names the table of a file; None: what became hot is told by file.
+    :param server: the machine as ``--machine`` has it, and who is asked where pinned tables lie.
     :raises CardError: there is no such disk.
     """
     inventory = cache_device.inventory(machine)
     found = [Finding("", "card", "critical", problem) for problem in inventory.problems]
     named = [cache_device.find(machine, disk)] if disk else None
     shown = named or inventory.attached_disks(machine)
-    told = cache_device.of_each(shown, lambda one: _of_disk(name, one, label))
+    told = cache_device.of_each(shown, lambda one: _of_disk(one, label, server))
     found += [finding for of_one in told for finding in of_one]
-    return Health(name, tuple(one.disk.name for one in shown), tuple(found))
+    return Health(server.machine, tuple(one.disk.name for one in shown), tuple(found))
 
 
-def _of_disk(machine: str, attached: AttachedDisk, label: Label | None) -> list[Finding]:
-    disk = attached.disk.name
+def _of_disk(attached: AttachedDisk, label: Label | None, server: Planning) -> list[Finding]:
+    machine, disk = server.machine, attached.disk.name
     try:
         state = lifecycle.inspect(attached)
     except MachineGoneError:
@@ -64,7 +66,7 @@ def _of_disk(machine: str, attached: AttachedDisk, label: Label | None) -> list[
     except HotsetError as error:
         # Nothing else of it can be told then.
         return [Ask(machine, disk, "state").unknown(error)]
-    seen = _Seen(Target(machine, attached), state, label, time.time())
+    seen = _Seen(Target(machine, attached), state, label, server, time.time())
     return [one for subject, look in _looks(seen) for one in _guarded(machine, disk, subject, look)]
 
 
@@ -91,7 +93,7 @@ def _looks(seen: _Seen) -> Sequence[tuple[Subject, Look]]:
         ("hot data", lambda ask: _became_hot(ask, heat(), seen)),
         ("size and policy", lambda ask: _outlook(ask, heat(), seen)),
         ("dirty data", lambda ask: recorded.dirty(ask, past(), seen.now)),
-        ("pins and shares", lambda ask: tier_now.preferences(ask, attached)),
+        ("pins and shares", lambda ask: tier_now.preferences(ask, attached, seen.server)),
         ("warm-ups", lambda ask: warm_ups.warm_ups(ask, attached)),
         ("metadata", lambda ask: tier_now.metadata(ask, state)),
         ("thin pools", lambda ask: tier_now.pools(ask, attached)),

@@ -16,7 +16,9 @@ from hotset.reports.model.words import percent
 from hotset.tier import kinds, pins
 from hotset.tier.division import Divisible
 from hotset.warmup import division
-from hotset.warmup.division import Kept, part_of
+from hotset.warmup.division import Found, Kept, part_of
+from hotset.warmup.planning import Request as Planning
+from hotset.warmup.text import describe_place
 
 from . import thresholds as limits
 from .findings import Ask, Finding, State
@@ -112,8 +114,12 @@ def _moved(ask: Ask) -> Remedy:
     return ask.remedy("write back and take the cache off, before another flash", "tier detach")
 
 
-def preferences(ask: Ask, attached: AttachedDisk) -> list[Finding]:
-    """Whether the cache has what is pinned, and leaves shares what they are guaranteed."""
+def preferences(ask: Ask, attached: AttachedDisk, server: Planning) -> list[Finding]:
+    """Whether the cache has what is pinned, leaves shares what they are guaranteed, and means by
+    both what lies there now.
+
+    :param server: the one that is asked where tables lie.
+    """
     wanted = pins.read_preferences(attached.machine, attached.disk.name)
     if not wanted.targets:
         return [ask.say("ok", "nothing is pinned or shared")]
@@ -127,8 +133,25 @@ def preferences(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     cache = attached.tier.divisible()
     if cache is None or not attached.tier.is_active():
         return [ask.unknown("the tier does not answer")]
-    found = list(_unkept(ask, cache, wanted, division.measure_kept(attached)))
+    now = division.find_again(attached, wanted, server)
+    found = [
+        *_unkept(ask, cache, wanted, division.measure_kept(attached)),
+        *_misplaced(ask, now, server.dsn),
+    ]
     return found or [ask.say("ok", f"all of {len(wanted.targets)} targets are kept")]
+
+
+def _misplaced(ask: Ask, now: Mapping[str, Found], dsn: str | None) -> Iterator[Finding]:
+    for target, one in now.items():
+        if one.lies in ("gone", "elsewhere"):
+            helps = division.ways_out({target: one}, ask.disk, ask.machine, dsn)
+            yield ask.say("warning", f"{target}: {describe_place(one)}", *helps)
+    by_reason: dict[str, list[str]] = {}
+    for target, one in now.items():
+        if one.lies == "not known":
+            by_reason.setdefault(one.why, []).append(target)
+    for why, targets in by_reason.items():
+        yield ask.unknown(f"where {', '.join(targets)} lies now: {why}")
 
 
 def _unkept(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -10,6 +10,7 @@ from hotset.block import extents
 from hotset.block.extents import Extent
 from hotset.core.errors import NotFoundError
 from hotset.core.record import Record
+from hotset.core.units import Bytes
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, total
@@ -18,15 +19,21 @@ from hotset.reports.model.words import percent, size
 from hotset.tier import kinds, pins
 from hotset.tier.base import Counters
 from hotset.tier.disk_tier import Contents
+from hotset.tier.division import Owners
 from hotset.tier.pins import Kind, Preferences
+from hotset.warmup.division import MOVED_SHARE
 
 from . import policy_outlook
 from .hit_report import Label, Target
 
-_KEPT_TO = {
+_KEPT_TO: Mapping[Kind, str] = {
     "pinned": "It is pinned: what is cached of it is never evicted, and the rest has room.",
     "excluded": "It is excluded: none of it enters the cache.",
 }
+_MOVED = (
+    "It is {preference}, but only {share} of it lies where it was looked up last: `warmup refresh`"
+    " looks it up again."
+)
 
 
 class NoSuchOwnerError(NotFoundError):
@@ -77,8 +84,8 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     words = policy_outlook.describe_outlook(tier.kind, tier.spec, counters, share)
     wanted = pins.read_preferences(machine, disk.name)
     preference = _preference(wanted, mine.name, label is not None)
-    if kinds.of(tier.kind).divides and preference is not None:
-        words = (words[0], _KEPT_TO[preference])
+    if preference is not None and (cache := tier.divisible()) is not None:
+        words = (words[0], _kept_to(preference, where, cache.owners(), disk.spec.block))
     return Explanation(
         mine.name,
         disk.name,
@@ -94,6 +101,16 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
         None if tally is None else tally.bypassed,
         (*words, *notes),
     )
+
+
+def _kept_to(preference: Kind, where: Sequence[Extent], owners: Owners, block: Bytes) -> str:
+    """What the cache does by itself for what lies there now: it knows blocks, and no names."""
+    named = owners.pinned if preference == "pinned" else owners.excluded
+    kept = extents.of_runs(extents.union(*(one.runs for one in named)), block)
+    # An excluded file's first and last block may be others' as well, which stay cacheable.
+    if _share(where, kept) >= 1 - MOVED_SHARE:
+        return _KEPT_TO[preference]
+    return _MOVED.format(preference=preference, share=percent(_share(where, kept)))
 
 
 def _share(where: Sequence[Extent], others: Sequence[Extent]) -> float:

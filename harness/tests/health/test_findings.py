@@ -16,6 +16,7 @@ from hotset.disk.cache_device import Inventory
 from hotset.health import examination, findings
 from hotset.health.findings import Ask, Finding, Health, State
 from hotset.operations.tier.health import Examined
+from hotset.warmup.planning import Request as Planning
 from tests.fake_machine import FakeMachine
 from tests.monitoring.test_hit_report import CARD, DISK
 
@@ -104,7 +105,7 @@ def test_a_look_that_fails_hinders_no_other_and_is_not_known(
         raise HotsetError("the tier says nothing")
 
     monkeypatch.setattr(lifecycle, "inspect", refuse)
-    found = examination.examine(FakeMachine(), "local", None, None)
+    found = examination.examine(FakeMachine(), None, None, Planning("local", ()))
     assert [(one.subject, one.state) for one in found.findings] == [
         ("card", "critical"),
         ("state", "unknown"),

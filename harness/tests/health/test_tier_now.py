@@ -26,12 +26,15 @@ from hotset.tier.division import Division, Part
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import division
 from hotset.warmup.division import Kept
+from hotset.warmup.planning import Request as Planning
 from tests.monitoring.test_hit_report import CARD, DISK, counters
 
 ASK = Ask("local", "erp", "state")
 AWAY = Ask("ssh://db1", "erp", "state")
 MIB = 1024**2
 COUNTED = counters(1)
+NOBODY = Planning("local", ())
+"""No server that could be asked."""
 
 
 def seen(state: TierState, metadata: float | None = None, **more: object) -> DiskState:
@@ -190,8 +193,9 @@ def test_pins_and_shares_that_are_not_kept(
 ) -> None:
     monkeypatch.setattr(pins, "read_preferences", lambda _, __: wanted)
     monkeypatch.setattr(division, "measure_kept", lambda _: has)
+    monkeypatch.setattr(division, "find_again", lambda *_: {})
     monkeypatch.setattr(AttachedDisk, "tier", property(lambda _: Divided()))
-    found = tier_now.preferences(ASK, attached())
+    found = tier_now.preferences(ASK, attached(), NOBODY)
     told = [one for one in found if one.state == "warning"]
     assert len(told) == len(says)
     for one, text in zip(told, says, strict=True):
@@ -203,5 +207,5 @@ def test_a_kind_that_does_not_say_what_it_has_of_a_pin_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pins, "read_preferences", lambda _, __: Preferences(("/a",)))
-    (found,) = tier_now.preferences(ASK, AttachedDisk(Local(), CARD, DISK))
+    (found,) = tier_now.preferences(ASK, AttachedDisk(Local(), CARD, DISK), NOBODY)
     assert found.state == "unknown"

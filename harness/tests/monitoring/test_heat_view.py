@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
@@ -27,6 +27,8 @@ from hotset.operations.hitratio.heat import Hottest, Strip
 from hotset.tier import pins
 from hotset.tier.base import Counters, TierSpec
 from hotset.tier.disk_tier import Contents
+from hotset.tier.division import Owner as Kept
+from hotset.tier.division import Owners
 from hotset.tier.pins import Preferences
 
 MIB = 1024**2
@@ -114,9 +116,22 @@ def test_top_as_text() -> None:
 # explain
 
 
+@dataclass(frozen=True)
+class Divided:
+    """A cache that keeps to pins by itself."""
+
+    kept: Owners
+
+    def owners(self) -> Owners:
+        return self.kept
+
+
 class FakeTier:
     kind, spec = "dm-cache", SPEC
     dirty: ClassVar[list[Extent] | None] = []
+
+    def divisible(self) -> Divided | None:
+        return None
 
     def counters(self) -> Counters:
         dirty = Blocks(0 if self.dirty == [] else 8)
@@ -211,6 +226,23 @@ def test_what_its_warmups_were_told_of_a_file(counter: FakeCounter) -> None:
     orders = explain.explain(TARGET, ORDERS, None)
     assert orders.preference == "excluded"
     assert "preference      excluded, which only warm-ups keep to" in explain.to_text(orders)
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ([Run(Blocks(0), Blocks(80))], "It is pinned: what is cached of it is never evicted"),
+        ([Run(Blocks(400), Blocks(40))], "It is pinned, but only 0.0 % of it lies where"),
+    ],
+)
+def test_a_pin_is_of_blocks_which_may_be_another_files_by_now(
+    counter: FakeCounter, monkeypatch: pytest.MonkeyPatch, kept: list[Run], words: str
+) -> None:
+    """After VACUUM FULL nothing of a pinned table was kept, and it said that all was."""
+    assert counter.reading is None
+    owners = Owners((Kept("/d/base", tuple(kept)),))
+    monkeypatch.setattr(FakeTier, "divisible", lambda _: Divided(owners))
+    assert words in explain.to_text(explain.explain(TARGET, STOCK, None))
 
 
 def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:

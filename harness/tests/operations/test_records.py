@@ -49,7 +49,7 @@ from hotset.reports.model.document import PredictedArm
 from hotset.reports.render.hits import HitRatios, HitRow, moment
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import text as warmup_text
-from hotset.warmup.division import Kept
+from hotset.warmup.division import Found, Kept
 from hotset.warmup.schedule import Schedule, Schedules
 from hotset.whatif.advice import CacheAdvice, Size, Wear
 from hotset.whatif.caches import Cache as SimulatedCache
@@ -164,6 +164,10 @@ RESULTS: list[Result] = [
             {
                 "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
                 "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
+            },
+            {
+                "/srv/a": Found("gone", Bytes(8192), Bytes(0), "no such file"),
+                "database:shop": Found("not known", why="no server"),
             },
         )
     ),

@@ -71,15 +71,23 @@ class Examined(Recorded["Health"]):
 def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     """Say what changed on the accelerated disks and what is to be done, each with its command.
 
-    Looks at the hit ratio beside earlier days, what became hot, pins, dirty data, warm-ups,
-    metadata, thin pools and wear. Exit code 0: nothing is to be done; 5: something is; 3: nothing
-    that is known, but something could not be looked at, or there is no disk to look at. Advice
-    counts as nothing to be done.
+    Looks at the hit ratio beside earlier days, what became hot, pins and where they lie now (of
+    tables that takes --dsn), dirty data, warm-ups, metadata, thin pools and wear. Exit code 0:
+    nothing is to be done; 5: something is; 3: nothing that is known, but something could not be
+    looked at, or there is no disk to look at. Advice counts as nothing to be done.
     """
     from hotset.health import examination
+    from hotset.warmup.planning import Request as Planning
 
     label = None
     with places.machine(request.machine) as there:
         if request.dsn is not None:
             label = places.label_of(there, None, "table", request)
-        return Examined(examination.examine(there, request.machine, request.disk, label))
+        server = Planning(
+            request.machine,
+            (),
+            engine=request.engine,
+            dsn=request.dsn,
+            password=fields.secret(request.password),
+        )
+        return Examined(examination.examine(there, request.disk, label, server))

@@ -156,6 +156,9 @@ def refresh(request: Refresh, context: Context) -> Lines:
 class Preferred(Request):
     disk: fields.Disk = None
     machine: fields.Machine = "local"
+    engine: fields.Product = "postgres"
+    dsn: fields.OptionalDsn = None
+    password: fields.Password = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +180,23 @@ class PreferenceList(Recorded["text.Preferences"]):
 
 
 @operation("warmup list", Kind.QUERY, Right.READ, ("Get", "HotsetPin"))
-def list_preferences(request: Preferred, context: Context) -> PreferenceList:  # noqa: ARG001
-    """List what is pinned, excluded and shared on a disk, and how much of it is cached."""
+def list_preferences(request: Preferred, context: Context) -> PreferenceList:
+    """List what is pinned, excluded and shared on a disk, and how much of it is cached.
+
+    Each is looked up again: what was written anew or dropped no longer lies where it was pinned.
+    Of tables and databases that takes --dsn.
+    """
+    from hotset.core import wording
     from hotset.tier import pins
     from hotset.warmup import division, text
 
     with places.disk_of(request.machine, request.disk) as found:
         kept = division.measure_kept(found)
         wanted = pins.read_preferences(found.machine, found.disk.name)
-        return PreferenceList(text.Preferences.of(wanted, kept))
+        now = division.find_again(found, wanted, planning_of(request, request.machine))
+        for one in division.ways_out(now, found.disk.name, request.machine, request.dsn):
+            context.note(f"to {one.purpose}: {wording.command(one)}")
+        return PreferenceList(text.Preferences.of(wanted, kept, now))
 
 
 def _prefer(
@@ -228,7 +239,8 @@ def _prefer(
             context.note(_ONLY_WARM_UPS.format(kind=disk.kind))
             return Lines()
         lifecycle.active(found)
-        notes = division.divide(found, wanted, planning_of(request), anew, context.report)
+        place = planning_of(request, request.machine, request.mount_point)
+        notes = division.divide(found, wanted, place, anew, context.report)
         pins.save(there, disk.name, wanted)
         division.fetch(found, context.report, fields.maybe_rate(rate))
         _tell(told or anew, before, wanted, division.measure_kept(found), context)

@@ -187,8 +187,9 @@ class Warmed(Recorded["text.WarmupResult"]):
 
     def figures(self) -> Mapping[str, str]:
         left = self.found.left_out_bytes
+        known = left is not None and not self.found.not_known
         return {
-            "cached" if left is not None else "cached of what was planned": part_of_all(
+            "cached" if known else "cached of what was planned": part_of_all(
                 self.found.cached_share
             ),
             **({"did not fit": str(left)} if left else {}),
@@ -233,11 +234,11 @@ def run(request: Run, context: Context) -> Warmed:
     if request.resume is not None:
         plan = plan_store.find(request.resume)
         with places.disk_of(plan.machine, plan.disk, "warmup run") as found:
-            return _perform(found, plan, context)
+            return _perform(found, *_look_again(found, plan, request, context), context)
     wanted = _planning(request, request.targets or [])
     with places.disk_of(request.machine, request.disk, "warmup run") as found:
         plan = _save(found, wanted, request, context)
-        return _perform(found, plan, context)
+        return _perform(found, plan, "", context)
 
 
 class Restore(Request):
@@ -322,13 +323,15 @@ def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
     return Plans(text.WarmupPlans.of(plan_store.every()))
 
 
-def planning_of(request: Lookup | Plan | Run) -> Planning:
+def planning_of(
+    request: places.NamesServer, machine: str, mount_point: str | None = None
+) -> Planning:
     """Where a request's targets are looked up, with none of them yet."""
     from hotset.warmup.planning import Request as Planning
 
-    usual = None if request.mount_point is None else PurePosixPath(request.mount_point)
+    usual = None if mount_point is None else PurePosixPath(mount_point)
     return Planning(
-        request.machine,
+        machine,
         (),
         mount_point=usual,
         engine=request.engine,
@@ -343,7 +346,7 @@ def _planning(request: Plan | Run, targets: list[str]) -> Planning:
     for text in (*targets, *request.pin, *request.exclude):
         parse(text)
     return replace(
-        planning_of(request),
+        planning_of(request, request.machine, request.mount_point),
         targets=tuple(targets),
         pin=tuple(request.pin),
         exclude=tuple(request.exclude),
@@ -396,13 +399,56 @@ def _save(attached: AttachedDisk, wanted: Planning, request: Run, context: Conte
         request.share,
         fields.maybe_rate(request.rate),
         left_out=whole.left_out,
+        pin=wanted.pin,
+        exclude=wanted.exclude,
+        mount_point=request.mount_point,
+        engine=wanted.engine,
+        dsn=wanted.dsn,
     )
     plan_store.save(plan)
     context.report.say(f"plan {plan.id}: {text.summary(whole)}")
     return plan
 
 
-def _perform(attached: AttachedDisk, plan: SavedPlan, context: Context) -> Warmed:
+def _look_again(
+    attached: AttachedDisk, plan: SavedPlan, request: Run, context: Context
+) -> tuple[SavedPlan, str]:
+    """A plan with its targets where they lie now, and why that is not known; empty: it is. Off line
+    a database is down and its files are not mounted: then they are cached where they lay."""
+    from hotset.warmup import plan_store
+    from hotset.warmup.planning import CANNOT_BE_LOOKED_UP
+    from hotset.warmup.resolve import TargetGoneError
+
+    try:
+        plan, notes = plan_store.look_again(attached, plan, _planning_again(plan, request))
+    except TargetGoneError:
+        raise
+    except CANNOT_BE_LOOKED_UP as error:
+        context.note(
+            f"where {' '.join(plan.targets)} lies now is not known: {error}; it is cached where it"
+            f" lay at {plan.looked_up or plan.created}"
+        )
+        return plan, str(error)
+    for note in notes:
+        context.note(note)
+    return plan, ""
+
+
+def _planning_again(plan: SavedPlan, request: Run) -> Planning:
+    """As it was asked for; a server that is named now is asked instead."""
+    server = {"engine": plan.engine, "dsn": plan.dsn} if request.dsn is None else {}
+    named = request.model_copy(update=server)
+    usual = request.mount_point or plan.mount_point
+    return replace(
+        planning_of(named, plan.machine, usual),
+        targets=plan.targets,
+        pin=plan.pin,
+        exclude=plan.exclude,
+        without_gone=True,
+    )
+
+
+def _perform(attached: AttachedDisk, plan: SavedPlan, not_known: str, context: Context) -> Warmed:
     from hotset.block.extents import count
     from hotset.warmup import plan_store, text
 
@@ -410,4 +456,5 @@ def _perform(attached: AttachedDisk, plan: SavedPlan, context: Context) -> Warme
     with report.task(f"warm-up of {attached.disk.name}"):
         warmed = plan_store.perform(attached, plan, report)
     left = count(plan_store.missing(attached, plan.runs))
-    return Warmed(text.WarmupResult.of(plan, warmed, Blocks(count(plan.runs) - left)))
+    cached = Blocks(count(plan.runs) - left)
+    return Warmed(text.WarmupResult.of(plan, warmed, cached, not_known))
