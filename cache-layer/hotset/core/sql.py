@@ -75,6 +75,10 @@ class TimedOut(DatabaseError):
     """A statement took longer than it was allowed, and was cancelled."""
 
 
+class Locked(DatabaseError):
+    """A table that another session has to itself; the message names both."""
+
+
 class ServerGone(DatabaseError):
     """The connection broke: the server went down, crashed, or vanished from the network."""
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from hotset.core.errors import Remedy, RequestError
-from hotset.core.sql import Aborted, DatabaseError
+from hotset.core.sql import Aborted, DatabaseError, Locked
 from hotset.databases.base import number
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.connect import SqlDatabase, looking
 from hotset.databases.time_use import TimeSampler, readings
 from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
@@ -152,14 +152,18 @@ class Runs(runs.Runs[RunOptions, Outcome]):
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
         require_driver(database, "hotset")
+        before = _plans(database)
         warning = narrow_counters(database)
         if warning:
             self._report.say(warning)
-        before = _plans(database)
         outcome = super().run(database, options)
         if outcome.result is None or outcome.cause is not None:
             return outcome
-        flips = plans.flips(before, _plans(database), outcome.result.steadiness)
+        try:
+            after = _plans(database)
+        except Locked:
+            return outcome
+        flips = plans.flips(before, after, outcome.result.steadiness)
         return replace(outcome, flips=tuple(flips))
 
 
@@ -228,11 +232,11 @@ def require_driver(database: SqlDatabase, name: Literal["hotset", "hammerdb"]) -
     )
 
 
-def narrow_counters(database: Database) -> str:
+def narrow_counters(database: SqlDatabase) -> str:
     """When a database that was loaded before its counters were widened is full; empty: it is not
     one, or does not say."""
     try:
-        with closing(database.session()) as session:
+        with closing(looking(database).session()) as session:
             ((narrow, orders),) = session.query(
                 schema.statement(database.engine, "narrow_counters")
             )
@@ -248,10 +252,15 @@ def narrow_counters(database: Database) -> str:
     )
 
 
-def _plans(database: Database) -> dict[plans.Statement, str]:
-    """None where the tables or the server are not there: the run says that better."""
+def _plans(database: SqlDatabase) -> dict[plans.Statement, str]:
+    """None where the tables or the server are not there: the run says that better.
+
+    :raises Locked: another session has one of the tables to itself: the run would wait for it.
+    """
     try:
-        return plans.shapes(database)
+        return plans.shapes(looking(database))
+    except Locked:
+        raise
     except DatabaseError:
         return {}
 
@@ -273,11 +282,13 @@ def check(
     """The twelve conditions, or some of them, with progress.
 
     :raises SetupError: the tables are not all there, or their load was not finished.
+    :raises Locked: another session has one of them to itself.
     """
 
     def say(result: ConditionResult) -> None:
         report.figure(f"{result.number} of 12 conditions checked")
 
+    database = looking(database)
     title = f"checking {'the twelve' if len(numbers) == 12 else len(numbers)} conditions"
     is_ours = ownership.holdings(database).builder() == "hotset"
     with closing(database.session()) as session, report.task(title):

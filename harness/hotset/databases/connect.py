@@ -142,9 +142,19 @@ def require_direct(database: SqlDatabase) -> None:
         )
 
 
+def looking(database: SqlDatabase) -> SqlDatabase:
+    """The same for who only looks, and is not to wait behind a VACUUM FULL; see
+    `PostgresDatabase`. SQL Server's readers are not limited."""
+    return replace(database, looks=True) if isinstance(database, PostgresDatabase) else database
+
+
 def tpch_database(
-    engine: EngineName, dsn: str, password: str | None = None
+    engine: EngineName, dsn: str, password: str | None = None, *, looks: bool = False
 ) -> PostgresTpch | SqlServerTpch:
-    """As `database`, for TPC-H."""
+    """As `database`, for TPC-H.
+
+    :param looks: as `looking`.
+    """
     named = database(engine, dsn, password)
+    named = looking(named) if looks else named
     return SqlServerTpch(named) if isinstance(named, SqlServerDatabase) else PostgresTpch(named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import connect
 from .base import sql
@@ -24,9 +24,7 @@ def list_offers(engine: EngineName, dsn: str, password: str | None, count: int) 
     lie in shared files: it has databases alone."""
     database = connect.database(engine, dsn, password)
     if isinstance(database, PostgresDatabase):
-        with closing(database.session()) as session:
-            # Who locks a table just now keeps nobody waiting for the list.
-            session.script("SET lock_timeout = '2s'")
+        with closing(replace(database, looks=True).session()) as session:
             rows = session.query(sql("postgres", "targets").format(top=count))
         return [Offer(str(name), None if size is None else int(str(size))) for name, size in rows]
     with closing(connect.engine(database)) as server:

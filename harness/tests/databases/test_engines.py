@@ -316,6 +316,7 @@ def test_statements_parse(subtests: pytest.Subtests) -> None:
                 column="'c'",
                 top=5,
                 most=5,
+                seconds=10,
                 place="ext",
                 names="'orders'",
                 benchmark="tpcc",

@@ -12,7 +12,7 @@ from random import Random
 
 from hotset.core.errors import RequestError
 from hotset.core.sql import Aborted, Value
-from hotset.databases.connect import SqlDatabase, statements
+from hotset.databases.connect import SqlDatabase, looking, statements
 from hotset.databases.statements import Client, Protocols, Rows
 from hotset.load.record import WindowOptions
 from hotset.load.streams import stream
@@ -157,8 +157,9 @@ class SqlWorkload:
 
         :raises CannotConnect: there is no server.
         :raises ScriptError: it finds one that is no SQL; names file and line.
+        :raises Locked: another session has one of its tables to itself.
         """
-        client = statements(self.database, self.protocol)
+        client = statements(looking(self.database), self.protocol)
         try:
             for one in (each.read() for each in self.sources):
                 for statement in one.statements():

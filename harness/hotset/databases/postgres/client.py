@@ -52,7 +52,9 @@ _SETTINGS = "SET plan_cache_mode = force_generic_plan; SET jit = off"
 class PostgresDatabase:
     """Where a PostgreSQL database is and who asks; `host` may be a socket directory. What is empty,
     or 0, is left to libpq: to its service, its environment, its defaults. `more` are other
-    connection parameters by libpq's names (`sslmode`, and of several servers their `port`)."""
+    connection parameters by libpq's names (`sslmode`, and of several servers their `port`). What
+    only `looks` does not wait for long for a table that another session has to itself: it raises
+    `Locked`."""
 
     host: str
     port: int
@@ -60,13 +62,14 @@ class PostgresDatabase:
     password: str = field(repr=False)
     dbname: str
     more: tuple[tuple[str, str], ...] = ()
+    looks: bool = False
     engine: str = field(default="postgres", init=False)
 
     def session(self) -> "PostgresSession":
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection = self.connect(_SETTINGS)
-            return PostgresSession(connection, limits.read_limit(connection))
+            return PostgresSession(connection, limits.read_limit(connection), self.looks)
         except psycopg.Error as error:
             raise CannotConnect(self.refusal(error)) from None
 
@@ -86,6 +89,8 @@ class PostgresDatabase:
         try:
             if settings:
                 connection.execute(settings.encode())
+            if self.looks:
+                limits.limit_lock_wait(connection)
         except psycopg.Error:
             connection.close()
             raise
@@ -142,10 +147,16 @@ def _library() -> str:
 class PostgresSession:
     """One connection, in autocommit: each statement or call is a transaction of its own."""
 
-    def __init__(self, connection: psycopg.Connection, limit: limits.StatementLimit) -> None:
-        """:param limit: of its own server, to be named where it ends a statement."""
+    def __init__(
+        self, connection: psycopg.Connection, limit: limits.StatementLimit, looks: bool
+    ) -> None:
+        """
+        :param limit: of its own server, to be named where it ends a statement.
+        :param looks: see `PostgresDatabase`.
+        """
         self._connection = connection
         self.limit = limit
+        self._looks = looks
 
     def is_pooled(self) -> bool:
         """See `PostgresDatabase.is_pooled`."""
@@ -198,6 +209,8 @@ class PostgresSession:
         try:
             yield
         except psycopg.Error as error:
+            if self._looks and error.sqlstate == limits.LOCKED:
+                raise limits.locked(self._connection) from error
             seconds = time.monotonic() - started
             words = ended(self._connection, error)
             said = self.limit.explain(words, error.sqlstate, seconds)

@@ -1,4 +1,5 @@
-"""The server's own limit of time for a statement, named where it ends one of hotset's.
+"""Limits of time for a statement, named where one ends one of hotset's: the server's own, and how
+long a session that only looks waits for a lock.
 
 PostgreSQL says "canceling statement due to statement timeout" and not whose limit that is; the
 SQLSTATE is that of a statement which somebody cancelled. So the limit is asked for as a session
@@ -11,10 +12,16 @@ from dataclasses import dataclass
 
 import psycopg
 
+from hotset.core.sql import Locked
+
 from ..base import sql
 
 CANCELLED = "57014"
 """SQLSTATE of a statement that was ended from outside, by a limit or by somebody."""
+LOCKED = "55P03"
+"""SQLSTATE of a statement that did not get a lock in time."""
+LOOK_WAIT_S = 10
+"""A look ends then, and says who has the table: VACUUM FULL of a large one takes hours."""
 _WHO = {
     "default": "the server's default",
     "environment variable": "an environment variable of the server",
@@ -71,3 +78,18 @@ def read_limit(connection: psycopg.Connection) -> StatementLimit:
     row = connection.execute(sql("postgres", "statement_limit").encode()).fetchone()
     assert row is not None
     return StatementLimit(int(row[0]), str(row[1]))
+
+
+def limit_lock_wait(connection: psycopg.Connection) -> None:
+    """For a session that only looks. Raises what psycopg raises."""
+    connection.execute(sql("postgres", "limit_lock_wait").format(seconds=LOOK_WAIT_S).encode())
+
+
+def locked(connection: psycopg.Connection) -> Locked:
+    """What a look that did not get its lock in time says."""
+    try:
+        rows = connection.execute(sql("postgres", "lock_holders").encode()).fetchall()
+    except psycopg.Error as error:
+        rows = [(f"who has it is not known ({' '.join(str(error).split())})",)]
+    held = "; ".join(str(said) for (said,) in rows) or "it is free again by now"
+    return Locked(f"a table was not to be had for {LOOK_WAIT_S} s: {held}. Try again after that")

@@ -18,6 +18,7 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from hotset.core.sql import CannotConnect, ServerGone, Value
 
 from ..statements import Protocols, Rows, SyntaxProblem, exact, fill_gaps, text_of
+from . import limits
 from .client import PostgresDatabase, meaning
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class PostgresStatements:
         if found.status != ExecStatus.FATAL_ERROR:
             return None
         diagnosis = psycopg.errors.Diagnostic(found)
+        if diagnosis.sqlstate == limits.LOCKED:
+            raise limits.locked(self._connection)
         if diagnosis.sqlstate != _SYNTAX:
             return None
         place = int(diagnosis.statement_position or 1) - 1

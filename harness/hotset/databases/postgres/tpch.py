@@ -51,15 +51,21 @@ class PostgresTpch:
             raise CannotConnect(self.where.refusal(error)) from None
         with suppress(psycopg.Error):  # servers on some platforms cannot
             connection.execute(_NOTICE_LOST_CLIENT)
-        return PostgresTpchSession(connection, limit)
+        return PostgresTpchSession(connection, limit, self.where.looks)
 
 
 class PostgresTpchSession:
     """One connection, in autocommit. Ctrl-C in a call cancels the statement: psycopg does that."""
 
-    def __init__(self, connection: psycopg.Connection, limit: limits.StatementLimit) -> None:
-        """:param limit: of its own server, to be named where it ends a statement."""
+    def __init__(
+        self, connection: psycopg.Connection, limit: limits.StatementLimit, looks: bool
+    ) -> None:
+        """
+        :param limit: of its own server, to be named where it ends a statement.
+        :param looks: see `PostgresDatabase`.
+        """
         self._connection = connection
+        self._looks = looks
         self._own_limit = limit
         self._timeout_s: float | None = None
 
@@ -118,6 +124,8 @@ class PostgresTpchSession:
         try:
             yield
         except psycopg.Error as error:
+            if self._looks and error.sqlstate == limits.LOCKED:
+                raise limits.locked(self._connection) from error
             seconds = time.monotonic() - started
             words = ended(self._connection, error)
             said = self._own_limit.explain(words, error.sqlstate, seconds)

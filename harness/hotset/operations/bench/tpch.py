@@ -423,7 +423,7 @@ def check(request: Check, context: Context) -> Checked:
     from hotset.tpch import data, schema
 
     numbers, report = _queries(request.queries), context.report
-    database = _database(request)
+    database = _database(request, looks=True)
     with closing(database.session()) as session:
         scale = schema.require_scale(session, request.scale)
     context.require_room(data.missing_bytes(_folder(), scale), "scale")
@@ -459,10 +459,11 @@ def drop(request: Drop, context: Context) -> Lines:
     return kits.drop(request, ownership.TPCH, context)
 
 
-def _database(request: Build | Run | Check | Drop) -> Database:
+def _database(request: Build | Run | Check | Drop, *, looks: bool = False) -> Database:
     from hotset.databases import connect
 
-    return connect.tpch_database(request.engine, request.dsn, fields.secret(request.password))
+    password = fields.secret(request.password)
+    return connect.tpch_database(request.engine, request.dsn, password, looks=looks)
 
 
 def _not_hammerdb(field: str) -> RequestError:
