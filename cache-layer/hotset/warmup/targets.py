@@ -8,14 +8,14 @@ resident set saved before).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Aborted
+from hotset.core.sql import Aborted, Row
 from hotset.databases.base import Connection, Engine, Unavailable, sql
 from hotset.databases.postgres import whereabouts
 
@@ -27,6 +27,7 @@ _FORMS = (
     "write a full path such as /srv/pg/base, table:NAME, index:NAME, database:NAME,"
     " region:OFFSET+LENGTH, heat or snapshot:FILE"
 )
+_BYTE = re.compile(r"\\x([89a-f][0-9a-f])")
 _INDEXES, _TABLES = "iI", "rmtp"
 
 
@@ -86,15 +87,7 @@ class Server:
             raise TargetError(f"{target.text}: {place.reason}", field="dsn")
         if target.kind == "database":
             return [str(place.data / folder) for folder in self._folders(target)]
-        try:
-            rows = self.connection.query(
-                sql("postgres", "relation_files").format(name=_quoted(target.name))
-            )
-        except Aborted as refused:
-            raise TargetError(
-                f"{target.text}: the server says: {refused.detail or refused.cause}",
-                field="targets",
-            ) from None
+        rows = self._rows("relation_files", target, _quoted)
         if not rows:
             raise TargetGoneError(
                 f"{target.text}: database {self.dbname} has no such {target.kind}; is the schema in"
@@ -121,9 +114,7 @@ class Server:
         return [] if isinstance(place, Unavailable) else [*map(str, place.folders)]
 
     def _folders(self, target: Target) -> list[str]:
-        assert self.connection is not None
-        statement = sql("postgres", "database_folders").format(name=_quoted(target.name))
-        rows = self.connection.query(statement)
+        rows = self._rows("database_folders", target, _as_bytes)
         if not rows:
             raise TargetGoneError(
                 f"{target.text}: the server has no such database; it has:"
@@ -131,6 +122,21 @@ class Server:
                 field="targets",
             )
         return [str(path) for (path,) in rows]
+
+    def _rows(self, name: str, target: Target, quoted: Callable[[str], str]) -> list[Row]:
+        """Of a statement about a target of PostgreSQL's, by the first spelling that has any."""
+        assert self.connection is not None
+        for spelling in _spellings(target.name):
+            try:
+                rows = self.connection.query(sql("postgres", name).format(name=quoted(spelling)))
+            except Aborted as refused:
+                raise TargetError(
+                    f"{target.text}: the server says: {refused.detail or refused.cause}",
+                    field="targets",
+                ) from None
+            if rows:
+                return rows
+        return []
 
     def _by_placement(self, target: Target) -> list[str]:
         """SQL Server: whole database files are what lies at a known place."""
@@ -183,6 +189,22 @@ def check_file(target: Target) -> Path:
             field="targets",
         )
     return path
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """What a name stands for: itself, or where there is no such thing one that is no UTF-8, whose
+    bytes are written as they are listed.
+
+    >>> [spelling.encode(errors="surrogateescape") for spelling in _spellings(r"bl\xe4tter")]
+    [b'bl\\xe4tter', b'bl\xe4tter']
+    """
+    yield name
+    if (bare := _BYTE.sub(lambda found: chr(0xDC00 + int(found[1], 16)), name)) != name:
+        yield bare
+
+
+def _as_bytes(name: str) -> str:
+    return f"'\\x{name.encode(errors='surrogateescape').hex()}'::bytea"
 
 
 def _quoted(name: str) -> str:

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from hotset.core.machines.local import Local
+from hotset.core.sql import Aborted
 from hotset.core.units import Bytes
 from hotset.core.waiting import wait_until
 from hotset.databases import connect, offers
@@ -22,6 +23,7 @@ from hotset.databases.base import DatabaseFile, Engine, Unavailable
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.warmup.resolve import TargetError
 from hotset.warmup.targets import Server, parse, segments
+from tests.postgres_cluster import Cluster
 
 
 @pytest.mark.parametrize(
@@ -287,3 +289,70 @@ def test_a_table_that_is_locked_costs_its_size_and_not_the_list(
         other.rollback()
     assert found["table:public.small"] is None
     assert found["index:public.small_pkey"]
+
+
+BYTES = b"bl\xe4tter"
+ESCAPED = r'"bl\xe4tter"'
+
+
+@pytest.fixture
+def ascii_database(cluster: Cluster) -> Iterator[PostgresDatabase]:
+    """Of encoding SQL_ASCII, with a table whose name is Latin-1 and one whose name is UTF-8; beside
+    it a database whose name is Latin-1."""
+    with closing(cluster.database().session()) as owner:
+        how = "ENCODING SQL_ASCII TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        owner.script(f"CREATE DATABASE bytes {how}")
+        database = cluster.database("bytes")
+        dsn = f"host={database.host} port={database.port} user={database.user} dbname=bytes"
+        with closing(psycopg.connect(dsn, password=database.password, autocommit=True)) as raw:
+            raw.execute("SET client_encoding = 'SQL_ASCII'")
+            for name in (BYTES, "größe".encode()):
+                raw.execute(b'CREATE TABLE "%b" AS SELECT 1 AS id' % name)
+            raw.execute(b'CREATE DATABASE "%b"' % BYTES)
+            raw.execute("CHECKPOINT")
+            try:
+                yield database
+            finally:
+                raw.execute(b'DROP DATABASE "%b"' % BYTES)
+        owner.script("DROP DATABASE bytes WITH (FORCE)")
+
+
+@pytest.mark.database
+def test_a_name_that_is_no_utf_8_takes_no_other_along_and_can_be_named(
+    cluster: Cluster, ascii_database: PostgresDatabase
+) -> None:
+    """One made the whole list fail, and hits by table, too."""
+    for database, tables in ((ascii_database, (ESCAPED, '"größe"')), (cluster.database(), ())):
+        where = f"host={database.host} port={database.port} user={database.user}"
+        dsn = f"{where} dbname={database.dbname}"
+        listed = {
+            one.target for one in offers.list_offers("postgres", dsn, database.password, 1000)
+        }
+        wanted = {*(f"table:public.{name}" for name in tables), r"database:bl\xe4tter"}
+        assert wanted <= listed
+        with closing(connect.engine(database)) as engine, closing(database.session()) as session:
+            assert r"bl\xe4tter" in engine.databases()
+            found = Server(engine, session, database.dbname)
+            label = engine.labels("table", Local(), None)
+            assert not isinstance(label, Unavailable)
+            for target in wanted:
+                files = found.paths(Local(), parse(target))
+                assert files
+                if target.startswith("table:"):
+                    assert {label(file) for file in files} == {target.removeprefix("table:")}
+
+
+@pytest.mark.database
+def test_what_is_not_there_is_told_by_the_name_that_was_given(
+    ascii_database: PostgresDatabase, server: Server
+) -> None:
+    with (
+        closing(ascii_database.session()) as session,
+        closing(connect.engine(ascii_database)) as of,
+    ):
+        for found in (Server(of, session, "bytes"), server):
+            with pytest.raises(TargetError, match=r"table:\"gr\\xfcn\": "):
+                found.paths(Local(), parse(r'table:"gr\xfcn"'))
+        # The server's own words stay readable.
+        with pytest.raises(Aborted, match="größer"):
+            session.query('SELECT * FROM "größer"')

@@ -88,8 +88,8 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
         if not isinstance(database, PostgresDatabase):
             rows = session.query(sql(database.engine, "measured_folders"))
             return [PurePosixPath(str(row[0])) for row in rows]
-        statement = sql("postgres", "database_folders").format(name="current_database()")
-        rows = session.query(statement)
+        name = "textsend(current_database()::text)"
+        rows = session.query(sql("postgres", "database_folders").format(name=name))
         place = whereabouts.find(machine, cast("Connection", session), None)
     if isinstance(place, Unavailable):
         raise HotsetError(place.reason)

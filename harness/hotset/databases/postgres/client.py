@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psycopg
 from psycopg import conninfo, pq, sql
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 from psycopg.types.datetime import DatetimeNoTzDumper
 
 from hotset.core.sql import Aborted, CannotConnect, DatabaseError, Row, ServerGone, Value
@@ -69,6 +71,7 @@ class PostgresDatabase:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection = self.connect(_SETTINGS)
+            _read_any_text(connection)
             return PostgresSession(connection, limits.read_limit(connection), self.looks)
         except psycopg.Error as error:
             raise CannotConnect(self.refusal(error)) from None
@@ -144,6 +147,23 @@ def _library() -> str:
     raise CannotConnect("psycopg runs without a libpq of its own: install psycopg[binary]")
 
 
+class _AnyText(Loader):
+    """Text as UTF-8, and what is none as bytes in words: ``bl\\xe4tter``. In a database of encoding
+    SQL_ASCII names may be anything, and those of databases and roles are so everywhere: one of them
+    would take all the others along."""
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode(errors="backslashreplace")
+
+
+def _read_any_text(connection: psycopg.Connection) -> None:
+    """The server itself refuses to send what is no UTF-8, unless it is asked for bytes."""
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        connection.execute("SET client_encoding = 'SQL_ASCII'")
+    for name in ("text", "name", "varchar", "bpchar"):
+        connection.adapters.register_loader(name, _AnyText)
+
+
 class PostgresSession:
     """One connection, in autocommit: each statement or call is a transaction of its own."""
 
@@ -168,9 +188,9 @@ class PostgresSession:
             self._connection.execute(sql.encode())
 
     def query(self, sql: str) -> list[Row]:
-        """All rows of one statement."""
+        """All rows of one statement; a lone surrogate in it is a byte that is no UTF-8."""
         with self._errors():
-            return self._connection.execute(sql.encode()).fetchall()
+            return self._connection.execute(sql.encode(errors="surrogateescape")).fetchall()
 
     def call(self, procedure: str, args: Sequence[Argument]) -> Row:
         """Call a function. A run's users do not come here: they call through `libpq`."""
@@ -221,6 +241,8 @@ def ended(connection: psycopg.Connection, error: psycopg.Error) -> str:
     """What an error says. Of a server that ends a session while data are sent to it, libpq loses
     the words and supposes a crash: one that answers has ended the session alone."""
     if error.sqlstate is not None or not connection.broken:
+        if connection.info.encoding == "ascii" and error.pgresult is not None:
+            return one_line(error.pgresult.get_error_message())
         return one_line(error)
     info = connection.info
     where = conninfo.make_conninfo(host=info.host, port=info.port, dbname=info.dbname)
@@ -259,7 +281,7 @@ _ATTEMPT = re.compile(r"^(- host: .*?': )?(connection failed: )?")
 """What stands before libpq's sentence, of the first attempt or of several."""
 
 
-def one_line(error: psycopg.Error) -> str:
+def one_line(error: psycopg.Error | str) -> str:
     """What psycopg says, on one line. libpq says it once per attempt: with TLS, then without.
 
     >>> one_line(psycopg.OperationalError("connection failed: at db1: no\\nat db1: no\\nask her"))
