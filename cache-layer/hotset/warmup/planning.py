@@ -12,6 +12,7 @@ from hotset.block import extents, transfer
 from hotset.block.extents import Run, union
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.sql import DatabaseError
+from hotset.core.units import Bytes
 from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.databases.postgres.client import PostgresDatabase
@@ -24,7 +25,7 @@ from . import planner, snapshot
 from . import resolve as targets
 from .database_blocks import fill_limit
 from .planner import Plan, PlanTarget
-from .resolve import MountedView, TargetError, TargetGoneError
+from .resolve import MountedView, TargetError, TargetGoneError, sizes
 from .snapshot import Snapshot, SnapshotError
 from .targets import Server, Target, check_file, parse
 
@@ -177,14 +178,22 @@ class _Maker:
         return extents.whole_runs(found, self.inspect.block)
 
     def _paths(self, target: Target) -> list[str]:
-        if target.of_database:
-            return self.server().paths(self.inspect.machine, target, self.inspect.folder)
-        return [target.name]
+        if not target.of_database:
+            return [target.name]
+        paths = self.server().paths(self.inspect.machine, target, self.inspect.folder)
+        here, others = self.inspect.split(paths) if self.inspect.folder else (paths, [])
+        if here and others:
+            elsewhere = sizes(self.inspect.machine, others)
+            self.notes.append(
+                f"{target.text}: {Bytes(sum(elsewhere.values()))} of it lie on other file systems,"
+                f" which this disk's cache does not serve: {', '.join(sorted(elsewhere))}"
+            )
+        return here or paths
 
     def is_server_here(self) -> bool:
         """Whether the database server has files on the disk: of another it knows nothing."""
         folders = self.server().folders(self.inspect.machine, self.inspect.folder)
-        return any(map(self.inspect.has, folders))
+        return bool(self.inspect.split(folders)[0])
 
     def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:
         """What is pinned or excluded for good. One that cannot be looked up now (a table while the

@@ -156,10 +156,12 @@ class MountedView:
             files += extents.files_under(self.machine, below) if is_folder else [path]
         return files
 
-    def has(self, path: str) -> bool:
-        """Whether it lies on the disk."""
+    def split(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Those that lie on the disk, and the others."""
         number = usage.device_number(self.machine, self.device)
-        return any(device == number for _, device, _ in _kinds(self.machine, [path]))
+        on = {path: device for path, device, _ in _kinds(self.machine, paths)}
+        here = [path for path in paths if on[path] == number]
+        return here, [path for path in paths if on[path] != number]
 
 
 @contextmanager
@@ -185,6 +187,18 @@ def inspect(
         yield MountedView(machine, device, usual, kind, block, size)
     finally:
         machine.run(["umount", str(usual)])
+
+
+def sizes(machine: Machine, paths: Sequence[str]) -> dict[str, Bytes]:
+    """Of files and of all files below folders: bytes by the folder that has them."""
+    found: dict[str, Bytes] = {}
+    for some in _some(paths):
+        places = machine.run(["readlink", "-f", "--", *some]).stdout.splitlines()
+        argv = ["find", *places, "-type", "f", "-printf", "%s %h\\n"]
+        for line in machine.run(argv).stdout.splitlines():
+            size, _, folder = line.partition(" ")
+            found[folder] = Bytes(found.get(folder, 0) + int(size))
+    return found
 
 
 def _kinds(machine: Machine, paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:

@@ -4,7 +4,9 @@ on the tests' own PostgreSQL and the file system that it lies on, before a cache
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -278,6 +280,30 @@ def test_a_server_that_has_nothing_on_the_disk_does_not_know_what_is_gone(
     disk.sql("DROP TABLE lines")
     monkeypatch.setattr(usage, "device_number", lambda *_: "0:0")
     assert {one.lies for one in disk.listed(disk.dsn).preferences} == {"not known"}
+
+
+def test_of_a_database_what_lies_on_the_disk_is_planned_and_the_rest_told(
+    cluster: Cluster, disk: Accelerated
+) -> None:
+    """One tablespace on another disk had all of it refused."""
+    elsewhere = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        cluster.hand_over(elsewhere)
+        with closing(disk.database.session()) as session:
+            session.script(f"CREATE TABLESPACE elsewhere LOCATION '{elsewhere}'")
+        disk.sql("ALTER TABLE lines SET TABLESPACE elsewhere")
+        for target, rows in ((f"database:{disk.database.dbname}", 1), (ORDERS, 0)):
+            request = {"targets": [target], "dsn": disk.dsn, "origin_rate": "100MB/s"}
+            found = warmup.plan(warmup.Plan.model_validate(request), disk.context).found
+            assert found.targets[0].bytes > 4 * MIB
+            told = [note for note in found.notes if str(elsewhere) in note]
+            assert len(told) == rows
+            assert all("MiB of it lie on other file systems" in note for note in told)
+        with pytest.raises(TargetGoneError, match="but on another file system"):
+            disk.warmed(targets=[LINES], dsn=disk.dsn)
+    finally:
+        disk.sql("DROP TABLE lines", "DROP TABLESPACE elsewhere")
+        shutil.rmtree(elsewhere)
 
 
 def test_a_pinned_file_is_looked_for_without_any_server(disk: Accelerated, tmp_path: Path) -> None:
