@@ -362,7 +362,8 @@ def render_preferences(found: Preferences) -> str:
 def describe_place(found: Found) -> str:
     """Where a target lies now, in words."""
     if found.lies == "gone":
-        return f"it is gone, and {found.unused} are still kept for it ({found.why})"
+        kept = f", and {found.unused} are still kept for it" if found.unused else ""
+        return f"it is gone{kept} ({found.why})"
     if found.lies == "not known":
         return f"where it lies now is not known ({found.why})"
     if found.lies == "elsewhere":

@@ -123,17 +123,18 @@ def preferences(ask: Ask, attached: AttachedDisk, server: Planning) -> list[Find
     wanted = pins.read_preferences(attached.machine, attached.disk.name)
     if not wanted.targets:
         return [ask.say("ok", "nothing is pinned or shared")]
+    now = division.find_again(attached, wanted, server)
     if not kinds.of(attached.disk.kind).divides:
         return [
             ask.unknown(
                 f"{attached.disk.kind} does not say what it has of each target; only warm-ups keep"
                 " to pins"
-            )
+            ),
+            *_misplaced(ask, now, server.dsn),
         ]
     cache = attached.tier.divisible()
     if cache is None or not attached.tier.is_active():
         return [ask.unknown("the tier does not answer")]
-    now = division.find_again(attached, wanted, server)
     found = [
         *_unkept(ask, cache, wanted, division.measure_kept(attached)),
         *_misplaced(ask, now, server.dsn),
