@@ -23,6 +23,8 @@ LAB_NAME = "flashdev"
 
 REFUSED = 2
 """Exit code: it cannot do what was asked for as it stands."""
+LOOK_S = 2.0
+"""For how long whoever only looks waits for an answer: others are to be looked at, too."""
 # A database of some terabytes, throttled; a dead link ends a copy by itself.
 _COPY_TIMEOUT_S = 7 * 24 * 3600.0
 
@@ -70,6 +72,11 @@ def on(machine: Machine) -> str:
 def placed(machine: Machine, here: Path) -> str:
     """A program of this computer's on a machine: on this one where it was built."""
     return str(here) if machine.kind == "local" else copies.install(machine, here)
+
+
+def look_argv(program: str, control: PurePosixPath, what: str) -> list[str]:
+    """The command that asks an engine's socket; ends with 124 if no answer comes in time."""
+    return ["timeout", f"{LOOK_S:g}", program, "ask", str(control), what]
 
 
 def digest(here: Path) -> str:

@@ -232,7 +232,7 @@ class ServedDevice:
 
     @property
     def command(self) -> str:
-        return shlex.join([self.program, "ask", str(self.control), '{"devices": {}}'])
+        return shlex.join(engine_program.look_argv(self.program, self.control, '{"devices": {}}'))
 
     def parse(self, line: str) -> Readings:
         try:

@@ -22,19 +22,20 @@ from hotset.core.machines.base import Machine
 from hotset.core.waiting import wait_until
 from hotset.tier.base import Counters, Counting, Hits, Tier, began_anew, hits_between
 
-# Arguments: commands that print one line each: a tier's counters, then devices'.
+# Arguments: commands that print one line each: a tier's counters, then devices'. 124 is what
+# timeout(1) ends with.
 _PROGRAM = """
 while :; do
     read -r cpu < /proc/stat
     echo "$cpu"
     for command in "$@"; do
-        line=$(eval "$command") || line=Fail
+        line=$(eval "$command") || { [ $? = 124 ] && line=Late || line=Fail; }
         printf '%s\\n' "$line"
     done
     sleep 1
 done
 """
-_FAILED = "Fail"
+_FAILED, _LATE = "Fail", "Late"
 _NO_TIERS = Counting(64)
 _NEXT_SAMPLE_LIMIT_S = 5.0
 _FIRST_SAMPLE_LIMIT_S = 15.0
@@ -54,7 +55,8 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading; ``at`` is ``time.time()`` of this computer when it arrived."""
+    """One reading; ``at`` is ``time.time()`` of this computer when it arrived. ``counters``: None
+    where there is no tier, and where it did not answer in time."""
 
     at: float
     cpu: Cpu
@@ -233,13 +235,12 @@ class Sampler(AbstractContextManager["Sampler"]):
                 return
             at, counters = self._epoch + time.monotonic(), None
             devices: dict[str, IoCounters] = {}
-            if self._tier:
-                status = printed.pop(0)
+            if self._tier and (status := printed.pop(0)) != _LATE:
                 counters = self._tier.parse(status)
                 devices |= self._tier.parse_devices(status)
             for device, line in zip(self._devices, printed, strict=True):
                 # A device that is gone has no counters; whoever used it says so.
-                if line != _FAILED:
+                if line not in (_FAILED, _LATE):
                     devices |= device.parse(line)
             self.samples.append(Sample(at, parse_cpu(cpu_line), counters, devices))
             self._first.set()

@@ -129,7 +129,7 @@ def test_a_served_device_is_asked_for_its_file() -> None:
         }
     )
     device = ServedDevice("flash volume", "/bin/hotset-engine", PurePosixPath("/run/a b"), "volume")
-    assert device.command == "/bin/hotset-engine ask '/run/a b' '{\"devices\": {}}'"
+    assert device.command == "timeout 2 /bin/hotset-engine ask '/run/a b' '{\"devices\": {}}'"
     found = device.parse(reply)["flash volume"]
     assert isinstance(found, IoCounters)
     assert found.write == Direction(2, Bytes(8192), 9e-6, ((1, 2),))

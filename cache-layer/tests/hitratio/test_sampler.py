@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.block.io_counters import KernelDevice
+from hotset.block.io_counters import KernelDevice, ServedDevice
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.hitratio import sampler as hits
@@ -320,6 +321,38 @@ def test_the_program_frames_every_command_s_line(tmp_path: Path) -> None:
     window = sampler.window(begun, time.time())
     assert [use.name for use in window.devices] == ["here"]
     assert window.last.devices["here"].read.requests == 7
+
+
+def test_an_engine_that_hangs_holds_up_no_other_reading(tmp_path: Path) -> None:
+    """It listens, and answers nobody."""
+    control = tmp_path / "control"
+    (tmp_path / "stat").write_text(stat(7) + "\n")
+    here = KernelDevice("here", PurePosixPath(tmp_path / "stat"))
+    hanging = ServedDevice.ask(Local(), "hanging", PurePosixPath(control))
+    begun = time.time()
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(control))
+        engine.listen()
+        with Sampler(Local(), None, [hanging, here]) as sampler:
+            while len(sampler.samples) < 2 and time.time() < begun + 60:
+                time.sleep(0.02)
+    assert [set(one.devices) for one in sampler.samples[:2]] == [{"here"}, {"here"}]
+
+
+@pytest.mark.usefixtures("clock")
+def test_counters_that_did_not_come_are_not_known() -> None:
+    """They are neither those before nor none."""
+    lines = seconds(0, 1, 3, 7, 15)
+    lines[5] = "Late"
+    sampler = sampled(*lines)
+    assert sampler.window(100, 102).hits is None
+    assert sampler.window(100, 102).cpu == 0.5
+    whole = sampler.window(100, 104).hits
+    assert whole is not None
+    assert whole.read_hits == 15
+    windows = sampler.each_second(100, 4)
+    found = [window.hits.read_hits if window and window.hits else None for window in windows]
+    assert found == [1, None, None, 8]
 
 
 def test_this_computers_cpu_is_sampled_each_second() -> None:

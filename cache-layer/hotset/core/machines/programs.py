@@ -98,6 +98,7 @@ PROGRAMS: dict[str, Program] = {
         # small tools of every Debian system
         Program("sh", "dash", "sample counters and CPU"),
         Program("setsid", "util-linux", "never leave a device suspended"),
+        Program("timeout", "coreutils", "wait for no engine that hangs"),
         Program("flock", "util-linux", "one operation at a time on a disk"),
         Program("cat", "coreutils", "read /proc, /sys and small files"),
         Program("ls", "coreutils", "look for devices"),

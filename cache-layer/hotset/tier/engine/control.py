@@ -25,8 +25,7 @@ from ..division import Division, Owner, Owners, Part, SharedOwner
 
 COUNTING = Counting(64)
 _TIMEOUT_S = 24 * 3600.0
-_LOOK_S = 2.0
-"""For how long whoever only looks waits for an answer: others are to be looked at, too."""
+_LOOK_S = engine_program.LOOK_S
 PATIENCE_S = 60.0
 """After which an engine hangs, as systemd has it."""
 _TOO_MUCH = "can be promised"  # as an engine says it: flashdev/engine/src/tier/shares.rs
@@ -128,7 +127,7 @@ class Answer(dict[str, Any]):
 
 def counters_argv(program: str, control: PurePosixPath) -> list[str]:
     """The command that prints the counters as one line, the devices' with them."""
-    return [program, "ask", str(control), '{"counters": {"devices": true}}']
+    return engine_program.look_argv(program, control, '{"counters": {"devices": true}}')
 
 
 def parse_serving(line: str) -> Serving:
