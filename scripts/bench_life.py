@@ -118,8 +118,7 @@ def sampled(tier: DmCache | Bcache, runs: list[Run]) -> float:
 
 def settled(tier: DmCache | Bcache) -> Counters:
     """The counters, once they have everything in them."""
-    if isinstance(tier, Bcache):
-        time.sleep(15)  # it adds its hits up every 13 s
+    time.sleep(tier.counting.lag_s)
     return tier.counters()
 
 

@@ -193,6 +193,7 @@ def replay(machine: Machine, tier: Tier, device: PurePosixPath, before: Counters
     result: dict[str, Any] = json.loads(machine.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
     if result["late_ms_mean"] > LATE_MS_MAX:
         raise TooSlowError(f"the device did not keep up: {result}")
+    time.sleep(tier.counting.lag_s)
     return hits_between(before, tier.counters(), tier.counting)
 
 

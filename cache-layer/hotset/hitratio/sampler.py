@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
 from typing import Self
 
 from hotset.block import io_counters
@@ -71,8 +71,9 @@ class Window:
     ``user`` and ``system`` are parts of ``cpu``; ``system`` includes interrupts.
     ``steal`` is what a hypervisor gave to others while this machine had work; ``cpu`` counts it as
     busy, since it was not to be had.
-    ``hits``: None where no tier is counted, and where its counters began anew in between
-    (``counted_anew``): what was counted before that is not known.
+    ``hits``: None where no tier is counted or it did not answer, where it is a second of a kind
+    that counts later than that, and where its counters began anew in between (``counted_anew``):
+    what was counted before that is not known.
     """
 
     seconds: float
@@ -138,6 +139,17 @@ def between(first: Sample, last: Sample, counting: Counting) -> Window:
     )
 
 
+def _has_counted(before: Sample, after: Sample) -> bool:
+    """Whether a tier that counts late has counted between two samples, as its misses show. Of its
+    hits some may show earlier."""
+    was, now = before.counters, after.counters
+    return (
+        was is not None
+        and now is not None
+        and (was.read_misses, was.bypassed) != (now.read_misses, now.bypassed)
+    )
+
+
 class Sampler(AbstractContextManager["Sampler"]):
     """Samples a machine each second for the length of a ``with`` block."""
 
@@ -165,22 +177,34 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._thread = threading.Thread(target=self._read, args=(lines,), daemon=True)
         self._thread.start()
         self._first.wait(_FIRST_SAMPLE_LIMIT_S)
+        if self.lag_s and self.samples:
+            # What was asked before is counted before.
+            self._await(self.samples[0].at)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
         self._thread.join(timeout=5)
 
+    @property
+    def lag_s(self) -> float:
+        """By how long the tier's counters come late."""
+        return self._counting.lag_s
+
     def window(self, start: float, end: float) -> Window:
-        """What happened from ``start`` to ``end`` (``time.time()``), by the nearest samples.
+        """What happened from ``start`` to ``end`` (``time.time()``), by the nearest samples; waits
+        for a kind of tier that counts late. Its hits are of that time and of up to ``lag_s`` before
+        and after it.
 
         :raises TierFailedError: the tier said ``Fail`` meanwhile.
         :raises RuntimeError: there are no two samples.
         """
+        if self.lag_s:
+            self._await(end)
         samples = self._enough()
         first = min(samples, key=lambda sample: abs(sample.at - start))
         last = min(samples, key=lambda sample: abs(sample.at - end))
-        return between(first, last, self._counting)
+        return self._between(first, last)
 
     def around(self, start: float, end: float) -> Window:
         """All that happened from ``start`` to ``end``, by the samples around them.
@@ -188,11 +212,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         For work with rest before and after it: waits for the sample that follows. Raises as
         :meth:`window` does.
         """
-        wait_until(
-            lambda: self.samples and self.samples[-1].at >= end,
-            _NEXT_SAMPLE_LIMIT_S,
-            ended=lambda: not self._thread.is_alive(),
-        )
+        self._await(end)
         samples = self._enough()
         first = max(
             (one for one in samples[:-1] if one.at <= start),
@@ -200,7 +220,29 @@ class Sampler(AbstractContextManager["Sampler"]):
             key=lambda sample: sample.at,
         )
         last = next((one for one in samples[1:] if one.at >= end), samples[-1])
-        return between(first, last, self._counting)
+        return self._between(first, last)
+
+    def _await(self, end: float) -> None:
+        """Wait for a sample in which everything until then is counted."""
+        wait_until(
+            lambda: self.samples and self.samples[-1].at >= end + self.lag_s,
+            self.lag_s + _NEXT_SAMPLE_LIMIT_S,
+            ended=lambda: not self._thread.is_alive(),
+        )
+
+    def _between(self, first: Sample, last: Sample) -> Window:
+        """Hits by the samples around it at which a tier that counts late had just counted."""
+        window = between(first, last, self._counting)
+        if not self.lag_s:
+            return window
+        lag_s, samples = self.lag_s, self.samples
+        counted = [now for was, now in pairwise(samples) if _has_counted(was, now)]
+        early = (one for one in reversed(counted) if first.at - lag_s <= one.at <= first.at)
+        late = (one for one in counted if last.at <= one.at <= last.at + lag_s)
+        all_in = (one for one in samples if one.at >= last.at + lag_s)
+        edges = next(early, first), next(late, next(all_in, samples[-1]))
+        whole = between(*edges, self._counting)
+        return replace(window, hits=whole.hits, counted_anew=whole.counted_anew)
 
     def _enough(self) -> list[Sample]:
         if self._error is not None:
@@ -216,7 +258,8 @@ class Sampler(AbstractContextManager["Sampler"]):
         for second in range(seconds):
             middle = start + second + 0.5
             found = next((pair for pair in pairs if pair[0].at <= middle < pair[1].at), None)
-            windows.append(between(*found, self._counting) if found else None)
+            window = between(*found, self._counting) if found else None
+            windows.append(replace(window, hits=None) if window and self.lag_s else window)
         return windows
 
     def _read(self, lines: Iterator[str]) -> None:

@@ -57,14 +57,21 @@ class Counting:
     :ivar bits: width of its counters: one that falls from the upper half has wrapped around.
     :ivar kept: those that outlast their devices: after any other fall they go on from what was
         written down last, and what happened since is not known. All others begin at zero again.
+    :ivar lag_s: by how long a request may have ended before it is counted.
     """
 
     bits: int
     kept: frozenset[str] = frozenset()
+    lag_s: float = 0.0
 
     @property
     def range(self) -> int:
         return 1 << self.bits
+
+    @property
+    def late(self) -> str:
+        """How the counters come late, as a half sentence; empty: they do not."""
+        return f"what was asked in the last {self.lag_s:g} s may not be counted" * bool(self.lag_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +245,7 @@ def hits_over(readings: Sequence[Counters], counting: Counting) -> Hits:
 
     Where the kind tells when its counters began, another time is another count, which began at
     zero, and a fall within one is of two that were read side by side and kept in the other order.
-    Read hits may fall a little while the reads as a whole rise: a kind that takes them for reads
-    less misses has counted a miss already whose read has not ended.
+    Read hits may fall while the reads as a whole do not: some were taken for hits that were missed.
     """
     settled = [reading for reading in readings if not reading.stale]
     pairs = [
@@ -279,10 +285,8 @@ def _gain(
         return None
     if name in anew:
         return 0 if name in counting.kept else int(now)
-    if before.begun is not None or now >= was:
+    if before.begun is not None or now >= was or _were_taken_back(name, before, after):
         return int(now - was)
-    if name == "read_hits" and after.reads >= before.reads:
-        return 0
     return int(now - was + counting.range)
 
 
@@ -291,9 +295,14 @@ def _fell(name: str, before: Counters, after: Counters, counting: Counting) -> b
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None or now >= was:
         return False
-    if name == "read_hits" and after.reads >= before.reads:
-        return False
-    return bool(was < counting.range // 2)
+    return bool(was < counting.range // 2) and not _were_taken_back(name, before, after)
+
+
+def _were_taken_back(name: str, before: Counters, after: Counters) -> bool:
+    """Whether a counter that fell is of hits that were none, and no request went out of count."""
+    return name == "read_hits" and (
+        after.reads + (after.bypassed or 0) >= before.reads + (before.bypassed or 0)
+    )
 
 
 class Tier(Protocol):

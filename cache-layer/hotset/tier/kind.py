@@ -65,7 +65,6 @@ class Kind:
     :ivar counting: how it counts.
     :ivar counted_by: whose word its figures are.
     :ivar counted_since: since when, and what of it.
-    :ivar counter_lag: how its counters come late, as a half sentence; empty: they do not.
     :ivar what_next: what it will do next with blocks, as `outlook.by_policy`.
     """
 
@@ -92,7 +91,6 @@ class Kind:
     policies: tuple[str, ...] = ()
     fillable: Fraction = Fraction(1)
     grown: Fraction = Fraction(3, 4)
-    counter_lag: str = ""
     what_next: Callable[[TierSpec, bool, float], list[str]] = outlook.by_policy
 
     @property

@@ -355,6 +355,43 @@ def test_counters_that_did_not_come_are_not_known() -> None:
     assert found == [1, None, None, 8]
 
 
+LATE = Counting(64, lag_s=14)
+
+
+def bcache_at(at: int, asked: int) -> Sample:
+    """Each second half of the requests missed; all are added up at 3, 17, 31, …"""
+    counted = asked * ((at - 3) // 14 * 14 + 3) // 2
+    counters = replace(ZERO, read_hits=counted, read_misses=counted)
+    return Sample(at, Cpu(at, at, 0, 0, 0, 2 * at), counters)
+
+
+def counting_late(samples: list[Sample]) -> Sampler:
+    sampler = Sampler(FakeMachine(), None)
+    sampler._thread = SimpleNamespace(is_alive=lambda: False)  # type: ignore[assignment]
+    sampler._counting, sampler.samples = LATE, samples
+    return sampler
+
+
+def test_hits_of_a_window_are_of_when_a_tier_that_counts_late_had_counted() -> None:
+    sampler = counting_late([bcache_at(at, 10) for at in range(3, 100)])
+    window = sampler.window(40, 52)
+    # Between the samples at 31 and 59.
+    assert window.hits is not None
+    assert (window.hits.read_hits, window.hits.read_misses) == (140, 140)
+    assert (window.seconds, window.cpu) == (12, 0.5), "of the window itself"
+    assert sampler.around(40, 52).hits == window.hits
+    # A single second tells nothing of what was asked in it.
+    assert [one and one.hits for one in sampler.each_second(40, 12)] == [None] * 12
+
+
+def test_where_nothing_missed_all_that_was_asked_until_the_end_is_in_a_window() -> None:
+    """Work from 40 to 52, rest before and after, counted at 45 and 59."""
+    samples = [sample(float(at), 0, reads=(at >= 45) * 60 + (at >= 59) * 70) for at in range(80)]
+    hits = counting_late(samples).window(40, 52).hits
+    assert hits is not None
+    assert (hits.read_hits, hits.read_misses) == (130, 0)
+
+
 def test_this_computers_cpu_is_sampled_each_second() -> None:
     begun = time.time()
     with Sampler(Local(), None) as sampler:

@@ -67,6 +67,7 @@ ALIKE = ("dm-cache", pytest.param("bcache", marks=pytest.mark.night))
 FLASH, ORIGIN, OTHER = "lab-flash", "lab-origin", "lab-other"
 SIZES = {FLASH: 288, ORIGIN: 192, OTHER: 96}
 _DELAY_MS = 600_000
+COUNTED_S = bcache.COUNTING.lag_s
 BEHIND = 164 * 16
 """The first block of 64 KiB behind the file system of the origin, at 164 MiB."""
 START = {FLASH: 0, ORIGIN: 300, OTHER: 600}
@@ -675,15 +676,40 @@ def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(benc
     runs = extents.to_runs(found, tier.spec.block, device_size(machine, device))
     bench.umount()
     fill(tier, runs, 0, lambda _: None)
+    time.sleep(COUNTED_S)
     before = tier.counters()
     for run in runs:
         bench.sh(
             f"dd if={device} of=/dev/null bs={int(tier.spec.block)} skip={run.start}"
             f" count={run.count} iflag=direct status=none"
         )
+    time.sleep(COUNTED_S)
     hits = hits_between(before, tier.counters(), tier.counting)
     assert (hits.read_hits or 0) > 100
     assert (hits.read_misses or 0) <= 0.01 * (hits.read_hits or 0)
+
+
+def test_bcache_counts_requests_however_many_pieces_they_are_served_in(bench: Bench) -> None:
+    bench.create("bcache")
+    tier, device = bench.found().tier, bench.found().disk.device
+    read = f"dd if={device} of=/dev/null iflag=direct status=none"
+    pages = f"i=0; while [ $i -lt %d ]; do {read} bs=4k count=1 skip=$(({BEHIND * 16} + 2 * i));"
+    bench.sh(pages % 512 + " i=$((i + 1)); done")
+    time.sleep(COUNTED_S)
+    before = tier.counters()
+    bench.sh(f"{read} bs=64k count=64 skip={BEHIND}")
+    bench.sh(pages % 404 + " i=$((i + 1)); done")
+    time.sleep(COUNTED_S)
+    hits = hits_between(before, tier.counters(), tier.counting)
+    assert (hits.read_hits, hits.read_misses) == (404, 64), "each half cached, then all hit"
+    # More than bcache adds up at a time.
+    many = 24 * 2**13
+    before = tier.counters()
+    bench.sh(f"for i in $(seq 24); do {read} bs=512 count={2**13} skip={BEHIND * 128}; done")
+    time.sleep(COUNTED_S)
+    hits = hits_between(before, tier.counters(), tier.counting)
+    assert hits.read_hits + hits.read_misses == many
+    assert hits.read_misses < 2**13, "each sector is cached as soon as it was read"
 
 
 @pytest.mark.parametrize("kind", ALIKE)

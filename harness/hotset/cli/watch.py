@@ -36,12 +36,8 @@ def watch(
     disk, interval, count = _watch_words(words or [])
     with target_of(machine, disk) as target:
         tier = target.tier
-        if tier.spec.bypass:
-            typer.echo(
-                "note: bcache reports bypassed requests only every 13 s: use an interval of 15 s"
-                " or more",
-                err=True,
-            )
+        if late := tier.counting.late:
+            typer.echo(f"note: {late}: use an interval of a minute or more", err=True)
         if format_ is Format.CSV:
             sys.stdout.write(csv_text(watching.FIELDS, []))
         try:

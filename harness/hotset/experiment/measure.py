@@ -29,11 +29,12 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
     database = placed.server.database(workload.name)
     with start_sampler(site, placed) as sampler, TimeSampler(readings(database)) as times:
         result = workload.drive(database, options, site.report)
-    start, end, seconds = result.window_start, result.window_end, len(result.series)
+        start, end, seconds = result.window_start, result.window_end, len(result.series)
+        sampled = sampler.window(start, end)
     each = sampler.each_second(start, seconds)
     return Measured(
         window.with_reads(result, _reads(each)),
-        sampler.window(start, end),
+        sampled,
         each,
         times.window(start, end),
         times.each_second(start, seconds),

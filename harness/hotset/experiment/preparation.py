@@ -107,7 +107,7 @@ class _Load:
                 self._start = time.time()
             return
         self._transactions.append(event.transactions)
-        if len(self._transactions) > math.ceil(self._probe_s):
+        if len(self._transactions) > math.ceil(self._probe_s + self._sampler.lag_s):
             self._probe()
             if is_level(self._seconds(), self._read, self._buffers_bytes):
                 raise _Enough

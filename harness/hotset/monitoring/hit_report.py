@@ -125,7 +125,12 @@ def of_disk(
     notes = [_no_reading(since)] if since != "boot" and begun is None else []
     notes += _lost([*samples, (now.wall, counters)], tier.counting)
     if counters.stale:
-        notes.append("a flush is at work: what was counted since it began is in no figure yet")
+        notes.append(
+            "what was asked lately is in no figure: a flush is at work, or the origin works without"
+            " its cache (hotset tier status)"
+        )
+    elif late := tier.counting.late:
+        notes.append(late)
     return HitRatios(
         target.disk.name,
         tier.kind,

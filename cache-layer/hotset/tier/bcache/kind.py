@@ -121,6 +121,5 @@ BCACHE = Kind(
     counting=COUNTING,
     counted_by="kernel",
     counted_since="reads since bcache started it",
-    counter_lag="bcache updates its counters every 13 s",
     what_next=_next,
 )

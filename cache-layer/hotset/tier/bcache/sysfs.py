@@ -17,6 +17,13 @@ from ..base import Counters, TierFailedError
 
 STATES = frozenset(("no cache", "clean", "dirty", "inconsistent"))
 """``bch_cache_state`` as sysfs prints it (sysfs.c, ``SHOW(__bch_cached_dev)``)."""
+WITHOUT_CACHE = frozenset(("no cache", "inconsistent"))
+"""Those in which the origin serves all requests, and bcache counts none."""
+LAG_S = 14.0
+"""bcache adds what it has counted up every 13.6 s (``accounting_delay``, stats.c)."""
+_ADDED_BITS = 16
+UNDER_WAY = 1 << 10
+"""At most so many requests has bcache counted and the block layer not, as they have not ended."""
 _UNITS = "kMGTPEZY"
 _SIZE = re.compile(r"^(-?\d+)(?:\.(\d))?([kMGTPEZY]?)$")
 _POINTER = r"(?:check dev|\d+:\d+ gen \d+)"
@@ -34,11 +41,8 @@ device-mapper name."""
 STATUS_PROGRAM = (
     IN_ATTRIBUTES
     + """\
-# First what the origin served, so that no read is taken for one of its alone.
-for device in .. dev; do
-    read -r reads _ < "$device/stat" || exit 1
-    printf '%s\\t' "$reads"
-done
+read -r reads _ < dev/stat || exit 1
+printf '%s\\t' "$reads"
 for file in stats_total/cache_hits stats_total/cache_misses stats_total/cache_bypass_hits \\
     stats_total/cache_bypass_misses dirty_data state io_errors; do
     read -r value < "$file" || exit 1
@@ -67,18 +71,17 @@ fi
 """Prints one line out of them."""
 
 
-_COUNTS = ("origin_reads", "reads", "hits", "misses", "bypass_hits", "bypass_misses")
+_COUNTS = ("reads", "hits", "misses", "bypass_hits", "bypass_misses")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What :data:`STATUS_PROGRAM` prints. ``origin_reads`` and ``reads`` are requests that the
-    origin and the accelerated device have served (Documentation/block/stat.rst), up to date;
-    bcache's own statistics are up to 13 s old (``ACCOUNTING_DELAY``, stats.c). ``dirty`` is rounded
-    as the kernel prints it (but 0 is 0); ``io_errors`` are requests that the origin has failed
-    since bcache has it; ``unused`` is a share of the buckets, to 1 %, up to a minute old."""
+    """What :data:`STATUS_PROGRAM` prints. ``reads`` are requests that the accelerated device has
+    served (Documentation/block/stat.rst), up to date; bcache's own counts of them are as of the
+    last time it added them up (:data:`LAG_S`). ``dirty`` is rounded as the kernel prints it (but 0
+    is 0); ``io_errors`` are requests that the origin has failed since bcache has it; ``unused`` is
+    a share of the buckets, to 1 %, up to a minute old."""
 
-    origin_reads: int
     reads: int
     hits: int
     misses: int
@@ -90,17 +93,26 @@ class Line:
     unused: float
 
     def counters(self, block: Bytes, total: Blocks, bypass: bool) -> Counters:
-        """Counters in the unit of a :class:`TierSpec`.
+        """Counters in the unit of a :class:`TierSpec`: requests, of which one that is cached in
+        part is missed.
 
-        :param bypass: whether long sequential reads go past the cache. Then bcache's own statistics
-            are used, which alone know them; else the block layer's, as what the origin has not
-            served came from the flash.
+        What bcache adds at a time it adds in 32 bits, shifted by 16 (``scale_accounting``): of
+        more than 65,535 the rest is lost. The block layer counts the same requests, so what was
+        lost shows; it is hits, as an origin worth a cache does not serve 4,800 requests a second.
+
+        :param bypass: whether long sequential reads go past the cache as they are to; else a read
+            that went past it was hit or missed like any other.
         """
-        hits, misses, bypassed = self.reads - self.origin_reads, self.origin_reads, None
-        if bypass:
-            hits, misses, bypassed = self.hits, self.misses, self.bypass_hits + self.bypass_misses
+        hits, misses = self.hits, self.misses
+        bypassed = self.bypass_hits + self.bypass_misses
+        is_cached = self.state not in WITHOUT_CACHE
+        if is_cached:
+            unseen = self.reads - hits - misses - bypassed + UNDER_WAY
+            hits += max(0, unseen >> _ADDED_BITS) << _ADDED_BITS
+        if not bypass:
+            hits, misses = hits + self.bypass_hits, misses + self.bypass_misses
         return Counters(
-            read_hits=max(0, hits),
+            read_hits=hits,
             read_misses=misses,
             write_hits=None,
             write_misses=None,
@@ -109,7 +121,8 @@ class Line:
             dirty=Blocks(-(-self.dirty // block)),
             used=Blocks(round(total * (1 - self.unused))),
             total=total,
-            bypassed=bypassed,
+            bypassed=bypassed if bypass else None,
+            stale=not is_cached,
         )
 
 
@@ -119,7 +132,7 @@ def parse_line(text: str) -> Line:
     :raises TierFailedError: ``Fail``: bcache has let go of the device.
     :raises ValueError: an unknown or missing field; names the field and the line.
 
-    >>> parse_line("4\\t11\\t7\\t3\\t0\\t1\\t12.5M\\tdirty\\t0\\t75%").dirty
+    >>> parse_line("11\\t7\\t3\\t0\\t1\\t12.5M\\tdirty\\t0\\t75%").dirty
     Bytes(13107200)
     """
     if text.strip() == "Fail":

@@ -45,9 +45,17 @@ from ..regions import BcacheRegions
 from ..stalled import StallWatch
 from . import reading
 from .control import Kernel
-from .sysfs import STATUS_PROGRAM, Line, extents_of, parse_choice, parse_line
+from .sysfs import (
+    LAG_S,
+    STATUS_PROGRAM,
+    WITHOUT_CACHE,
+    Line,
+    extents_of,
+    parse_choice,
+    parse_line,
+)
 
-COUNTING = Counting(64)
+COUNTING = Counting(64, lag_s=LAG_S)
 BLOCK = Bytes(4096)
 """The unit of plans and counters; bcache itself caches whatever length was asked for."""
 _REGION = Bytes(64 * 1024)
@@ -289,7 +297,7 @@ class Bcache(DeviceMapperTier):
     def _report(self) -> Report:
         line = self.status()
         notes: list[str] = []
-        if line.state in ("no cache", "inconsistent"):
+        if line.state in WITHOUT_CACHE:
             notes.append(f"bcache says {line.state!r}: the origin works without a cache")
         if line.io_errors:
             notes.append(

@@ -56,7 +56,7 @@ class DiskSample:
     @property
     def counter_lag(self) -> str:
         """How its counters come late, as a half sentence; empty: they do not."""
-        return kinds.of(self.kind).counter_lag
+        return kinds.of(self.kind).counting.late
 
 
 @dataclass(frozen=True, slots=True)
