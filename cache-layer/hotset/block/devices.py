@@ -68,6 +68,10 @@ class Device:
         return f"{self.path} ({model}{serial}, {self.size})"
 
     @property
+    def is_partitioned(self) -> bool:
+        return bool(self.parts or _TABLES.intersection(self.signatures))
+
+    @property
     def holds(self) -> str:
         """What lies on it, as far as anybody can tell."""
         found = (*self.signatures, *(f"partition {part}" for part in self.parts))
@@ -253,13 +257,12 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
     found = [name for name in device.signatures if name not in welcome]
     if yes or not (found or device.parts):
         return
-    tables = [name for name in found if name in _TABLES]
     what = ", ".join(found) or "partitions"
     if role == "flash":
         raise DeviceRefusedError(
             f"{device.known_as} is not empty: {what} on it", OVERWRITE, field=field
         )
-    if tables or device.parts:
+    if device.is_partitioned:
         parts = ", ".join(device.parts) or "none"
         raise DeviceRefusedError(
             f"{device.path} has a partition table ({what}; partitions: {parts}): name the partition"

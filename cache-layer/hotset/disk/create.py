@@ -92,7 +92,7 @@ def create(
             origin, device = _inspect(machine, wanted)
     _check_means(machine, wanted.kind, card, device, origin, yes, say)
     chosen = _choose(wanted, card, device, origin)
-    _explain(chosen, origin, say)
+    _explain(chosen, wanted, origin, say)
     room.check_memory(machine, wanted.kind, chosen.spec, origin.size, yes, say)
     entries = _entries(machine, wanted, yes, say)
     new = card is None
@@ -163,13 +163,20 @@ def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
     )
 
 
-def _explain(chosen: Choice, origin: Device, say: Say) -> None:
+def _explain(chosen: Choice, wanted: CreateRequest, origin: Device, say: Say) -> None:
     for reason in chosen.reasons:
         say(reason)
     if chosen.spec.cache > origin.size:
         say(
             f"the cache ({chosen.spec.cache}) is larger than {origin.path} ({origin.size}): what is"
             " more stays empty"
+        )
+    if origin.is_partitioned:
+        device = cards.device_of(wanted.kind, wanted.disk)
+        shown = f"`kpartx -a {device}`" if kinds.of(wanted.kind).in_kernel else "the kernel"
+        say(
+            f"{origin.path} is partitioned: mount its partitions from {device} from now on, where"
+            f" {shown} shows them (`lsblk {device}`)"
         )
     if "LVM2_member" in origin.signatures:
         say(

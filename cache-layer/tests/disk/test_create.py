@@ -24,6 +24,7 @@ from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
 from hotset.disk.identity import origin, reservation
 from hotset.disk.sizing import KernelKind
+from hotset.tier.base import TierKind
 from hotset.tier.choice import Choice, ChoiceError, DatabaseKind
 from tests.disk.test_cache_device import Keeping
 from tests.fake_machine import FakeMachine
@@ -644,10 +645,26 @@ def test_a_cache_larger_than_its_origin_is_said_to_be() -> None:
     small = devices.inspect(there, ORIGIN)
     creation._explain(
         sizing.choose("dm-cache", "oltp", wanted.cache, Bytes(0), Bytes(GIB), None, None),
+        wanted,
         replace(small, size=Bytes(8 * MIB)),
         said.append,
     )
     assert "the cache (700 MiB) is larger than" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("bcache", "`kpartx -a /dev/mapper/hotset-oltp` shows them"),
+        ("userspace", "the kernel shows them (`lsblk /dev/hotset/oltp`)"),
+    ],
+)
+def test_where_the_partitions_of_a_whole_disk_are_is_said(kind: TierKind, shown: str) -> None:
+    there, said = server(), list[str]()
+    origin = replace(devices.inspect(there, ORIGIN), parts=("vdb1",))
+    chosen = sizing.choose("dm-cache", "oltp", WANTED.cache, Bytes(0), Bytes(GIB), None, None)
+    creation._explain(chosen, replace(WANTED, kind=kind), origin, said.append)
+    assert shown in said[-1]
 
 
 @pytest.mark.parametrize("kind", ["dm-cache", "bcache"])

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -453,6 +454,24 @@ def test_after_a_kill_under_load_what_was_cached_hits_within_a_minute(site: Site
     assert ratio > 0.99
     assert took < 60
     site.unmount()
+
+
+def test_partitions_of_an_origin_go_with_its_disk(site: Site) -> None:
+    """A kernel that knows the table shows them by itself, to any other partx does."""
+    origin = site.folder / "parts.origin"
+    entry = struct.pack("<8B2I", 0, 0, 0, 0, 0x83, 0, 0, 0, 2048, 65536)
+    origin.write_bytes(bytes(446) + entry + bytes(48) + b"\x55\xaa")
+    os.truncate(origin, 128 * MIB)
+    wanted = replace(site.wanted("parts"), origin=PurePosixPath(origin))
+    with pytest.raises(DeviceRefusedError, match="name the partition"):
+        creation.create(site.machine, wanted, False, print)
+    creation.create(site.machine, wanted, True, site.said.append)
+    assert [one for one in site.said if "mount its partitions from /dev/hotset/parts" in one]
+    loop = site.sh("readlink -f /dev/hotset/parts; partx --update /dev/hotset/parts")
+    shown = f"ls -d /sys/block/{PurePosixPath(loop).name}/loop*p1 || :"
+    assert site.sh(shown)
+    site.deactivate("parts")
+    assert not site.sh(shown)
 
 
 def test_the_boot_program_does_what_activate_and_deactivate_do(site: Site) -> None:

@@ -224,7 +224,7 @@ attach() {{
     mark resumed
     case $front in
         ublk) shown=$served ;;
-        *) shown=$(losetup --find --show --direct-io=on "$mount/data") || return 1 ;;
+        *) shown=$(losetup --find --show --partscan --direct-io=on "$mount/data") || return 1 ;;
     esac
     # As much is read ahead of it as of its origin, where that is a device.
     ahead=$(timeout 10 blockdev --getra {origin} 2> /dev/null) && blockdev --setra "$ahead" "$shown"
