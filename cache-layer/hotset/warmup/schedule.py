@@ -352,6 +352,27 @@ def check_calendar(machine: Machine, at: str) -> None:
         raise ScheduleError(f"systemd refuses {at!r}: {said[0]}", field="at")
 
 
+def skipped(machine: Machine, at: str) -> list[str]:
+    """Of the next times those that the machine's clock is set forward over, which systemd leaves
+    out, as ``2027-03-28 02:30:00``. Empty where they are not known.
+
+    :param at: as :func:`calendar` gives it.
+    """
+    if re.fullmatch(_PARTS[3], at.rsplit(maxsplit=1)[-1], re.IGNORECASE):
+        return []
+    here, everywhere = _next_times(machine, at), _next_times(machine, at, "env", "TZ=UTC")
+    return [one for one in everywhere if here and here[0] < one < here[-1] and one not in here]
+
+
+def _next_times(machine: Machine, at: str, *zone: str) -> list[str]:
+    """More than a year of times once a day."""
+    if not _has_systemd_analyze(machine):
+        return []
+    argv = [*zone, "systemd-analyze", "calendar", "--iterations=400", at]
+    shown = machine.run(argv, check=False).stdout
+    return re.findall(r"(?:Next elapse|Iter\S* #\d+): \w+ (\S+ \S+)", shown)
+
+
 def list_units(machine: Machine) -> list[Unit]:
     """The units of hotset's schedules."""
     if machine.run(["test", "-d", str(FOLDER)], check=False).rc:

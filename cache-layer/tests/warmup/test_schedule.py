@@ -10,12 +10,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from hotset.core.machines import locks
 from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.local import Local
 from hotset.core.wording import of_command_line
 from hotset.databases.connect import DsnError
 from hotset.disk import cache_device as cards
@@ -67,6 +69,22 @@ def test_times_that_systemd_takes(text: str, found: str) -> None:
 def test_what_is_no_time_is_told_the_form(text: str) -> None:
     with pytest.raises(ScheduleError, match=r"'Mon\.\.Fri 07:00'"):
         calendar(text)
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd")
+def test_a_time_that_the_clock_is_set_forward_over_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    found = schedule.skipped(Local(), "02:30")
+    assert found
+    for one in found:
+        at = datetime.fromisoformat(one)
+        assert (at.month, at.isoweekday(), at.hour, at.minute) == (3, 7, 2, 30)
+    for text in ("03:30", "Mon..Fri 02:30", "02:30 UTC", "02:30 Asia/Tokyo", "daily"):
+        assert schedule.skipped(Local(), text) == []
+    monkeypatch.setenv("TZ", "UTC")
+    assert schedule.skipped(Local(), "02:30") == []
 
 
 def parsed(unit: Unit) -> configparser.ConfigParser:

@@ -49,7 +49,7 @@ PROGRAMS: dict[str, Program] = {
         Program("flashdev", "built by `make build`", "run the modelled disk", _BOTH),
         Program("hotset-engine", "built by `make build`", "run the cache, copy disks", _BOTH),
         Program("hotset-boot", "built by `make build`", "decide what a boot does", _BOTH),
-        Program("env", "coreutils", "set a daemon's environment", _HOST),
+        Program("env", "coreutils", "set a program's environment", _BOTH),
         Program("nsenter", "util-linux", "enter the namespaces of the lab", _HOST),
         Program("fusermount3", "fuse3", "mount and release the modelled disk", _HOST),
         Program("tgtd", "tgt", "export the slow disk over iSCSI", _ISCSI),

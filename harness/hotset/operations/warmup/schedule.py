@@ -104,7 +104,13 @@ def add(request: Add, context: Context) -> Lines:
         mounts = fstab.folders(there, found.device)
         units = schedule.units(wanted, found.name, hotset, mounts)
         if wanted.at is not None:
-            schedule.check_calendar(there, schedule.calendar(wanted.at))
+            at = schedule.calendar(wanted.at)
+            schedule.check_calendar(there, at)
+            for time in schedule.skipped(there, at):
+                context.message(
+                    f"no warm-up on {time}, a time that does not exist: the clock is set forward"
+                    f" over it. Name a time that every day has, or one of UTC ('{at} UTC')"
+                )
         if request.dry_run:
             return Lines(tuple(f"# {unit.path}\n{unit.text}".rstrip("\n") for unit in units))
         schedule.install(there, units, enable=not request.no_enable)
