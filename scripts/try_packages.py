@@ -88,7 +88,12 @@ FIRST = (
 _SCHEDULE = "/etc/systemd/system/hotset-warmup-shop-timed.service"
 DAY = (
     Act("apt-get update"),
-    Act(f"{_INSTALL} --no-install-recommends ./hotset_*.deb ./hotset-bench_*.deb postgresql"),
+    Act(
+        f"{_INSTALL} --no-install-recommends ./hotset_*.deb ./hotset-bench_*.deb postgresql"
+        " libodbc2 tdsodbc openssl"
+    ),
+    Act("hotset doctor; test $? -le 3", says="ODBC driver FreeTDS"),
+    *acts.SQL_SERVER,
     *acts.DAY,
     Act("hotset warmup schedule add --at 07:00 /srv/db", 3, says="nothing was written"),
     Act(f"test ! -e {_SCHEDULE} && hotset warmup schedule list"),

@@ -2,6 +2,8 @@
 
 MS-TDS 2.2.6.4 (LOGIN7), 2.2.6.5 (PRELOGIN); TLS goes in packets of PRELOGIN until it is agreed on
 (2.2.6.5, "TDS 7.x"), or comes first of all (TDS 8.0, ``encrypt=strict``).
+
+    python3 tds_server.py PORT FOLDER    # prints each log-in, for the walks of the packages
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -47,8 +51,8 @@ class TdsServer:
 
 
 @contextmanager
-def tds_server(certificate: Path) -> Iterator[TdsServer]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+def tds_server(certificate: Path, port: int = 0) -> Iterator[TdsServer]:
+    with closing(socket.create_server(("127.0.0.1", port))) as listening:
         server = TdsServer(listening.getsockname()[1], certificate)
         threading.Thread(target=_serve, args=(listening, server), daemon=True).start()
         yield server
@@ -167,3 +171,11 @@ def _refusal(message: str) -> bytes:
     text = message.encode("utf-16-le")
     body = struct.pack("<IBBH", 18456, 1, 14, len(message)) + text + b"\0\0" + struct.pack("<I", 1)
     return struct.pack("<BH", 0xAA, len(body)) + body + struct.pack("<BHHQ", 0xFD, 2, 0, 0)
+
+
+if __name__ == "__main__":
+    with tds_server(certificate(Path(sys.argv[2]), "evil.example"), int(sys.argv[1])) as one:
+        while True:
+            time.sleep(0.1)
+            while one.logins:
+                print(*one.logins.pop(0), flush=True)

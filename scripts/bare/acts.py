@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,21 @@ BENCHMARKS = (
     Act("hotset runs list --format csv", says="-sql,"),
     Act("hotset report last", says=".html"),
 )
+_TDS = (Path(__file__).parents[2] / "harness/tests/tds_server.py").read_text(encoding="utf-8")
+_SHOW = "HOTSET_PASSWORD=Secret-42 hotset database show --engine sqlserver --dsn"
+_IMPOSTOR = "sqlserver://sa@localhost:14330/shop"
+SQL_SERVER = (
+    _on_server(f"cat > /srv/tds.py <<'EOF'\n{_TDS}\nEOF\nmkdir /srv/tds"),
+    _on_server(
+        "python3 /srv/tds.py 14330 /srv/tds > /srv/logins 2>&1 < /dev/null &"
+        " timeout 30 sh -c 'until test -e /srv/tds/evil.example.pem; do sleep 1; done'; sleep 1"
+    ),
+    Act(f"{_SHOW} {_IMPOSTOR}", 4, says="certificate"),
+    _on_server("! grep Secret /srv/logins"),
+    Act(f"{_SHOW} '{_IMPOSTOR}?trust=yes'", 4, says="Login failed"),
+    _on_server("sleep 1; grep -x 'sa Secret-42' /srv/logins"),
+)
+"""A server with a certificate of nobody's sees no password, unless it is trusted."""
 DAY = (
     # As in a container, and where debootstrap made the system.
     _on_server("rm --force /etc/machine-id"),
