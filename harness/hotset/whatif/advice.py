@@ -9,7 +9,7 @@ from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.reports.model.schema import Versioned
 
-from .caches import Cache, Curve, Outcome
+from .caches import Cache, Curve, Outcome, TraceFigures
 from .doubt import Doubt
 from .prediction import PredictedLine
 
@@ -39,13 +39,17 @@ class Size:
 class Wear:
     """What a cache of the recommended size would make of the trace, simulated from empty.
 
-    :ivar drive_writes_a_day: how often its flash is written over in a day as busy as the trace.
+    :ivar flash_bytes_a_day: of a day as busy as the trace, once the cache is full: blocks that take
+        another's place, and what is written to blocks that are there, at the trace's mean size.
+    :ivar fill_bytes: what came into room that was free: once, not every day.
+    :ivar drive_writes_a_day: how often its flash is written over in such a day.
     """
 
     policy: str
     mode: str
     hit_ratio: float
     flash_bytes_a_day: int
+    fill_bytes: int
     drive_writes_a_day: float
     origin_writes_share: float
 
@@ -109,16 +113,26 @@ def recommend(found: Sequence[Size], share: float) -> Size:
     return next(one for one in found if one.share >= share)
 
 
-def wear(cache: Cache, outcome: Outcome, seconds: float) -> Wear:
-    """:param seconds: of the trace; it must have times."""
-    if seconds <= 0:
+def wear(cache: Cache, outcome: Outcome, about: TraceFigures) -> Wear:
+    """
+    :param about: what the trace holds; it must have times.
+
+    >>> trace = TraceFigures(9_000, 4_000, 0, 4_000 * 8192, 0, 20.0, timed=True)
+    >>> made = Outcome(9_000, 8_000, 1_000, 0.1, 441, 0, 4_000, 3_591, 3_591, 0, 0)
+    >>> found = wear(Cache("hotset", 64 << 20, 65536, "writeback"), made, trace)
+    >>> round((found.fill_bytes + found.flash_bytes_a_day * 20 / 86400) / 1e6, 1)  # measured: 56.6
+    58.3
+    """
+    if about.seconds <= 0:
         raise RequestError("the trace has no times: wear cannot be told", field="trace")
-    a_day = outcome.flash_writes * cache.block_bytes / seconds * _DAY_S
+    written = outcome.write_hits * about.written_bytes / max(outcome.writes, 1)
+    a_day = (outcome.demotions * cache.block_bytes + written) / about.seconds * _DAY_S
     return Wear(
         cache.policy,
         cache.mode,
         outcome.hit_ratio,
         Bytes(round(a_day)),
+        Bytes((outcome.promotions - outcome.demotions) * cache.block_bytes),
         a_day / cache.cache_bytes,
         outcome.origin_writes / outcome.writes if outcome.writes else 0.0,
     )

@@ -83,7 +83,6 @@ class Outcome:
     """What a cache made of a trace: requests cut at its blocks, and blocks that moved.
 
     :ivar absorbed: writes that went to the flash alone.
-    :ivar flash_writes: blocks written to the flash, by copying or by requests.
     :ivar bypassed: requests sent past the cache.
     """
 
@@ -97,8 +96,12 @@ class Outcome:
     write_hits: int
     absorbed: int
     write_backs: int
-    flash_writes: int
     bypassed: int
+
+    @derived
+    def flash_writes(self) -> int:
+        """Blocks that came, and requests that wrote to what was there."""
+        return self.promotions + self.write_hits
 
     @derived
     def hit_ratio(self) -> float:

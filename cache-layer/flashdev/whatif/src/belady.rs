@@ -38,7 +38,6 @@ pub fn bound(slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
         if hit && access.write {
             cache.dirty[access.block as usize] = true;
             outcome.absorbed += 1;
-            outcome.flash_writes += 1;
         }
     }
     outcome.with_ratio()
@@ -87,7 +86,6 @@ impl Cache {
             }
             self.held += 1;
             outcome.promotions += 1;
-            outcome.flash_writes += 1;
         }
         self.wanted_at[block as usize] = Some(next);
         self.last.push((next, block));

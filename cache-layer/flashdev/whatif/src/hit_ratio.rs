@@ -302,7 +302,6 @@ impl<P: Policy> Driven<P> {
         let Some(slot) = slot.filter(|_| access.write) else {
             return;
         };
-        self.outcome.flash_writes += 1;
         if mode == Mode::Writeback {
             self.outcome.absorbed += 1;
             self.dirty[slot as usize] = true;
@@ -316,7 +315,6 @@ impl<P: Policy> Driven<P> {
             match work {
                 Work::Promote { .. } => {
                     self.outcome.promotions += 1;
-                    self.outcome.flash_writes += 1;
                 }
                 Work::Demote { slot, .. } => {
                     self.outcome.demotions += 1;
@@ -358,14 +356,12 @@ fn textbook(
             let touch = policy.touch(access.block);
             outcome.count(touch.hit, access.write);
             outcome.promotions += u64::from(touch.came);
-            outcome.flash_writes += u64::from(touch.came);
             if let Some(left) = touch.left {
                 outcome.demotions += 1;
                 outcome.write_backs += u64::from(dirty.contains(left as usize));
                 dirty.remove(left as usize);
             }
             if touch.hit && access.write {
-                outcome.flash_writes += 1;
                 let back = mode == Mode::Writeback;
                 outcome.absorbed += u64::from(back);
                 dirty.set(access.block as usize, back);

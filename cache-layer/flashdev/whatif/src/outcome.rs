@@ -27,8 +27,6 @@ pub struct Outcome {
     pub absorbed: u64,
     /// Blocks that went to the origin later for that.
     pub write_backs: u64,
-    /// Writes to the flash: blocks that came, and requests that wrote there.
-    pub flash_writes: u64,
     /// Requests that were sent past the cache.
     pub bypassed: u64,
 }
@@ -61,7 +59,6 @@ impl fmt::Display for Outcome {
         writeln!(formatter, "write hits   {}", self.write_hits)?;
         writeln!(formatter, "absorbed     {}", self.absorbed)?;
         writeln!(formatter, "write-backs  {}", self.write_backs)?;
-        writeln!(formatter, "flash writes {}", self.flash_writes)?;
         write!(formatter, "bypassed     {}", self.bypassed)
     }
 }

@@ -23,7 +23,6 @@ pub fn bound(slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
         if hit && access.write {
             cache.dirty.insert(block);
             outcome.absorbed += 1;
-            outcome.flash_writes += 1;
         }
         if !hit && cache.best[block] {
             cache.bring_in(access.block, &mut outcome);
@@ -78,7 +77,6 @@ impl Cache {
         }
         self.held.insert(block as usize);
         outcome.promotions += 1;
-        outcome.flash_writes += 1;
     }
 }
 

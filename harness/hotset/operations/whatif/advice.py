@@ -103,8 +103,9 @@ class Advice(Recorded["CacheAdvice"]):
             f" give, by {by}. More gains at most {percent(1 - best.share)}.",
             f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)}"
             f" a day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as"
-            f" the trace; the origin gets {percent(worn.origin_writes_share, 0)} of the writes. Its"
-            f" hit ratio, starting empty: {percent(worn.hit_ratio)}.",
+            f" the trace, after {Bytes(worn.fill_bytes)} to fill it; the origin gets"
+            f" {percent(worn.origin_writes_share, 0)} of the writes. Its hit ratio, starting empty:"
+            f" {percent(worn.hit_ratio)}.",
             "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
             " misses in any cache, so a short trace makes all sizes look worse than they are.",
             *([doubt.in_words(found.doubts)] if found.run else []),
@@ -145,7 +146,7 @@ def advise(request: Advise, context: Context) -> Advice:
     cache = caches.Cache(request.policy, blocks * int(block), int(block), request.mode)
     with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
         outcome = caches.simulate(local, request.trace, cache, (), on_read(context))
-    worn = advice.wear(cache, outcome, about.seconds)
+    worn = advice.wear(cache, outcome, about)
     doubts = found.doubts if found else ()
     return Advice(
         advice.CacheAdvice(

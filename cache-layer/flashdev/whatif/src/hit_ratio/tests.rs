@@ -58,7 +58,6 @@ fn lru_is_what_it_says() {
         miss_ratio: 5.0 / 6.0,
         promotions: 5,
         demotions: 3,
-        flash_writes: 5,
         ..Outcome::default()
     };
     assert_eq!(outcome, expected);

@@ -244,7 +244,6 @@ impl Bcache {
             // Another may have brought it meanwhile.
             if self.places[one.block as usize] == 0 && self.put(one.block, outcome) {
                 outcome.promotions += 1;
-                outcome.flash_writes += 1;
             }
         }
         (self.task, self.incoming.1) = (task, incoming);
@@ -322,7 +321,6 @@ impl Bcache {
             outcome.write_backs += u64::from(was_dirty);
             return there;
         }
-        outcome.flash_writes += 1;
         outcome.promotions += u64::from(!there);
         if back {
             outcome.absorbed += 1;

@@ -174,7 +174,7 @@ fn writes_are_absorbed_and_written_back_at_the_controllers_rate() {
     let through = (0..100).map(|at| request(at, true, at, 1));
     let mut other = super::tests::cache(64, Mode::Writethrough, Settings::default());
     let outcome = served(&mut other, through);
-    assert_eq!((outcome.absorbed, outcome.flash_writes), (0, 100));
+    assert_eq!((outcome.absorbed, outcome.promotions), (0, 100));
 }
 
 #[test]
