@@ -62,7 +62,7 @@ class Row(NamedTuple):
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("loads", nargs="*", metavar="NAME=FILE:DISK_MIB:CACHE_MIB")
-    words.add_argument("--machine", default="uml", choices=["local", "uml", "vm"])
+    words.add_argument("--machine", default="uml", choices=["local", "uml"])
     words.add_argument("--tier", action="append", choices=["dm-cache", "bcache"])
     words.add_argument("--replays", type=int, default=3, help="by the kernel, of each load")
     words.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")

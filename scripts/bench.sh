@@ -38,10 +38,8 @@ userspace() {
 }
 
 kernel() {
-    for scale in 1 '"auto"'; do
-        run --set tier.kind=dm-cache --set "time_scale=$scale"
-    done
-    "${hotset[@]}" disk calibrate --machine vm --time-scale 4
+    run --set tier.kind=dm-cache
+    "${hotset[@]}" disk calibrate --machine uml
     printf '\nwarm-up, restart, flush and a look at the counters:\n'
     .venv/bin/python scripts/bench_life.py
     printf '\na warehouse scan against a hot set:\n'

@@ -137,7 +137,7 @@ def main() -> None:
     spec = TierSpec("writeback", "smq", BLOCK, metadata, CACHED, Bytes(16 * MIB))
     flash = Bytes(CACHED + metadata + 32 * MIB)
     with labs.running(LabSpec("vm", 2, Bytes(1536 * MIB), flash), "bench", print) as lab:
-        origin = lab.backend.slow_disk("nas-2014", DISK, 0.1)
+        origin = lab.backend.slow_disk("nvme-2024", DISK)
         tier = lab.backend.tier(spec, origin, lab.cleanup)
         assert isinstance(tier, DmCache)
         tier.prepare()

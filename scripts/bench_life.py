@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(lab: Lab, wanted: Set) -> Figures:
-    with lab.cleanup.part(), made(lab, wanted, 1.0, SIZES, "writeback") as tier:
+    with lab.cleanup.part(), made(lab, wanted, SIZES, "writeback") as tier:
         machine, block = lab.machine, tier.spec.block
         runs = [Run(Blocks(0), WARM.blocks(block))]
         tier.prepare()

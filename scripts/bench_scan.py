@@ -109,7 +109,7 @@ def standing(
     """A lab with the tier over a modelled slow disk."""
     spec = LabSpec(machine, 2, Bytes(1024 * MIB), FLASH, tier=wanted.kind)
     with labs.running(spec, "bench scan", say) as lab:
-        disk = lab.backend.slow_disk("nas-2014", DISK, 1)
+        disk = lab.backend.slow_disk("nas-2014", DISK)
         chosen = sizing.choose(
             wanted.kind, wanted.database, CACHE, VOLUME, FLASH, "writethrough", None, wanted.policy
         )

@@ -40,7 +40,6 @@
 #   start-heat [DISK]
 #   stop-heat [DISK]
 #   get-heat [DISK]
-#   measure-lab
 #   stop-lab
 #   new-lab-image
 #   get-lab
@@ -222,7 +221,6 @@ COMMANDS='{
     "heat start": "start-heat",
     "heat stop": "stop-heat",
     "heat top": "get-heat",
-    "lab calibrate": "measure-lab",
     "lab down": "stop-lab",
     "lab image": "new-lab-image",
     "lab status": "get-lab",
@@ -466,7 +464,7 @@ case $command in
             threshold+ label keep? -- "$@"
         ;;
     measure-disk)
-        finish POST '/disk/calibrate' model time_scale# size machine -- "$@"
+        finish POST '/disk/calibrate' model size machine -- "$@"
         ;;
     measure-disk-model)
         finish POST '/disk/calibrate-all' only+ size seconds# again? -- "$@"
@@ -513,9 +511,6 @@ case $command in
     get-heat)
         call POST '/heat/top' disk machine by count# engine dsn password no_resident? -- "$@" | jq .
         ;;
-    measure-lab)
-        finish POST '/lab/calibrate' -- "$@"
-        ;;
     stop-lab)
         finish POST '/lab/down' yes? -- "$@"
         ;;
@@ -526,7 +521,7 @@ case $command in
         call POST '/lab/status' -- "$@" | jq .
         ;;
     start-lab)
-        finish POST '/lab/up' model machine warehouses# time_scale# -- "$@"
+        finish POST '/lab/up' model machine warehouses# -- "$@"
         ;;
     get-program)
         call POST '/programs/list' machine -- "$@" | jq .

@@ -39,13 +39,11 @@ class Sizes:
 
 
 @contextmanager
-def made(
-    lab: Lab, wanted: Set, time_scale: float, sizes: Sizes, mode: WriteMode
-) -> Iterator[DmCache | Bcache]:
+def made(lab: Lab, wanted: Set, sizes: Sizes, mode: WriteMode) -> Iterator[DmCache | Bcache]:
     """The set-up's tier over a new slow disk; gone again afterwards."""
     backend = lab.backend
     assert isinstance(backend, KernelBackend)
-    origin = backend.slow_disk("nas-2014", sizes.disk, time_scale).attach(lab.cleanup)
+    origin = backend.slow_disk("nas-2014", sizes.disk).attach(lab.cleanup)
     chosen = sizing.choose(
         wanted.kind, wanted.database, sizes.cache, sizes.volume, sizes.flash, mode, None
     )

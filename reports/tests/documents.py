@@ -257,7 +257,7 @@ def warmup() -> WarmUp:
 
 @cache
 def complete(duration_s: int = 120) -> RunDocument:
-    """A whole run in an emulated machine on modelled, time-scaled storage."""
+    """A whole run under User-Mode Linux on modelled storage."""
     arms = {name: arm(name, duration_s=duration_s) for name in LEVELS}
     document = RunDocument(
         hotset_version="0.1.0",
@@ -287,15 +287,12 @@ def complete(duration_s: int = 120) -> RunDocument:
             expected=Calibration(seq_read_mb_per_s=100, rand_read_iops=660),
         ),
         machine=Machine(
-            kind="vm",
-            accel="tcg",
+            kind="uml",
             cores=2,
             memory_bytes=2 * GIB,
             kernel="6.12.48",
-            cpu_slowdown=5.2,
             host=Host(cpu="Example CPU @ 2.90GHz", cores=2, memory_bytes=8 * GIB, kernel="6.8.0"),
         ),
-        time_scale=5.2,
         database=Database(
             engine="PostgreSQL",
             version="17.6",
@@ -569,7 +566,6 @@ def failed_early() -> RunDocument:
         storage=None,
         machine=None,
         database=None,
-        time_scale=1.0,
         arms=(),
         warmup=None,
         factors={"tpcc": None},
@@ -588,9 +584,8 @@ def plain() -> RunDocument:
     bound = Arm.model_validate({"name": "accelerated", "repeats": cpu})
     return changed(
         complete(),
-        machine=raw["machine"] | {"kind": "local", "accel": None, "cpu_slowdown": None},
+        machine=raw["machine"] | {"kind": "local"},
         storage=raw["storage"] | {"kind": "device", "expected": None},
-        time_scale=1.0,
         arms=(arms["baseline"].model_dump(), bound.model_dump()),
         factors={"tpcc": stats.factor(bound, arms["baseline"]).model_dump()},
     )

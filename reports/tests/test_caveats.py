@@ -19,8 +19,7 @@ def codes(document: RunDocument) -> set[str]:
 
 def test_the_complete_run() -> None:
     assert codes(documents.complete()) == {
-        "EMULATED_CPU",
-        "TIME_SCALED",
+        "USER_MODE_LINUX",
         "MODELLED_STORAGE",
         "SHORT_RAMPUP",
         "NOT_LEVEL",
@@ -84,12 +83,7 @@ def test_one_repeat_without_seconds_has_no_interval() -> None:
             {"storage": RAW["storage"] | {"measured": {"seq_read_mb_per_s": 80}}},
             "seq read mb per s -20 %",
         ),
-        (
-            "USER_MODE_LINUX",
-            {"machine": RAW["machine"] | {"kind": "uml", "accel": None}},
-            "as a process: one CPU",
-        ),
-        ("EMULATED_CPU", {"machine": RAW["machine"] | {"cpu_slowdown": None}}, "not measured"),
+        ("USER_MODE_LINUX", {}, "as a process: one CPU"),
     ],
 )
 def test_each_figure_brings_its_caveat(code: str, changes: dict[str, Any], says: str) -> None:

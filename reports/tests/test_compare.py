@@ -148,7 +148,6 @@ def test_an_arm_that_one_run_lacks_is_left_out() -> None:
     [
         (other({"tpcc": {"users": 99}}), ["tpcc.users: 16 / 99"]),
         (other({"new": True}), ["new: – / True"]),
-        (other(time_scale=4.0), ["time_scale in use"]),
         (other(hotset_version="0.0.1"), ["hotset: "]),
     ],
 )

@@ -146,4 +146,4 @@ def test_csv_figures_are_the_documents() -> None:
     rows = list(csv.DictReader(io.StringIO(tables.summary_csv(document))))
     repeats = [repeat for arm in document.arms for repeat in arm.repeats]
     assert [float(row["nopm"]) for row in rows] == [repeat.nopm for repeat in repeats]
-    assert all("emulated CPU" in row["labels"] for row in rows)
+    assert all("User-Mode Linux" in row["labels"] for row in rows)

@@ -68,7 +68,6 @@
         'Measure-HotsetDiskRaffle'
         'Measure-HotsetDiskReread'
         'Measure-HotsetDiskSpeed'
-        'Measure-HotsetLab'
         'Measure-HotsetTrend'
         'Move-HotsetDatabaseFile'
         'New-HotsetLabImage'

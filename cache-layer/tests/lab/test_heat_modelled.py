@@ -32,11 +32,9 @@ def tier(tmp_path: Path) -> Iterator[Path]:
     words = [
         "tier",
         "--origin-model",
-        "nas-2014",
+        "nvme-2024",
         "--origin",
         str(tmp_path / "origin"),
-        "--time-scale",
-        "0.05",
         "--flash",
         str(tmp_path / "flash"),
         "--metadata",

@@ -47,7 +47,7 @@ def lab(emulated_lab: Lab) -> Lab:
 @pytest.fixture
 def origin(lab: Lab) -> PurePosixPath:
     """A fast disk: these tests are about counts, not about time."""
-    return lab.backend.slow_disk("nas-2014", DISK, 0.1).attach(lab.cleanup)
+    return lab.backend.slow_disk("nvme-2024", DISK).attach(lab.cleanup)
 
 
 def load(machine: Machine, file: PurePosixPath, *words: str) -> int:

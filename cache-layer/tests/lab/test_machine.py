@@ -93,7 +93,7 @@ def origin(lab: Lab, tmp_path: Path) -> Iterator[PurePosixPath]:
         ]
     )
     # A fast disk: these tests are about data, not about time.
-    storage = lab.backend.slow_disk("nas-2014", DISK, 0.1)
+    storage = lab.backend.slow_disk("nvme-2024", DISK)
     with lab.cleanup.part():
         storage.restore(image, lab.cleanup)
         yield storage.attach(lab.cleanup)

@@ -86,7 +86,7 @@ def lun(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lu
     if partition:
         into = f"{TABLE} | dd of={image} conv=notrunc status=none"
         Local().run(["sh", "-ec", into])
-    storage = lab.backend.slow_disk("nas-2014", SIZE, 0.1)
+    storage = lab.backend.slow_disk("nvme-2024", SIZE)
     with lab.cleanup.part():
         storage.restore(image, lab.cleanup)
         path = storage.attach(lab.cleanup)

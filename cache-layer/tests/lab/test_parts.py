@@ -228,14 +228,12 @@ class Computer:
     [
         ("auto", "auto", Computer(dm_cache=True, kvm=True), "local"),
         ("auto", "auto", Computer(dm_cache=True, root=False), "uml"),
-        ("auto", "auto", Computer(kvm=True), "vm"),
         ("auto", "auto", Computer(), "image"),
         ("auto", "auto", Computer(root=False), "uml"),
-        ("auto", "auto", Computer(root=False, uml=False), "vm"),
+        ("auto", "auto", Computer(root=False, kvm=True), "uml"),
         ("auto", "auto", Computer(fuse=False), "uml"),
         ("auto", "dm-cache", Computer(), "uml"),
-        ("auto", "dm-cache", Computer(uml=False), "vm"),
-        ("auto", "dm-cache", Computer(kvm=True), "vm"),
+        ("auto", "dm-cache", Computer(uml=False, kvm=True), "uml"),
         ("auto", "dm-cache", Computer(dm_cache=True), "local"),
         ("auto", "userspace", Computer(dm_cache=True, kvm=True), "image"),
         ("vm", "auto", Computer(dm_cache=True), "vm"),
@@ -328,7 +326,7 @@ def test_folders_without_an_absolute_one_named(
 def slow_disk(folder: Path, size: int, model: dict[str, str] | str = "nas-2014") -> ModelledStorage:
     target = Target(Local(), Portal("127.0.0.1", "10.0.2.2", 3260), folder)
     way = Iscsi(FakeMachine(), target)
-    return ModelledStorage(Local(), way, model, Bytes(size), 2.5, folder)
+    return ModelledStorage(Local(), way, model, Bytes(size), folder)
 
 
 def test_the_target_listens_where_it_is_told(tmp_path: Path) -> None:
@@ -387,10 +385,9 @@ def test_an_image_larger_than_the_disk_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_of_ones_own(tmp_path: Path) -> None:
-    option, file, *scale = slow_disk(tmp_path, GIB, {"kind": "mine"}).model_words("--model")
+    option, file = slow_disk(tmp_path, GIB, {"kind": "mine"}).model_words("--model")
     assert option == "--model"
     assert json.loads(Path(file).read_text()) == {"kind": "mine"}
-    assert scale == ["--time-scale", "2.5"]
     assert slow_disk(tmp_path, GIB).model_words("--model")[1] == "nas-2014"
 
 
@@ -455,7 +452,7 @@ def test_a_device_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
         storage.wait_for_device(machine, PurePosixPath("/dev/x"))
 
 
-def test_the_machine_is_chosen_again_once_there_is_an_image_to_probe_kvm_with(
+def test_the_machine_of_a_lab_is_chosen_again_once_there_is_an_image_to_probe_kvm_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Image] = []
@@ -468,8 +465,9 @@ def test_the_machine_is_chosen_again_once_there_is_an_image_to_probe_kvm_with(
     # As /dev/kvm promises it, until a kernel is really booted with it.
     monkeypatch.setattr(qemu, "has_kvm", lambda *_: not built)
     monkeypatch.setattr(image, "ensure", ensure)
-    monkeypatch.setattr(labs, "_image_lab", lambda *_: "image")
+    monkeypatch.setattr(labs, "_uml_kernel", lambda *_: uml.Kernel(tmp_path))
+    monkeypatch.setattr(labs, "_uml_lab", lambda *_: "uml")
     monkeypatch.setattr(labs, "_vm_lab", lambda *_: "vm")
-    spec = labs.LabSpec("auto", 1, Bytes(GIB), Bytes(GIB))
+    spec = labs.LabSpec("auto", 1, Bytes(GIB), Bytes(GIB), guest=True)
     lab = labs.raise_lab(spec, tmp_path, Cleanup(tmp_path, Local()), print)
-    assert str(lab) == "image"
+    assert str(lab) == "uml"

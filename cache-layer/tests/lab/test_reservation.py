@@ -45,7 +45,7 @@ def disks(
     """One LUN as this host sees it, and as another one does."""
     image = tmp_path_factory.mktemp("disk") / "disk.img"
     Local().run(["mke2fs", "-q", "-t", "ext4", str(image), "60m"])
-    storage = lab.backend.slow_disk("nas-2014", SIZE, 0.1)
+    storage = lab.backend.slow_disk("nvme-2024", SIZE)
     with lab.cleanup.part():
         storage.restore(image, lab.cleanup)
         path = storage.attach(lab.cleanup)

@@ -72,7 +72,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
         file.write(os.urandom(128 * MIB))
     spec = LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(128 * MIB))
     with own_lab(tmp_path_factory, spec) as lab:
-        storage = lab.backend.slow_disk("nas-2014", DISK, 0.1)
+        storage = lab.backend.slow_disk("nvme-2024", DISK)
         storage.restore(image, lab.cleanup)
         origin = storage.attach(lab.cleanup)
         tier = DmCache(lab.machine, SPEC, alone(lab.machine, SPEC, labs.FLASH_DISK, origin))

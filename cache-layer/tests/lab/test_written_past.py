@@ -69,7 +69,7 @@ def crashed(lab: Lab, tmp_path: Path) -> Iterator[Crashed]:
     image = tmp_path / "disk.img"
     Local().run(["truncate", "--size=63M", str(image)])
     Local().run(["sh", "-ec", f"{TABLE} | dd of={image} conv=notrunc status=none"])
-    storage = lab.backend.slow_disk("nas-2014", Bytes(64 * MIB), 0.1)
+    storage = lab.backend.slow_disk("nvme-2024", Bytes(64 * MIB))
     with lab.cleanup.part():
         storage.restore(image, lab.cleanup)
         path, machine = storage.attach(lab.cleanup), lab.machine

@@ -47,7 +47,6 @@ _TYPES = {
     "disk replace": "DiskArray",
     "doctor": "HostCheck",
     "experiment run": "RunDocument",
-    "lab calibrate": "LabSlowdown",
     "runs compare": "Comparison",
     "runs show": "RunDocument",
     "sql run": "SqlRun",

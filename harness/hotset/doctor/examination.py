@@ -120,30 +120,24 @@ def _needs(backend: MachineKind) -> list[Finding]:
     if backend == "vm":
         findings += [_network(), _acceleration()]
     if backend == "uml":
-        findings.append(_uml_kernel())
+        findings.append(_uml_kernel("missing"))
     return findings
 
 
 def _kernel_tiers(backend: MachineKind) -> list[Finding]:
     """Where the kernel's own dm-cache and bcache run, if that is another machine."""
-    other = choose("auto", "dm-cache")
-    if other == backend:
+    if backend != "image":
         return []
-    findings = [Finding("dm-cache and bcache", "note", f"on machine {other!r}: {_REAL[other]}")]
-    return findings + ([_uml_kernel()] if other == "uml" else [_acceleration()])
+    where = "User-Mode Linux, a real kernel as a process, at this computer's CPU speed"
+    real = Finding("dm-cache and bcache", "note", f"on machine 'uml': {where}")
+    return [real, _uml_kernel("note")]
 
 
-_REAL: dict[MachineKind, str] = {
-    "local": "this computer's own kernel",
-    "uml": "User-Mode Linux, a real kernel as a process, at this computer's CPU speed",
-    "vm": "a virtual machine",
-}
-
-
-def _uml_kernel() -> Finding:
+def _uml_kernel(without: State) -> Finding:
+    """:param without: what it is where it does not run."""
     lacks, kernel = uml.lacking(), uml.find_fetched()
     if lacks is not None:
-        return Finding("User-Mode Linux", "note", f"a virtual machine is taken instead: {lacks}")
+        return Finding("User-Mode Linux", without, f"it does not run here: {lacks}")
     if kernel is None:
         fetched = "its kernel is fetched from Debian's archive by the first run (36 MB)"
         return Finding("User-Mode Linux", "note", fetched)
@@ -163,13 +157,11 @@ def _backend(backend: MachineKind) -> Finding:
     )
     if backend == "image":
         what = "a cache in user space, at this computer's CPU speed"
-        return Finding("environment", "note", f"{what}: {why} and there is no KVM")
-    lacks = chroot.lacking()
-    if backend == "uml":
-        what = "User-Mode Linux with dm-cache, at this computer's CPU speed"
         return Finding("environment", "note", f"{what}: {why}")
-    instead = f"; a cache in user space, at native speed, is not possible: {lacks}" if lacks else ""
-    return Finding("environment", "note", f"a virtual machine with dm-cache: {why}{instead}")
+    what = "User-Mode Linux with dm-cache, at this computer's CPU speed"
+    lacks = chroot.lacking()
+    instead = f"; a cache in user space is not possible: {lacks}" if lacks else ""
+    return Finding("environment", "note", f"{what}: {why}{instead}")
 
 
 def _programs(backend: MachineKind) -> list[Finding]:

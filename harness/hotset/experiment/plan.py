@@ -29,8 +29,8 @@ from hotset.lab import image
 from hotset.lab import lab as labs
 from hotset.lab.backend import KernelBackend, ModelledBackend
 from hotset.lab.lab import Lab, MachineKind
-from hotset.lab.machines import chroot, qemu, uml
-from hotset.lab.machines.guest import FLASH, PORTS, SAVED, Disk
+from hotset.lab.machines import chroot, uml
+from hotset.lab.machines.guest import FLASH, SAVED, Disk
 from hotset.lab.slow_disk import Portal, Target
 from hotset.reports.model import words
 from hotset.reports.model.document import Workload
@@ -183,9 +183,8 @@ def plan(spec: Spec) -> None:
         folder, local = Path(name), PrintingLocal({"losetup --find": str(_LOOP)})
         cleanup = PrintingCleanup(folder, local)
         lab = _lab(spec, kind, folder, cleanup, local)
-        scale = 1.0 if spec.time_scale == "auto" else spec.time_scale
         want = spec.storage
-        storage = slow_disk(lab, want.device, want.model, want.size, scale)
+        storage = slow_disk(lab, want.device, want.model, want.size)
         databases = {
             workload: SavedDatabase(spec.database_bytes, f"base/{number}")
             for number, workload in enumerate(chain.from_iterable(spec.placements), 1)
@@ -205,7 +204,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
         machine = _Printing(kind, _answers(spec))
         local.run(chroot.hold_argv(_built(folder, local), folder))
         modelled = ModelledBackend(local, machine, spec.flash.model, folder)
-        return Lab(kind, local, machine, None, modelled, _LOOP, folder, cleanup)
+        return Lab(kind, local, machine, modelled, _LOOP, folder, cleanup)
     portal = _PORTALS[kind](spec, folder, local)
     target = Target(local, portal, folder)
     local.run(target.daemon_argv())
@@ -220,7 +219,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
     kernel = KernelBackend(
         local, machine, target, flash, folder, tier_kind=labs.kernel_tier(spec.tier_wanted)
     )
-    return Lab(kind, local, machine, None, kernel, saved, folder, cleanup)
+    return Lab(kind, local, machine, kernel, saved, folder, cleanup)
 
 
 def _built(folder: Path, local: Local) -> image.Image:
@@ -236,18 +235,6 @@ def _built(folder: Path, local: Local) -> image.Image:
 def _disks(folder: Path) -> tuple[Disk, ...]:
     saved = Disk(SAVED, folder / "saved.img", readonly=True)
     return Disk(FLASH, folder / "flash.img"), saved
-
-
-def _vm(spec: Spec, folder: Path, local: Local) -> Portal:
-    """Print what starts the virtual machine."""
-    root, built = os.geteuid() == 0, _built(folder, local)
-    tap = labs.vm_tap(folder) if root else None
-    wanted = qemu.VmSpec("tcg", spec.machine.cores, spec.machine.memory, _disks(folder), tap)
-    ports = {port: 20000 + port for port in PORTS}
-    local.run(qemu.qemu_argv(built, wanted, ports, folder / "console.log"))
-    if root:
-        labs.enclose(local, labs.namespace_name(folder), Cleanup(folder, local))
-    return labs.vm_portal(folder, root)
 
 
 def _uml(spec: Spec, folder: Path, local: Local) -> Portal:
@@ -267,7 +254,6 @@ def _uml(spec: Spec, folder: Path, local: Local) -> Portal:
 _PORTALS: dict[MachineKind, Callable[[Spec, Path, Local], Portal]] = {
     "local": lambda *_: labs.local_portal(),
     "uml": _uml,
-    "vm": _vm,
 }
 
 

@@ -26,7 +26,7 @@ from . import sequence, timed
 from .file.spec import Spec, SpecError
 from .journal import Journal
 from .recorded import Recorded
-from .site import base_image, calibrate, real_disks
+from .site import base_image, real_disks
 from .site.context import SavedImage, Site, slow_disk
 
 
@@ -62,10 +62,9 @@ def run(
         with ExitStack() as stack:
             with journal.phase("lab"):
                 lab, image_path = _raise(stack, spec, report)
-            with journal.phase("calibrate"):
-                time_scale = _backend(lab, spec, journal, report)
+                journal.change(machine=_machine(lab))
             with journal.phase("database"):
-                site = _site(lab, spec, image_path, time_scale, report)
+                site = _site(lab, spec, image_path, report)
                 _describe(site, journal)
             sequence.walk(site, Recorded(journal))
         journal.finish(spec.arms, limits)
@@ -81,7 +80,7 @@ def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
     disk = image_path if there else base_image.new_file(image_path, spec.storage.size)
     wanted = LabSpec(
         machine=spec.machine.kind,
-        cores=spec.machine.cores,
+        cores=1,
         memory=spec.machine.memory,
         flash=spec.flash.size,
         saved=disk,
@@ -94,27 +93,10 @@ def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
     return lab, image_path
 
 
-def _backend(lab: Lab, spec: Spec, journal: Journal, report: Reporter) -> float:
-    """Describe the machine; returns the time scale (kept from the first part of a resumed run)."""
-    known = journal.document.machine
-    slowdown = known.cpu_slowdown if known else calibrate.cpu_slowdown(lab)
-    assert slowdown is not None
-    if spec.time_scale != "auto":
-        scale = spec.time_scale
-    else:
-        scale = journal.document.time_scale if known else round(max(1.0, slowdown), 2)
-    if lab.accel is not None:
-        report.say(f"the machine's CPU is {slowdown:.1f} times slower than this computer's")
-    if scale != 1:
-        report.say(f"storage is slowed {scale:g} times (time_scale = {spec.time_scale})")
-    journal.change(machine=_machine(lab, slowdown), time_scale=scale)
-    return scale
-
-
-def _site(lab: Lab, spec: Spec, path: Path, time_scale: float, report: Reporter) -> Site:
+def _site(lab: Lab, spec: Spec, path: Path, report: Reporter) -> Site:
     password = secrets.token_urlsafe(24)
     want = spec.storage
-    storage = slow_disk(lab, want.device, want.model, want.size, time_scale)
+    storage = slow_disk(lab, want.device, want.model, want.size)
     image = base_image.find_saved(path) or base_image.build(lab, spec, path, password, report)
     _require_size(spec, image)
     tier = spec.tier.resolve(lab.backend.tier_kind)
@@ -172,7 +154,6 @@ def _storage(site: Site) -> setup.Storage:
         description=(
             f"{site.storage.description}; 8 KiB random reads"
             f" {depths[1]['iops']:.0f} IOPS at queue depth 1, {depths[32]['iops']:.0f} at 32"
-            " (before time scaling)"
         ),
         size_bytes=int(want.size),
         expected=setup.Calibration(
@@ -200,16 +181,14 @@ def _database(site: Site, spec: Spec) -> setup.Database:
     )
 
 
-def _machine(lab: Lab, slowdown: float) -> setup.Machine:
+def _machine(lab: Lab) -> setup.Machine:
     machine = lab.machine
     return setup.Machine(
         kind=lab.kind,
-        accel=lab.accel,
         cores=int(machine.run(["nproc"]).stdout),
         memory_bytes=memory_bytes(machine),
         kernel=machine.run(["uname", "-r"]).stdout.strip()
         + (f" ({lab.package})" if lab.package else ""),
-        cpu_slowdown=slowdown,
         host=this_computer(),
     )
 

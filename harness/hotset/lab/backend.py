@@ -66,20 +66,18 @@ class Backend(Protocol):
     def flash_description(self) -> str:
         """What holds cache and volume, for reports."""
 
-    def slow_disk(
-        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
-    ) -> SlowDisk:
+    def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> SlowDisk:
         """A modelled disk, not attached yet; those that stand at one time have different names."""
 
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         """A tier over a slow disk that is restored but not attached."""
 
     def all_flash(
-        self, saved: SavedDisk, size: Bytes, volume: Bytes, time_scale: float, cleanup: Cleanup
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, cleanup: Cleanup
     ) -> FlatFlash:
         """A disk of ``size`` with the saved image on it, and a volume, both on the flash."""
 
-    def flash_volume(self, size: Bytes, time_scale: float, cleanup: Cleanup) -> FlatVolume:
+    def flash_volume(self, size: Bytes, cleanup: Cleanup) -> FlatVolume:
         """A volume on the flash, and no cache beside it."""
 
 
@@ -119,11 +117,9 @@ class KernelBackend:
         self._machine = machine
         self._folder = folder
 
-    def slow_disk(
-        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
-    ) -> ModelledStorage:
+    def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> ModelledStorage:
         way = Iscsi(self._machine, self.target)
-        return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
+        return ModelledStorage(self._local, way, model, size, self._folder, name)
 
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         place = alone(self._machine, spec, self.flash, origin.attach(cleanup))
@@ -133,24 +129,14 @@ class KernelBackend:
         return tier
 
     def all_flash(
-        self,
-        saved: SavedDisk,
-        size: Bytes,
-        volume: Bytes,
-        time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
-        cleanup: Cleanup,
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, cleanup: Cleanup
     ) -> FlatFlash:
         self._split(cleanup, (_FLAT, size), (VOLUME, volume))
         flat = mapper_path(_FLAT)
         engine_program.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
         return FlatFlash(flat, mapper_path(VOLUME), (self._counted(FLASH, flat), self._volume()))
 
-    def flash_volume(
-        self,
-        size: Bytes,
-        time_scale: float,  # noqa: ARG002 - real flash is as fast as it is
-        cleanup: Cleanup,
-    ) -> FlatVolume:
+    def flash_volume(self, size: Bytes, cleanup: Cleanup) -> FlatVolume:
         self._split(cleanup, (VOLUME, size))
         return FlatVolume(mapper_path(VOLUME), self._volume())
 
@@ -189,11 +175,9 @@ class ModelledBackend:
             " queue depth 32"
         )
 
-    def slow_disk(
-        self, model: Model, size: Bytes, time_scale: float, name: str = "slow"
-    ) -> ModelledStorage:
+    def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> ModelledStorage:
         way = LoopDevice(self._local)
-        return ModelledStorage(self._local, way, model, size, time_scale, self._folder, name)
+        return ModelledStorage(self._local, way, model, size, self._folder, name)
 
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         assert isinstance(origin, ModelledStorage), "the engine has no other origin"
@@ -210,23 +194,23 @@ class ModelledBackend:
         )
 
     def all_flash(
-        self, saved: SavedDisk, size: Bytes, volume: Bytes, time_scale: float, cleanup: Cleanup
+        self, saved: SavedDisk, size: Bytes, volume: Bytes, cleanup: Cleanup
     ) -> FlatFlash:
         self._lay_out(Bytes(0), cleanup)
         self._local.run(
             ["cp", "--sparse=always", "--", str(saved.file), str(self._flash)], timeout_s=900
         )
         self._local.run(["truncate", "-s", str(int(size + volume)), str(self._flash)])
-        mount = self._serve(time_scale, cleanup, "--volume", str(int(volume)))
+        mount = self._serve(cleanup, "--volume", str(int(volume)))
         data, behind = (
             loop.attach(self._local, mount / name, cleanup) for name in (DISK_NAME, "volume")
         )
         counted = self._counted(FLASH), self._counted(io_counters.VOLUME, "volume")
         return FlatFlash(data, behind, counted)
 
-    def flash_volume(self, size: Bytes, time_scale: float, cleanup: Cleanup) -> FlatVolume:
+    def flash_volume(self, size: Bytes, cleanup: Cleanup) -> FlatVolume:
         self._lay_out(size, cleanup)
-        device = loop.attach(self._local, self._serve(time_scale, cleanup) / DISK_NAME, cleanup)
+        device = loop.attach(self._local, self._serve(cleanup) / DISK_NAME, cleanup)
         return FlatVolume(device, self._counted(io_counters.VOLUME))
 
     def _counted(self, name: str, file: str = DISK_NAME) -> Source:
@@ -236,7 +220,7 @@ class ModelledBackend:
     def _control(self) -> Path:
         return self._folder / "flat.sock"
 
-    def _serve(self, time_scale: float, cleanup: Cleanup, *more: str) -> Path:
+    def _serve(self, cleanup: Cleanup, *more: str) -> Path:
         """Serve the flash file with its model's timing; returns the mount."""
         mount = self._folder / "flat"
         model = flashdev.model_argument(self._flash_model, self._folder, "flash")
@@ -244,8 +228,6 @@ class ModelledBackend:
             "serve",
             "--model",
             model,
-            "--time-scale",
-            f"{time_scale:g}",
             "--backing",
             str(self._flash),
             "--name",

@@ -1,10 +1,12 @@
 """The lab: a machine with a slow disk and a flash disk, raised, looked at and taken down.
 
 Choice of machine for a tier of the kernel's, in this order: this computer's own kernel when it has
-dm-cache and hotset may use it; a virtual machine with KVM; User-Mode Linux; a virtual machine with
-an emulated CPU (TCG). Where any tier will do, the frozen image on this computer's kernel with
-hotset's own cache engine comes before the last two. On each the database sees the same: a slow
-disk, a tier, plain flash, and the disk with the saved database image.
+dm-cache and hotset may use it; User-Mode Linux. Where any tier will do, the frozen image on this
+computer's kernel with hotset's own cache engine comes before the latter. On each the database sees
+the same: a slow disk, a tier, plain flash, and the disk with the saved database image.
+
+A virtual machine is for what needs a kernel that User-Mode Linux cannot be: ftrace, ublk. Where
+User-Mode Linux does not run, `lab up` takes one as well.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ from .machines import chroot, qemu, uml
 from .machines.guest import FLASH, SAVED, Disk, Files, Guest, disk_path
 from .slow_disk import Portal, Target
 
-MachineKind = Literal["local", "image", "uml", "vm"]
+_AtHostSpeed = Literal["local", "image", "uml"]
+MachineKind = _AtHostSpeed | Literal["vm"]
+ExperimentMachine = Literal["auto"] | _AtHostSpeed
 MachineChoice = Literal["auto"] | MachineKind
 TierChoice = Literal["auto"] | TierKind
 KERNEL_TIERS = tuple(kind.name for kind in kinds.KINDS if kind.in_kernel)
@@ -100,7 +104,6 @@ class Lab:
     kind: MachineKind
     local: Local
     machine: Machine
-    accel: qemu.Accel | None
     backend: Backend
     saved: PurePosixPath | None
     folder: Path
@@ -175,11 +178,7 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
         return choose("image")
     if _local_lacks() is None:
         return "local"
-    if qemu.has_kvm(Local(), image.find_built()):
-        return "vm"
-    if tier not in KERNEL_TIERS and chroot.lacking() is None:
-        return "image"
-    return "uml" if uml.lacking() is None else "vm"
+    return "image" if tier not in KERNEL_TIERS and chroot.lacking() is None else "uml"
 
 
 def _impossible(wanted: MachineKind, why: str) -> PrerequisiteMissingError:
@@ -252,7 +251,7 @@ def raise_lab(spec: LabSpec, folder: Path, cleanup: Cleanup, say: Say) -> Lab:
     if spec.kind() == "local":
         return _local_lab(spec, folder, cleanup, local)
     built = image.ensure(local, say)
-    # Once more: only with an image to boot can it be told whether KVM works.
+    # Once more: only with an image to boot can it be told whether a kernel boots.
     kind = spec.kind()
     if kind == "image":
         return _image_lab(spec, built, folder, cleanup, local, say)
@@ -335,9 +334,7 @@ def _image_lab(
     say("entering the image on this computer's own kernel")
     machine = chroot.start(local, built, folder, cleanup)
     backend = ModelledBackend(local, machine, spec.flash_model, folder)
-    return Lab(
-        "image", local, machine, None, backend, _saved(spec, local, cleanup), folder, cleanup
-    )
+    return Lab("image", local, machine, backend, _saved(spec, local, cleanup), folder, cleanup)
 
 
 def _vm_lab(
@@ -352,13 +349,13 @@ def _vm_lab(
     say(f"booting the virtual machine ({accel.upper()})")
     machine = qemu.boot(local, built, vm_spec, folder, cleanup, after)
     portal = vm_portal(folder, root)
-    return _guest_lab(spec, "vm", local, machine, portal, folder, cleanup, accel=accel)
+    return _guest_lab(spec, "vm", local, machine, portal, folder, cleanup)
 
 
 def _uml_kernel(spec: LabSpec, local: Local, built: Image, say: Say) -> uml.Kernel | None:
-    """The kernel to boot; None where it cannot be had or does not boot here, and any will do.
+    """The kernel to boot; None where it cannot be had or does not boot here, and another will do.
 
-    :raises PrerequisiteMissingError: so it is, and this machine was asked for by name.
+    :raises PrerequisiteMissingError: so it is, and no other machine will do.
     """
     try:
         kernel = uml.ensure(local, built, say)
@@ -369,6 +366,10 @@ def _uml_kernel(spec: LabSpec, local: Local, built: Image, say: Say) -> uml.Kern
         return kernel
     if spec.machine == "uml":
         raise _impossible("uml", failure)
+    if not spec.guest:
+        raise PrerequisiteMissingError(
+            f"User-Mode Linux does not run on this computer, and nothing else does: {failure}"
+        )
     say(f"User-Mode Linux is not possible here, a virtual machine is taken: {failure}")
     return None
 
@@ -407,7 +408,6 @@ def _guest_lab(
     portal: Portal,
     folder: Path,
     cleanup: Cleanup,
-    accel: qemu.Accel | None = None,
     package: str | None = None,
 ) -> Lab:
     target = Target(local, portal, folder)
@@ -415,7 +415,7 @@ def _guest_lab(
     tier = kernel_tier(spec.tier)
     backend = KernelBackend(local, machine, target, FLASH_DISK, folder, tier_kind=tier)
     saved = SAVED_DISK if spec.saved else None
-    return Lab(kind, local, machine, accel, backend, saved, folder, cleanup, package)
+    return Lab(kind, local, machine, backend, saved, folder, cleanup, package)
 
 
 def uml_portal(network: uml.Network) -> Portal:
@@ -455,7 +455,7 @@ def _local_lab(spec: LabSpec, folder: Path, cleanup: Cleanup, local: Local) -> L
         )
     kind = kernel_tier(spec.tier)
     backend = KernelBackend(local, local, target, flash, folder, named, kind)
-    return Lab("local", local, local, None, backend, _saved(spec, local, cleanup), folder, cleanup)
+    return Lab("local", local, local, backend, _saved(spec, local, cleanup), folder, cleanup)
 
 
 def _saved(spec: LabSpec, local: Local, cleanup: Cleanup) -> PurePosixPath | None:

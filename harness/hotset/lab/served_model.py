@@ -97,7 +97,6 @@ def serve_model(
     local: Local,
     model: Model,
     size: Bytes,
-    time_scale: float = 1,
     backing: Path | None = None,
     trace: Path | None = None,
     path_us: int | None = None,
@@ -121,8 +120,8 @@ def serve_model(
                 file.truncate(int(size))
         with cleanup.part():
             words = ["serve", "--model", flashdev.model_argument(model, folder, "model")]
-            words += ["--time-scale", f"{time_scale:g}", "--backing", str(backing)]
-            words += ["--name", DISK_NAME, "--control", str(socket), "--volatile"]
+            words += ["--backing", str(backing), "--name", DISK_NAME]
+            words += ["--control", str(socket), "--volatile"]
             words += ["--trace", str(trace)] if trace else []
             words += [] if path_us is None else ["--path-us", str(path_us)]
             flashdev.serve(local, words, mount, folder / "log", cleanup, "modelled device")

@@ -189,8 +189,6 @@ class LoopDevice:
 class SlowDisk(Protocol):
     """The origin of a tier, or a slow disk beside it."""
 
-    time_scale: float
-
     @property
     def description(self) -> str:
         """What it is, for reports."""
@@ -207,8 +205,6 @@ class SlowDisk(Protocol):
 
 class RealDisk:
     """A disk that the user named. Everything on it is written over."""
-
-    time_scale = 1.0
 
     def __init__(self, machine: Machine, device: PurePosixPath) -> None:
         self.device = device
@@ -241,7 +237,6 @@ class ModelledStorage:
         way: Transport,
         model: Model,
         size: Bytes,
-        time_scale: float,
         folder: Path,
         name: str = "slow",
     ) -> None:
@@ -249,7 +244,6 @@ class ModelledStorage:
         self.way = way
         self.model = model
         self.size = size
-        self.time_scale = time_scale
         self.name = name
         self.backing = folder / f"{name}.img"
         self._local = local
@@ -281,9 +275,8 @@ class ModelledStorage:
         cleanup.command(f"remove {self.backing.name}", ["rm", "-f", str(self.backing)])
 
     def model_words(self, option: str) -> list[str]:
-        """The model and the time scale as ``flashdev`` takes them."""
-        model = flashdev.model_argument(self.model, self._folder, self.name)
-        return [option, model, "--time-scale", f"{self.time_scale:g}"]
+        """The model as ``flashdev`` takes it."""
+        return [option, flashdev.model_argument(self.model, self._folder, self.name)]
 
     def attach(self, cleanup: Cleanup) -> PurePosixPath:
         backing, mount = self.lay_out(cleanup), self._folder / self.name

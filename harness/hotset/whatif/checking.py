@@ -65,8 +65,8 @@ def of_an_earlier_run(archive: Archive, run: RunDocument) -> Predictions | None:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Of the run that is learned from, at its time scale: its slow storage's random reads a second
-    by queue depth, and its flash (None: not known)."""
+    """Of the run that is learned from: its slow storage's random reads a second by queue depth, and
+    its flash (None: not known)."""
 
     iops: Mapping[int, float]
     flash: FlashPromise | None
@@ -150,9 +150,8 @@ def _same_server(run: RunDocument, other: RunDocument) -> bool:
 def _server(run: RunDocument) -> Iterator[object]:
     """What a transaction's demands depend on."""
     if run.machine is not None:
-        yield from (run.machine.kind, run.machine.accel, run.machine.host.cpu)
+        yield from (run.machine.kind, run.machine.host.cpu)
     if run.database is not None:
         yield from (run.database.engine, run.database.warehouses, run.database.buffers_bytes)
     if run.tier is not None:
         yield run.tier.kind
-    yield run.time_scale

@@ -141,8 +141,8 @@ def predict(
 ) -> Prediction:
     """What the run's set-up, or one with other users, cores, slow storage or cache, would come to.
 
-    :param iops: of the run's slow storage by queue depth, at the run's time scale.
-    :param flash: of the run's flash, at the run's time scale; None: not known.
+    :param iops: of the run's slow storage by queue depth.
+    :param flash: of the run's flash; None: not known.
     :param asked_iops: of the storage that is asked about; the run's if None.
     :param cache: the one that is asked about; the run's if None.
     :raises RequestError: the run lacks what is learned from it; says how to get that.

@@ -30,9 +30,9 @@ def own_iops(run: RunDocument) -> dict[int, float]:
 
 
 def read_promises(run: RunDocument, model: Any) -> dict[int, float]:  # noqa: ANN401 - a name or JSON
-    """What a model promises on a disk of the run's size, at its time scale."""
+    """What a model promises on a disk of the run's size."""
     assert run.storage is not None
-    return points_of(_promise(run, model, run.storage.size_bytes))
+    return points_of(_promise(model, run.storage.size_bytes))
 
 
 def own_flash(run: RunDocument) -> FlashPromise | None:
@@ -46,9 +46,8 @@ def own_flash(run: RunDocument) -> FlashPromise | None:
         return None
     if not isinstance(model, str | dict):
         return None
-    return flash_of(_promise(run, model, size))
+    return flash_of(_promise(model, size))
 
 
-def _promise(run: RunDocument, model: Any, size: int) -> dict[str, Any]:  # noqa: ANN401
-    words = ["--size", str(size), "--time-scale", str(run.time_scale)]
-    return flashdev.read_promise(Local(), model, words)
+def _promise(model: Any, size: int) -> dict[str, Any]:  # noqa: ANN401
+    return flashdev.read_promise(Local(), model, ["--size", str(size)])

@@ -29,7 +29,6 @@ def spec(tmp_path: Path) -> Spec:
         file,
         (
             "machine.kind=local",
-            "time_scale=1",
             f"storage.device={SLOW}",
             f"storage.log_device={LOG}",
             f"flash.device={FLASH}",

@@ -60,7 +60,7 @@ class Backend:
 def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
     with own_lab(tmp_path_factory, LabSpec("uml", 2, Bytes(1024 * MIB), Bytes(192 * MIB))) as lab:
         machine = lab.machine
-        slow = lab.backend.slow_disk("nas-2014", Bytes(128 * MIB), 0.1).attach(lab.cleanup)
+        slow = lab.backend.slow_disk("nvme-2024", Bytes(128 * MIB)).attach(lab.cleanup)
         machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
         machine.run(["mkdir", "-p", MOUNT])
         machine.run(["mount", str(slow), MOUNT])

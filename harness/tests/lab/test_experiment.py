@@ -26,7 +26,6 @@ HOTSET = Path(sys.executable).with_name("hotset")
 TINY = """
 name = "tiny"
 repeats = 1
-time_scale = 1
 [machine]
 kind = "image"
 [storage]
@@ -152,18 +151,13 @@ ARMS = ["baseline", "accelerated", "all-flash"]
 
 
 @pytest.mark.parametrize(
-    ("machine", "tier", "seconds", "arms"),
+    ("machine", "tier"),
     [
-        ("image", "userspace", 6, ARMS),
-        pytest.param("uml", "dm-cache", 6, ARMS, marks=pytest.mark.night),
-        # An emulated CPU may need longer for its first order than others for all; so it is spared
-        # the arm in which nothing of the cache is at work.
-        pytest.param("vm", "dm-cache", 20, ARMS[:2], marks=pytest.mark.night),
+        ("image", "userspace"),
+        pytest.param("uml", "dm-cache", marks=pytest.mark.night),
     ],
 )
-def test_a_whole_run_and_its_result(
-    home: Path, machine: str, tier: str, seconds: int, arms: list[str]
-) -> None:
+def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None:
     done = hotset(
         home,
         "experiment",
@@ -174,18 +168,18 @@ def test_a_whole_run_and_its_result(
         "--set",
         f"machine.kind={machine}",
         "--set",
-        f"tpcc.duration_s={seconds}",
+        "tpcc.duration_s=6",
         "--set",
-        f"arms={json.dumps(arms)}",
+        f"arms={json.dumps(ARMS)}",
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["schema_version"] == SCHEMA_VERSION
-    assert (result["state"], result["time_scale"]) == ("complete", 1.0)
+    assert result["state"] == "complete"
     assert (result["machine"]["kind"], result["tier"]["kind"]) == (machine, tier)
     assert result["tier"]["emulated"] == (machine == "image")
     measured = {arm["name"]: arm["repeats"][0] for arm in result["arms"]}
-    assert list(measured) == arms
+    assert list(measured) == ARMS
     for arm in measured.values():
         assert arm["nopm"] > 0
         assert arm["failed"] == 0
@@ -208,7 +202,7 @@ def test_a_whole_run_and_its_result(
         "run",
         "tiny.toml",
     ]
-    assert [cost["arm"] for cost in result["costs"] if cost["price"] is not None] == arms
+    assert [cost["arm"] for cost in result["costs"] if cost["price"] is not None] == ARMS
     assert result["warmup"]["differing_blocks"] == 0
     assert result["warmup"]["probe_hit_ratio"] > 0.95
     assert result["warmup"]["mb_per_s"] > 0.5 * result["warmup"]["origin_mb_per_s"]
@@ -319,11 +313,9 @@ def test_what_a_killed_run_leaves_is_cleared(home: Path) -> None:
 
 @pytest.mark.night
 def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path) -> None:
-    # On this computer's own CPU; an emulated one adds its own latency to every request.
-    for scale in ("1", "4", "12"):
-        words = ("--machine", "image", "--time-scale", scale, "--format", "json")
-        done = hotset(home, "disk", "calibrate", *words)
-        # Where others take the CPU the disk is late, and hotset says so: a slower one is not.
+    for _ in range(3):
+        done = hotset(home, "disk", "calibrate", "--machine", "image", "--format", "json")
+        # Where others take the CPU the disk is late, and hotset says so.
         if "is the computer busy?" not in done.stderr:
             break
     assert done.returncode == 0, done.stderr

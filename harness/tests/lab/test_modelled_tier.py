@@ -39,7 +39,7 @@ STATUS: dict[str, Any] = {
 @pytest.fixture
 def tier(tmp_path: Path) -> ModelledTier:
     local = Local()
-    origin = ModelledStorage(local, LoopDevice(local), "nas-2014", Bytes(256 * MIB), 2, tmp_path)
+    origin = ModelledStorage(local, LoopDevice(local), "nas-2014", Bytes(256 * MIB), tmp_path)
     cleanup = Cleanup(tmp_path, local)
     return ModelledTier(
         local,
@@ -59,7 +59,6 @@ def test_the_engine_is_told_everything(tier: ModelledTier, tmp_path: Path) -> No
     assert argv[0] == "tier"
     assert options == {
         "--origin-model": "nas-2014",
-        "--time-scale": "2",
         "--origin": str(tmp_path / "slow.img"),
         "--flash": str(tmp_path / "flash.img"),
         "--flash-model": "pcie-flash-2014",

@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.night, pytest.mark.xdist_group("on_lo
 TINY = """
 name = "inside"
 repeats = 1
-time_scale = 1
 arms = ["accelerated"]
 [storage]
 size = "640MiB"
@@ -86,7 +85,7 @@ def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
 def test_the_tier_on_this_computers_own_kernel(inside: Inside) -> None:
     result = inside.run()
     assert result.machine is not None
-    assert (result.machine.kind, result.machine.accel) == ("local", None)
+    assert result.machine.kind == "local"
     assert result.state == "complete"
     assert hit_ratio(result) > 0.95
     assert result.storage is not None

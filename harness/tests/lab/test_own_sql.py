@@ -23,7 +23,6 @@ HOTSET = Path(sys.executable).with_name("hotset")
 OWN = """
 name = "own"
 repeats = 1
-time_scale = 1
 arms = ["baseline", "accelerated"]
 [machine]
 kind = "image"

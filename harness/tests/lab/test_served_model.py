@@ -110,7 +110,7 @@ def test_a_power_cut_takes_what_lay_in_an_unprotected_buffer(
     backing.write_bytes(bytes(SIZE))
     local, page = Local(), b"x" * 4096
     with (
-        served_model.serve_model(local, str(model), SIZE, time_scale=20, backing=backing) as device,
+        served_model.serve_model(local, str(model), SIZE, backing=backing) as device,
         device.file.open("r+b", buffering=0) as file,
     ):
         file.write(page)

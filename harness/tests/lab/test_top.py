@@ -33,7 +33,7 @@ def modelled_tier() -> Iterator[Path]:
     backend = ModelledBackend(local, local, "pcie-flash-2014", folder)
     sizes = (Bytes(number * MIB) for number in (5, 64, 16))
     try:
-        origin = backend.slow_disk("nas-2014", Bytes(128 * MIB), 1)
+        origin = backend.slow_disk("nas-2014", Bytes(128 * MIB))
         spec = TierSpec("writeback", "smq", BLOCK, *sizes)
         yield Path(backend.tier(spec, origin, cleanup).prepare())
     finally:

@@ -181,14 +181,16 @@ def test_the_next_machine_is_taken_instead_unless_this_one_was_asked_for(
     monkeypatch.setattr(labs, "_vm_lab", lambda *_: "vm")
     said: list[str] = []
 
-    def raised(machine: labs.MachineChoice) -> object:
-        spec = LabSpec(machine, 1, Bytes(GIB), Bytes(GIB), tier="dm-cache")
+    def raised(machine: labs.MachineChoice, guest: bool) -> object:
+        spec = LabSpec(machine, 1, Bytes(GIB), Bytes(GIB), tier="dm-cache", guest=guest)
         return labs.raise_lab(spec, tmp_path, Cleanup(tmp_path, Local()), said.append)
 
-    assert raised("auto") == "vm"
+    assert raised("auto", guest=True) == "vm"
     assert taken in said[-1]
     with pytest.raises(PrerequisiteMissingError, match=f"'uml' is not possible .*{taken}"):
-        raised("uml")
+        raised("uml", guest=True)
+    with pytest.raises(PrerequisiteMissingError, match=f"nothing else does: {taken}"):
+        raised("auto", guest=False)
 
 
 def test_a_machine_that_panics_while_it_boots_says_so(tmp_path: Path) -> None:

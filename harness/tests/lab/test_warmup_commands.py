@@ -130,7 +130,7 @@ def ground_with_debugfs(emulated_lab: Lab) -> Backend:
 
 def ground_on(lab: Lab) -> Backend:
     machine = lab.machine
-    slow = lab.backend.slow_disk("nas-2014", Bytes(256 * MIB), 0.1).attach(lab.cleanup)
+    slow = lab.backend.slow_disk("nvme-2024", Bytes(256 * MIB)).attach(lab.cleanup)
     machine.run(["mke2fs", "-q", "-t", "ext4", "-J", "size=4", str(slow)])
     machine.run(["mkdir", "-p", f"{MOUNT}"])
     machine.run(["mount", str(slow), str(MOUNT)])

@@ -23,7 +23,7 @@ from hotset.bench.thresholds import ThresholdVerdict
 from hotset.core.record import extended, model_of
 from hotset.core.units import Bytes
 from hotset.doctor import examination
-from hotset.experiment.site.calibrate import CalibratedLine, DiskCalibration, LabSlowdown
+from hotset.experiment.site.calibrate import CalibratedLine, DiskCalibration
 from hotset.experiment.site.live import LabStatus, Live
 from hotset.lab.lab import LabProcess
 from hotset.lab.served_model import DiskArray, DiskPowerCut, Member
@@ -134,7 +134,7 @@ RESULTS: list[Result] = [
     ),
     disk.PowerCut(DiskPowerCut(Bytes(4096))),
     disk.Calibrated(
-        DiskCalibration("nas-2014", 1.0, (CalibratedLine("random reads", "IOPS", 100.0, 101.0),))
+        DiskCalibration("nas-2014", (CalibratedLine("random reads", "IOPS", 100.0, 101.0),))
     ),
     fidelity.Fidelity(
         DiskFidelity.of(
@@ -148,7 +148,6 @@ RESULTS: list[Result] = [
         heat_view.HeatRanking("file", (Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a"),))
     ),
     heat.Strip(heat_view.HeatMap((Stretch(0, 4096, 5.0, 1280.0, None),)), 20),
-    lab.Slowdown(LabSlowdown("uml", None, 2.5)),
     lab.StatusShown(LabStatus("up", "lab up", (LabProcess("tgtd", 7, True),), live=None)),
     lab.StatusShown(
         LabStatus(

@@ -25,7 +25,7 @@ from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
-from hotset.lab.lab import FLASH_MODEL, MachineChoice, TierChoice
+from hotset.lab.lab import FLASH_MODEL, ExperimentMachine, TierChoice
 from hotset.reports.model import words
 from hotset.reports.model.base import ArmName, ComparedArm, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
@@ -86,17 +86,25 @@ class SpecError(RequestError):
     """The experiment file is not usable; the message names the key, the value and the remedy."""
 
 
+def _at_host_speed(kind: object) -> object:
+    """:raises ValueError: a virtual machine, which is `lab up`'s alone."""
+    if kind == "vm":
+        raise ValueError(
+            "an experiment does not run in a virtual machine: 'uml' has the kernel's dm-cache and"
+            " bcache at this computer's CPU speed, 'auto' takes the best there is"
+        )
+    return kind
+
+
 class MachineTable(Table):
     """Where the tier and the database run."""
 
-    kind: MachineChoice = "auto"
-    """The environment. `local` is this computer's own kernel, `vm` a virtual machine (its CPU is
-    emulated where there is no KVM), `uml` User-Mode Linux, `image` this computer's kernel with
-    hotset's own cache engine. `auto` takes the best that works here; `hotset doctor` says which."""
-    cores: PositiveInt = 2
-    """CPU cores of the virtual machine; User-Mode Linux has one."""
+    kind: Annotated[ExperimentMachine, BeforeValidator(_at_host_speed)] = "auto"
+    """The environment. `local` is this computer's own kernel, `uml` User-Mode Linux, `image` this
+    computer's kernel with hotset's own cache engine. `auto` takes the best that works here;
+    `hotset doctor` says which."""
     memory: Bytes = Bytes(2 * 1024**3)
-    """Memory of the virtual machine, or of User-Mode Linux."""
+    """Memory of User-Mode Linux, which has one CPU core."""
 
 
 class StorageTable(Table):
@@ -272,9 +280,6 @@ class Spec(Table):
     repeats: PositiveInt = 2
     """How often each arm is measured. The intervals come from the repeats; take three or more for a
     figure to act on."""
-    time_scale: PositiveFloat | Literal["auto"] = "auto"
-    """How many times the modelled storage is slowed. `auto`: where the CPU is emulated, by as much
-    as that CPU is slower than the host's (measured in the run); otherwise 1."""
     arms: Annotated[
         tuple[ComparedArm, ...], Field(json_schema_extra={"minItems": 1, "uniqueItems": True})
     ] = ("baseline", "accelerated", "all-flash")
@@ -443,10 +448,6 @@ class Spec(Table):
                 )
             if list(self.devices.values()).count(device) > 1:
                 raise ValueError(f"{key} = {device}: this device is named twice")
-        if self.storage.device and self.time_scale != 1:
-            raise ValueError(
-                f"time_scale = {self.time_scale}: a real disk runs at its own speed: set it to 1"
-            )
         if (
             self.storage.device
             and "split-disks" in self.arms
@@ -482,11 +483,7 @@ class Spec(Table):
                 f" = {flash}: enlarge flash.size or leave the arm out"
             )
         memory = Bytes(int(database * IN_MEMORY_ROOM))
-        if (
-            "in-memory" in self.arms
-            and self.machine.kind in ("uml", "vm")
-            and memory > self.machine.memory
-        ):
+        if "in-memory" in self.arms and self.machine.kind == "uml" and memory > self.machine.memory:
             raise ValueError(
                 f"arms: in-memory takes buffers of {memory}, but machine.memory ="
                 f" {self.machine.memory}: enlarge that or leave the arm out"

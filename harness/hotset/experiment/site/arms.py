@@ -75,14 +75,7 @@ def split_disks(site: Site, workloads: Workloads) -> Iterator[Placed]:
         want = site.spec.storage
         named: Sequence[str | None] = want.split_devices or [None] * want.split_disks
         disks = [
-            slow_disk(
-                site.lab,
-                device,
-                want.split_model,
-                want.size,
-                site.storage.time_scale,
-                f"slow{number}",
-            )
+            slow_disk(site.lab, device, want.split_model, want.size, f"slow{number}")
             for number, device in enumerate(named, 1)
         ]
         disks[0].restore(site.saved.path, site.cleanup)
@@ -117,9 +110,7 @@ def flash_volume(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Data on slow storage, log and temporary space on the flash volume, no cache."""
     with site.cleanup.part():
         origin = _slow_data(site)
-        volume = site.lab.backend.flash_volume(
-            site.tier.volume, site.storage.time_scale, site.cleanup
-        )
+        volume = site.lab.backend.flash_volume(site.tier.volume, site.cleanup)
         _own_volume(site, volume.path)
         yield Placed(_started(site, site.buffers(workloads)), (origin, volume.counted))
 
@@ -160,11 +151,7 @@ def all_flash(site: Site, workloads: Workloads) -> Iterator[Placed]:
         assert site.lab.saved is not None, "the lab was started without the saved image"
         saved = SavedDisk(site.saved.path, site.lab.saved)
         flat = site.lab.backend.all_flash(
-            saved,
-            site.spec.storage.size,
-            site.tier.volume,
-            site.storage.time_scale,
-            site.cleanup,
+            saved, site.spec.storage.size, site.tier.volume, site.cleanup
         )
         mount(site.machine, site.cleanup, flat.data, PLACE.data, "-o", "noatime")
         _own_volume(site, flat.volume)
@@ -210,7 +197,7 @@ def _slow_volume(site: Site) -> tuple[Source, ...]:
     if device is None and model is None:
         volume_on_data(site.machine, site.cleanup)
         return ()
-    disk = slow_disk(site.lab, device, model, site.tier.volume, site.storage.time_scale, "log")
+    disk = slow_disk(site.lab, device, model, site.tier.volume, "log")
     _own_volume(site, disk.attach(site.cleanup))
     return (disk.counter_source(site.machine, LOG),)
 

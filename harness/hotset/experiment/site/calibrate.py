@@ -1,9 +1,8 @@
-"""Measuring what a run stands on: the guest's CPU against the host's, a disk against its model."""
+"""A modelled disk measured through the whole chain, against what its model promises."""
 
 from __future__ import annotations
 
 import json
-import statistics
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -13,12 +12,10 @@ from hotset.block.flashdev import Model
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.lab.lab import Lab
 from hotset.reports.model.schema import Versioned
 from hotset.terminal.progress import Reporter
 
-_CPU_SECONDS = 1
-_CPU_ROUNDS = 3
+_FIO_S = 6
 TOLERANCE = 0.15
 
 
@@ -26,8 +23,7 @@ TOLERANCE = 0.15
 class CalibratedLine:
     """One line of a disk calibration: asked of the model, measured through the whole chain.
 
-    ``asked`` and ``measured`` are in the unit of ``what``; times are real times, so a time scale
-    shows in both.
+    ``asked`` and ``measured`` are in ``unit``.
     """
 
     what: str
@@ -46,44 +42,7 @@ class DiskCalibration(Versioned):
     """Requested and measured values of a modelled disk."""
 
     model: str
-    time_scale: float
     lines: tuple[CalibratedLine, ...]
-
-
-@dataclass(frozen=True)
-class LabSlowdown(Versioned):
-    """How many times slower the lab's CPU is than this computer's."""
-
-    machine: str
-    accel: str | None
-    cpu_slowdown: float
-
-
-def cpu_slowdown(lab: Lab) -> float:
-    """How many times slower the lab's CPU is than this computer's, on the same work.
-
-    Measured with ``flashdev cpu`` (a database-like mix of computing and system calls), on as many
-    threads as the machine has cores, the two sides in turn; the median of some rounds.
-    """
-    local = Local()
-    if lab.accel is None:  # its CPU is this computer's
-        return 1.0
-    threads = lab.machine.run(["nproc"]).stdout.strip()
-    rounds = [_cpu(local, threads) / _cpu(lab.machine, threads) for _ in range(_CPU_ROUNDS)]
-    return statistics.median(rounds)
-
-
-def _cpu(machine: Machine, threads: str) -> float:
-    argv = [
-        flashdev.on(machine),
-        "cpu",
-        "--seconds",
-        str(_CPU_SECONDS),
-        "--threads",
-        threads,
-        "--json",
-    ]
-    return float(json.loads(machine.run(argv, timeout_s=120).stdout)["ops_per_second"])
 
 
 def disk(
@@ -91,18 +50,15 @@ def disk(
     device: PurePosixPath,
     model: Model,
     size: Bytes,
-    time_scale: float,
     report: Reporter,
 ) -> list[CalibratedLine]:
     """fio against the slow disk as the machine sees it, beside what the model promises."""
-    asked = flashdev.read_promise(
-        Local(), model, ["--size", str(int(size)), "--time-scale", f"{time_scale:g}"]
-    )
+    asked = flashdev.read_promise(Local(), model, ["--size", str(int(size))])
     lines = []
     with report.task("fio on the slow disk"):
         for promise in asked["random_read_8k"]:
             depth = promise["queue_depth"]
-            job = _fio(machine, device, size, "randread", "8k", depth, time_scale)["read"]
+            job = _fio(machine, device, size, "randread", "8k", depth)["read"]
             what = f"8 KiB random read, queue depth {depth}"
             lines.append(CalibratedLine(what, "IOPS", promise["iops"], job["iops"]))
             report.figure(f"{what}: {job['iops']:.0f} IOPS")
@@ -110,7 +66,7 @@ def disk(
                 latency = job["lat_ns"]["mean"] / 1e6
                 lines.append(CalibratedLine(what, "ms", promise["latency_ms_mean"], latency))
         for direction in ("read", "write"):
-            job = _fio(machine, device, size, direction, "1M", 4, time_scale)[direction]
+            job = _fio(machine, device, size, direction, "1M", 4)[direction]
             rate = job["bw_bytes"] / 1e6
             promise = asked[f"sequential_{direction}_mb_per_s"]
             lines.append(CalibratedLine(f"1 MiB sequential {direction}", "MB/s", promise, rate))
@@ -125,10 +81,8 @@ def _fio(
     pattern: str,
     block: str,
     depth: int,
-    time_scale: float,
 ) -> dict[str, Any]:
-    """One fio job; long enough that some hundred requests are served at any time scale."""
-    seconds = round(min(30, max(6, 2 * time_scale)))
+    """One fio job; long enough that some hundred requests are served."""
     # A colon separates file names for fio; unescaped, it would make plain files of the parts.
     file = str(device).replace(":", "\\:")
     argv = [
@@ -143,13 +97,13 @@ def _fio(
         "--direct=1",
         f"--size={int(size)}",
         "--time_based",
-        f"--runtime={seconds}",
+        f"--runtime={_FIO_S}",
         "--ramp_time=1",
         "--randrepeat=1",
         "--norandommap",
         "--output-format=json",
     ]
-    text = machine.run(argv, timeout_s=seconds + 90).stdout
+    text = machine.run(argv, timeout_s=_FIO_S + 90).stdout
     # fio may print notes before its JSON.
     loaded: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
     return loaded

@@ -88,14 +88,13 @@ def slow_disk(
     device: str | None,
     model: Model | None,
     size: Bytes,
-    time_scale: float,
     name: str = "slow",
 ) -> SlowDisk:
     """The real disk that was named, or a modelled one."""
     if device is not None:
         return RealDisk(lab.machine, PurePosixPath(device))
     assert model is not None
-    return lab.backend.slow_disk(model, size, time_scale, name)
+    return lab.backend.slow_disk(model, size, name)
 
 
 def mount(

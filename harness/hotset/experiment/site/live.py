@@ -118,7 +118,7 @@ def lacking() -> str | None:
     return chroot.lacking()
 
 
-def up(warehouses: int, model: Model, time_scale: float, report: Reporter) -> Live:
+def up(warehouses: int, model: Model, report: Reporter) -> Live:
     """Build the lab and leave it up; whatever goes wrong, nothing of it is left.
 
     :raises BusyError: a lab is up, or a run is going on.
@@ -138,7 +138,7 @@ def up(warehouses: int, model: Model, time_scale: float, report: Reporter) -> Li
         cleanup = Cleanup(folder, local)
         cleanup.owner(labs.LEFT_UP)
         try:
-            return _Builder(local, folder, cleanup, report).build(spec, saved, time_scale)
+            return _Builder(local, folder, cleanup, report).build(spec, saved)
         except BaseException:
             _undo(folder, local)
             cleanup.undo()
@@ -239,16 +239,16 @@ class _Builder:
         self._cleanup = cleanup
         self._report = report
 
-    def build(self, spec: Spec, saved: SavedImage, time_scale: float) -> Live:
+    def build(self, spec: Spec, saved: SavedImage) -> Live:
         from .context import PLACE, VOLUME_IN_DATA
 
         guest = chroot.start(
             self._local, image.ensure(self._local, self._report.say), self._folder, self._cleanup
         )
         size = spec.storage.size
-        slow = self._disk("slow", spec.storage.model, size, time_scale, saved.path)
+        slow = self._disk("slow", spec.storage.model, size, saved.path)
         room = Bytes(size + _VOLUME + _FLASH_BESIDE)
-        flash = self._disk("flash", spec.flash.model, room, time_scale, None)
+        flash = self._disk("flash", spec.flash.model, room, None)
         self._cleanup.leftover(_UNDO_NAME, undo_argv(flash))
         cache = Bytes(int(saved.size(["tpcc"]) * 1.25)).align_up(Bytes(_MIB))
         wanted = CreateRequest(
@@ -278,11 +278,9 @@ class _Builder:
         (self._folder / _FACTS).write_text(json.dumps(asdict(live)))
         return live
 
-    def _disk(
-        self, name: str, model: Model, size: Bytes, time_scale: float, content: Path | None
-    ) -> PurePosixPath:
+    def _disk(self, name: str, model: Model, size: Bytes, content: Path | None) -> PurePosixPath:
         storage = ModelledStorage(
-            self._local, LoopDevice(self._local), model, size, time_scale, self._folder, name
+            self._local, LoopDevice(self._local), model, size, self._folder, name
         )
         if content is not None:
             storage.restore(content, self._cleanup)

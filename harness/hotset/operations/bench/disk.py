@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Row = tuple[object, ...]
 _MEMORY = Bytes(2 * 1024**3)
-LabMachine = Literal["auto", "local", "image", "uml", "vm"]
+LabMachine = Literal["auto", "local", "image", "uml"]
 
 
 PageFile = Annotated[
@@ -499,9 +499,6 @@ class CalibrateDisk(Request):
     model: Annotated[
         fields.DiskModel, Field(description="A built-in model's name, or its JSON file.")
     ] = "nas-2014"
-    time_scale: Annotated[
-        float, Field(ge=0.1, le=1000, description="Slow the model down by this factor.")
-    ] = 1.0
     size: Annotated[fields.Size, Field(description="Size of the disk."), Makes()] = "1GiB"
     machine: Annotated[LabMachine, Field(description="The lab's machine.")] = "auto"
 
@@ -521,9 +518,7 @@ class Calibrated(Recorded["DiskCalibration"]):
     def show(self, console: Console) -> None:
         from rich.table import Table
 
-        scaled = f", time-scaled {self.found.time_scale:g}×" if self.found.time_scale != 1 else ""
-        title = f"modelled disk {self.found.model}{scaled}"
-        table = Table(title=title, box=None, title_justify="left")
+        table = Table(title=f"modelled disk {self.found.model}", box=None, title_justify="left")
         table.add_column("")
         for name in ("asked", "measured", "unit", "off"):
             table.add_column(name, justify="right")
@@ -575,14 +570,11 @@ def calibrate_disk(request: CalibrateDisk, context: Context) -> Calibrated:
     doctor.require(labs.choose(request.machine))
     spec = labs.LabSpec(request.machine, cores=2, memory=_MEMORY, flash=Bytes(64 * 1024**2))
     with labs.running(spec, "disk calibrate", report.say) as lab:
-        storage = lab.backend.slow_disk(request.model, size, request.time_scale)
+        storage = lab.backend.slow_disk(request.model, size)
         with lab.cleanup.part():
             device = storage.attach(lab.cleanup)
-            lines = calibrate.disk(
-                lab.machine, device, request.model, size, request.time_scale, report
-            )
-    found = calibrate.DiskCalibration(request.model, request.time_scale, tuple(lines))
-    return Calibrated(found)
+            lines = calibrate.disk(lab.machine, device, request.model, size, report)
+    return Calibrated(calibrate.DiskCalibration(request.model, tuple(lines)))
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:

@@ -22,7 +22,6 @@ from ..base.rights import Right
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hotset.experiment.site.calibrate import LabSlowdown
     from hotset.experiment.site.live import LabStatus
 
 _MEMORY, _SIZE = Bytes(2 * 1024**3), Bytes(1024**3)
@@ -51,7 +50,6 @@ def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
         report.say("this kernel has dm-cache: the lab runs on it, without an image")
     else:
         report.say(f"the image is ready: {image.ensure(Local(), report.say).folder}")
-        # Whether KVM boots it is tried once.
         report.say(f"machine of the lab: {labs.choose('auto')}")
     return Lines()
 
@@ -68,9 +66,6 @@ class Up(Request):
     warehouses: Annotated[
         int, Field(ge=1, le=100, description="TPC-C warehouses of the database (`local`).")
     ] = 2
-    time_scale: Annotated[
-        float, Field(ge=0.1, le=1000, description="Slow the disk down by this factor.")
-    ] = 1.0
 
 
 @operation(
@@ -100,7 +95,7 @@ def up(request: Up, context: Context) -> Lines:
             raise PrerequisiteMissingError(f"a lab on this computer is not possible: {lacks}")
         context.require_room(live.disk_bytes(request.warehouses), "warehouses")
         doctor.require("image")
-        found = live.up(request.warehouses, request.model, request.time_scale, context.report)
+        found = live.up(request.warehouses, request.model, context.report)
         context.report.say(f"up: {found.device}, its slow disk {found.slow}, flash {found.flash}")
         return Lines(("try:", *(f"  {command}" for command in found.next_commands)))
     context.require_room(2 * int(_SIZE), "machine")
@@ -124,7 +119,7 @@ def _boot(request: Up, context: Context) -> None:
         cleanup.owner(labs.LEFT_UP)
         try:
             lab = labs.raise_lab(spec, folder, cleanup, report.say)
-            disk = lab.backend.slow_disk(request.model, _SIZE, request.time_scale)
+            disk = lab.backend.slow_disk(request.model, _SIZE)
             attached = devices.inspect(lab.machine, disk.attach(cleanup))
         except BaseException:
             cleanup.undo()
@@ -217,38 +212,3 @@ def down(request: Down, context: Context) -> Lines:  # noqa: ARG001
     if live.take_down(context.report.say) == 0:
         context.report.say("nothing was up")
     return Lines()
-
-
-@dataclass(frozen=True, slots=True)
-class Slowdown(Recorded["LabSlowdown"]):
-    """How many times slower the lab's CPU is than this computer's."""
-
-    @classmethod
-    def record(cls) -> type[LabSlowdown]:
-        from hotset.experiment.site.calibrate import LabSlowdown
-
-        return LabSlowdown
-
-    def show(self, console: Console) -> None:
-        found = self.found
-        name = f"{found.machine} ({found.accel})" if found.accel else found.machine
-        write(console, f"{name}: CPU {found.cpu_slowdown:.2f} times slower than this computer's")
-
-
-@operation(
-    "lab calibrate",
-    Kind.JOB,
-    Right.OPERATE,
-    ("Measure", "HotsetLab"),
-    progress=True,
-    lock=lambda request: _LAB,  # noqa: ARG005
-)
-def calibrate_cpu(request: Nothing, context: Context) -> Slowdown:  # noqa: ARG001
-    """Measure how many times slower the lab's CPU is than this computer's."""
-    from hotset.experiment.site import calibrate
-    from hotset.lab import lab as labs
-
-    spec = labs.LabSpec("auto", 2, _MEMORY, Bytes(64 * 1024**2))
-    with labs.running(spec, "lab calibrate", context.report.say) as lab:
-        slowdown = calibrate.cpu_slowdown(lab)
-        return Slowdown(calibrate.LabSlowdown(lab.machine.kind, lab.accel, slowdown))

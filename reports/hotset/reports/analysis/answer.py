@@ -210,16 +210,12 @@ def conditions(document: RunDocument) -> tuple[str, ...]:
     """Labels that belong beside every figure of the run."""
     labels = []
     machine, tier, storage = document.machine, document.tier, document.storage
-    if machine is not None and machine.accel == "tcg":
-        labels.append("emulated CPU")
     if machine is not None and machine.kind == "uml":
         labels.append("User-Mode Linux")
     if tier is not None and tier.emulated:
         labels.append("modelled flash")
     if storage is not None and storage.kind == "modelled":
         labels.append("modelled storage")
-    if document.time_scale != 1:
-        labels.append(f"time-scaled {document.time_scale:.1f}×")
     return tuple(labels)
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..model import words
 from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
-from ..model.setup import Calibration, Machine
+from ..model.setup import Calibration
 from ..model.windows import Repeat, Steadiness, Window
 from . import answer, power, same_state
 
@@ -92,12 +92,6 @@ class Code(Enum):
         " after their first reads the queries are served by memory.",
         "Use a larger tpch.scale, or less memory, to measure the cache rather than the memory.",
     )
-    EMULATED_CPU = (
-        "Emulated CPU: the guest's CPU was emulated in software, {slowdown} slower than the "
-        "host's. Throughput and latencies are not those of this hardware.",
-        "Read the ratios between arms, not the absolute figures; run on a machine with KVM, or "
-        "on the server itself, for absolute ones.",
-    )
     USER_MODE_LINUX = (
         "User-Mode Linux: the kernel and its cache are real and ran at this computer's CPU speed,"
         " but as a process: one CPU, and system calls and process switches that cost tens of"
@@ -113,11 +107,6 @@ class Code(Enum):
     MODELLED_STORAGE = (
         "Modelled storage: the slow storage was a model of “{name}”, not the device.",
         "Repeat on the real device (name it by id in the experiment) before buying.",
-    )
-    TIME_SCALED = (
-        "Time-scaled: the modelled storage ran {scale} slower than real, to keep its proportion "
-        "to the CPU. Rates and latencies are in this slowed time.",
-        "Read the ratios between arms; absolute figures need a run with a time scale of 1.",
     )
     CALIBRATION_OFF = (
         "The storage model missed its own values by more than {tolerance}: {which}.",
@@ -265,25 +254,14 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
             yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0), what=what)
 
 
-def _of_machine(machine: Machine) -> Iterator[Caveat]:
-    if machine.accel == "tcg":
-        known = machine.cpu_slowdown
-        slowdown = f"{known:.1f} times" if known else "by a factor that was not measured,"
-        yield Code.EMULATED_CPU.fill(slowdown=slowdown)
-    if machine.kind == "uml":
-        yield Code.USER_MODE_LINUX.fill()
-
-
 def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
     machine, storage, database = document.machine, document.storage, document.database
-    if machine is not None:
-        yield from _of_machine(machine)
+    if machine is not None and machine.kind == "uml":
+        yield Code.USER_MODE_LINUX.fill()
     if document.tier is not None and document.tier.emulated:
         yield Code.MODELLED_FLASH.fill()
     if storage is not None and storage.kind == "modelled":
         yield Code.MODELLED_STORAGE.fill(name=storage.name)
-    if document.time_scale != 1:
-        yield Code.TIME_SCALED.fill(scale=f"{document.time_scale:.1f} times")
     if storage is not None and storage.measured and storage.expected:
         off = calibration_errors(storage.measured, storage.expected)
         if off:

@@ -1,8 +1,7 @@
 """The result document: one run of one experiment. `hotset runs show --format json` prints it.
 
 Units are the last word of a name. Ratios and shares run from 0 to 1. Rates are wall-clock rates of
-the machine the run was made on: where `time_scale` is not 1, or the CPU was emulated, they are NOT
-the rates of the hardware that was modelled; only ratios between arms carry over.
+the machine the run was made on.
 
 A phase that did not happen leaves `None` or an empty list, never zeros.
 """
@@ -23,7 +22,7 @@ from pydantic import (
 )
 
 from . import words
-from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
+from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime, without_slowing
 from .disks import DiskResults
 from .measurement import Measurement
 from .schema import SCHEMA_VERSION
@@ -248,7 +247,7 @@ class Predictions(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] = SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...] = ()
@@ -264,7 +263,6 @@ class RunDocument(Record):
     tier: Tier | None = None
     storage: Storage | None = None
     machine: Machine | None = None
-    time_scale: PositiveFloat = 1.0  # the modelled storage runs this many times slower than real
     database: Database | None = None
     arms: tuple[Arm, ...] = ()
     power_arms: tuple[PowerArm, ...] = ()
@@ -280,6 +278,11 @@ class RunDocument(Record):
     prices: Prices | None = None
     costs: tuple[Cost, ...] = ()
     warnings: tuple[Caveat, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _before_version_15(cls, given: object) -> object:
+        return without_slowing(given, {"time_scale": 1})
 
     @model_validator(mode="after")
     def _each_arm_once(self) -> Self:

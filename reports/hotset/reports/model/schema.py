@@ -20,7 +20,8 @@ from hotset.core.record import Record
 #  12  2026-11  how rows were drawn, isolation and seed of each window; one of 11 is one of 12
 #  13  2026-11  measurements of a database as it is, CPU that is not known; one of 12 is one of 13
 #  14  2026-11  runs and phases that are under way; a document of version 13 is one of version 14
-SCHEMA_VERSION: Final = 14
+#  15  2026-11  no slowed storage, no emulated CPU; one of 14 without them is one of version 15
+SCHEMA_VERSION: Final = 15
 
 
 @dataclass(frozen=True, kw_only=True)

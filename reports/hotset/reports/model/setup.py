@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Record
+from .base import Record, without_slowing
 
 CheckedAfter = Literal["load", "every-arm"]
 
@@ -87,8 +87,12 @@ class Experiment(Record):
 
     @field_validator("spec")
     @classmethod
-    def _before_there_was_a_choice(cls, spec: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Before version 12 hotset's driver drew items as TPC-C says, and HammerDB uniformly."""
+    def _of_an_earlier_version(cls, spec: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Before version 12 hotset's driver drew items as TPC-C says, and HammerDB uniformly.
+        Before version 15 virtual machines had cores, and storage could be slowed."""
+        spec = {key: value for key, value in spec.items() if key != "time_scale"}
+        if isinstance(machine := spec.get("machine"), dict):
+            spec["machine"] = {key: value for key, value in machine.items() if key != "cores"}
         tpcc = spec.get("tpcc")
         if not isinstance(tpcc, dict) or "items" in tpcc:
             return spec
@@ -119,7 +123,7 @@ class Tier(Record):
 
 
 class Calibration(Record):
-    """Figures of a storage device. Those of a modelled one are in model time (scaling undone)."""
+    """Figures of a storage device."""
 
     seq_read_mb_per_s: PositiveFloat | None = None
     seq_write_mb_per_s: PositiveFloat | None = None
@@ -151,12 +155,15 @@ class Machine(Record):
     """Where the commands ran; `host` is what carries it (the same figures when it is local)."""
 
     kind: Literal["vm", "uml", "local", "ssh", "image"]
-    accel: Literal["kvm", "tcg"] | None = None
     cores: PositiveInt
     memory_bytes: PositiveInt
     kernel: str
-    cpu_slowdown: PositiveFloat | None = None  # guest CPU time per host CPU time, same work
     host: Host
+
+    @model_validator(mode="before")
+    @classmethod
+    def _before_version_15(cls, given: object) -> object:
+        return without_slowing(given, {"accel": None, "cpu_slowdown": 1})
 
 
 class Database(Record):

@@ -362,8 +362,6 @@ def _storage(document: RunDocument) -> list[tuple[str, str]]:
                 label, unit = _label_and_unit(name)
                 model = f" (model says {words.count(wanted)})" if wanted else ""
                 rows.append((f"measured {label}", f"{words.count(got)} {unit}{model}"))
-    if document.time_scale != 1:
-        rows.append(("time scale", f"{document.time_scale:.2f}× slower than real"))
     return rows
 
 
@@ -384,13 +382,7 @@ def _machine(document: RunDocument) -> list[tuple[str, str]]:
     if machine is None:
         return []
     kind: str = machine.kind
-    if machine.accel == "tcg":
-        kind += ", emulated CPU (TCG)"
-        if machine.cpu_slowdown:
-            kind += f", {machine.cpu_slowdown:.1f}× slower than the host"
-    elif machine.accel == "kvm":
-        kind += ", KVM"
-    elif machine.kind == "uml":
+    if machine.kind == "uml":
         kind = "User-Mode Linux: a real kernel at the host's CPU speed, one CPU, slow system calls"
     host = machine.host
     return [

@@ -96,7 +96,7 @@ class ListingRow:
         machine, tier, factor = document.machine, document.tier, document.factor()
         where = tiered = None
         if machine is not None:
-            where = machine.kind + (f" ({machine.accel})" if machine.accel else "")
+            where = machine.kind
         if tier is not None:
             tiered = f"{tier.kind} {tier.mode}"
         row = cls(

@@ -28,7 +28,7 @@ _SIZES = {
 }
 """Keys whose values are bytes."""
 _CHANGED_BY_TIME = {
-    *("hotset", "time_scale in use", "database in use.version"),
+    *("hotset", "database in use.version"),
     *("machine in use.kernel", "machine in use.host.kernel"),
     *("machine in use.memory_bytes", "machine in use.host.memory_bytes"),
 }
@@ -173,7 +173,7 @@ def require_same(first: RunDocument, other: RunDocument) -> None:
 
 def same_over_time(first: RunDocument, other: RunDocument) -> bool:
     """Whether two runs are of one set-up, as far as time does not change it by itself: versions,
-    kernels and the memory they leave, and a time scale that was measured may differ."""
+    kernels and the memory they leave may differ."""
     return all(difference.key in _CHANGED_BY_TIME for difference in refusing(first, other))
 
 
@@ -323,10 +323,9 @@ def _setup(document: RunDocument) -> Iterator[tuple[str, str]]:
     if document.measurement is not None:
         yield _TIER_FOUND, document.measurement.where
     yield "hotset", document.hotset_version
-    yield "time_scale in use", f"{document.time_scale:g}"
     # What `auto` came to; the rest of these records follows from the settings.
     for name, record, kept in (
-        ("machine", document.machine, {"kind", "accel", "cores", "memory_bytes", "kernel", "host"}),
+        ("machine", document.machine, {"kind", "cores", "memory_bytes", "kernel", "host"}),
         ("tier", document.tier, {"kind", "flash"}),
         ("storage", document.storage, {"kind", "name"}),
         ("database", document.database, {"version"}),
