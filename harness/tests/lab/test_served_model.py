@@ -105,7 +105,7 @@ def test_a_power_cut_takes_what_lay_in_an_unprotected_buffer(
 ) -> None:
     """The file is compared with what was written to it: all of it is there, or all but the end."""
     model, backing = tmp_path / "ssd.json", tmp_path / "data"
-    ssd = {"power_loss_protection": protected, "program_us": 100_000}
+    ssd = {"power_loss_protection": protected, "program_us": 2_000_000}
     model.write_text(json.dumps({"name": "ssd", "device": {"ssd": ssd}}))
     backing.write_bytes(bytes(SIZE))
     local, page = Local(), b"x" * 4096

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -11,7 +10,6 @@ use cli::expect::{ExpectArgs, run_expect};
 use cli::modelled_tier::{ModelledTierArgs, run_modelled_tier};
 use cli::whatif::{MrcArgs, SimulateArgs, TraceCommand, run_mrc, run_simulate, run_trace, whole};
 use flashdev::serve::{ServeOptions, serve};
-use flashdev::tools::cpu;
 use flashdev::tools::relay::{Route, relay};
 use flashdev::tools::replay::replay;
 use hotset_engine::backing::Durability;
@@ -19,7 +17,6 @@ use hotset_engine::cli::output::{READER_GONE, is_reader_gone, say};
 use hotset_engine::cli::parse_size;
 use hotset_engine::{Refusal, is_refusal};
 use storage_model::spec::{LIBRARY, ModelError, ModelSpec, library};
-use virtual_time::TimeScale;
 use whatif::hit_ratio::SimulationError;
 
 mod cli;
@@ -45,8 +42,6 @@ enum Command {
     Tier(Box<ModelledTierArgs>),
     /// Print what a model promises: random IOPS by queue depth, sequential rates.
     Expect(ExpectArgs),
-    /// Measure this machine's speed at a database's kind of work.
-    Cpu(CpuArgs),
     /// Count the hits and misses of a cache policy on a trace of requests.
     ///
     /// All work that the policy asks for is done at once; with models of both devices it takes
@@ -75,19 +70,10 @@ enum Command {
 }
 
 #[derive(Args)]
-struct ModelArgs {
+struct ServeArgs {
     /// JSON file, or the name of a model in the library (see `flashdev models`).
     #[arg(long, value_name = "FILE|NAME")]
     model: String,
-    /// Real seconds per second of the device: 5 makes it five times slower.
-    #[arg(long, default_value = "1", value_parser = parse_scale)]
-    time_scale: TimeScale,
-}
-
-#[derive(Args)]
-struct ServeArgs {
-    #[command(flatten)]
-    model: ModelArgs,
     /// The file that holds the data; its size is the device's.
     #[arg(long, value_name = "FILE")]
     backing: PathBuf,
@@ -119,19 +105,6 @@ struct ServeArgs {
 }
 
 #[derive(Args)]
-struct CpuArgs {
-    /// How long to run.
-    #[arg(long, default_value = "2", value_parser = parse_seconds)]
-    seconds: Duration,
-    /// Threads [default: one per core].
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    threads: Option<u16>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Args)]
 struct ReplayArgs {
     /// The block device or file; whatever the trace writes is overwritten without meaning.
     #[arg(long, value_name = "DEVICE")]
@@ -142,9 +115,6 @@ struct ReplayArgs {
     /// Write down when each request was made, as a trace; the clock begins with the replay.
     #[arg(long, value_name = "FILE")]
     made: Option<PathBuf>,
-    /// Real seconds per second of the trace: 2 takes twice as long.
-    #[arg(long, default_value = "1", value_parser = parse_scale)]
-    time_scale: TimeScale,
 }
 
 fn main() -> ExitCode {
@@ -152,7 +122,6 @@ fn main() -> ExitCode {
         Command::Serve(args) => run_serve(args),
         Command::Tier(args) => run_modelled_tier(*args),
         Command::Expect(args) => run_expect(&args),
-        Command::Cpu(args) => run_cpu(&args),
         Command::Simulate(args) => run_simulate(&args),
         Command::Mrc(args) => run_mrc(&args),
         Command::Trace(command) => run_trace(&command),
@@ -181,7 +150,7 @@ fn is_for_the_user(error: &anyhow::Error) -> bool {
 
 fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
     serve(ServeOptions {
-        spec: ModelSpec::load(&args.model.model)?,
+        spec: ModelSpec::load(&args.model)?,
         backing: args.backing,
         mount: args.mount,
         name: args.name,
@@ -189,30 +158,15 @@ fn run_serve(args: ServeArgs) -> anyhow::Result<()> {
         trace: args.trace,
         control: args.control,
         durability: Durability::of(args.volatile),
-        scale: args.model.time_scale,
         path_ns: args.path_us.map(|us| u64::from(us) * 1000),
         die_with_parent: args.die_with_parent,
     })
 }
 
-fn run_cpu(args: &CpuArgs) -> anyhow::Result<()> {
-    let threads = match args.threads {
-        Some(threads) => usize::from(threads),
-        None => std::thread::available_parallelism()?.get(),
-    };
-    let result = cpu::run(threads, args.seconds);
-    if args.json {
-        say(serde_json::to_string(&result)?)?;
-    } else {
-        say(format_args!("ops_per_second {:.0}", result.ops_per_second))?;
-    }
-    Ok(())
-}
-
 fn run_replay(args: &ReplayArgs) -> anyhow::Result<()> {
     let requests = whole(&args.trace, "a replay")?;
     let made = args.made.as_deref();
-    let replayed = replay(&args.overwrite, &requests, args.time_scale, made)?;
+    let replayed = replay(&args.overwrite, &requests, made)?;
     Ok(say(serde_json::to_string(&replayed)?)?)
 }
 
@@ -229,20 +183,6 @@ fn run_models(name: Option<&str>) -> anyhow::Result<()> {
             "no model `{name}` in the library: `flashdev models` lists them"
         ))
         .into()),
-    }
-}
-
-fn parse_scale(text: &str) -> Result<TimeScale, String> {
-    let factor = text
-        .parse()
-        .map_err(|_| "give a number such as 1 or 5".to_owned())?;
-    TimeScale::new(factor)
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("give 0.01 to 3600 seconds".to_owned()),
     }
 }
 

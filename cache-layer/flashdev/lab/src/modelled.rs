@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hotset_engine::real_time::{DeviceModel, Pacer, SyncBacking};
 use storage_model::spec::ModelSpec;
-use virtual_time::TimeScale;
 
 use crate::timed::Timed;
 
@@ -13,13 +12,8 @@ use crate::timed::Timed;
 pub struct Modelled(pub ModelSpec);
 
 impl DeviceModel for Modelled {
-    fn start(
-        &self,
-        bytes: u64,
-        scale: TimeScale,
-        sync: SyncBacking,
-    ) -> anyhow::Result<Arc<dyn Pacer>> {
-        let device = self.0.build_served(bytes, scale, None)?;
-        Ok(Timed::start(device, scale, sync)?)
+    fn start(&self, bytes: u64, sync: SyncBacking) -> anyhow::Result<Arc<dyn Pacer>> {
+        let device = self.0.build_served(bytes, None)?;
+        Ok(Timed::start(device, sync)?)
     }
 }

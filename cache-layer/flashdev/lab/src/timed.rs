@@ -9,7 +9,7 @@ use hotset_engine::direct_io::PageBuffer;
 use hotset_engine::real_time::{self, Pacer, SyncBacking};
 use hotset_engine::reply::{Outcome, Reply};
 use storage_model::device::{Completion, Device, Op, Request};
-use virtual_time::{Nanos, TimeScale};
+use virtual_time::Nanos;
 
 use crate::in_flight::{Counters, InFlight};
 
@@ -37,7 +37,6 @@ pub struct Timed<D> {
     /// Nothing is left in the device.
     rest: Condvar,
     start: Instant,
-    scale: TimeScale,
     sync: SyncBacking,
 }
 
@@ -46,7 +45,7 @@ impl<D: Device + 'static> Timed<D> {
     ///
     /// `sync` is called for a flush once the model has completed it and all earlier writes have
     /// moved.
-    pub fn start(device: D, scale: TimeScale, sync: SyncBacking) -> io::Result<Arc<Timed<D>>> {
+    pub fn start(device: D, sync: SyncBacking) -> io::Result<Arc<Timed<D>>> {
         let timed = Arc::new(Timed {
             state: Mutex::new(State {
                 device,
@@ -57,7 +56,6 @@ impl<D: Device + 'static> Timed<D> {
             rouse: Condvar::new(),
             rest: Condvar::new(),
             start: Instant::now(),
-            scale,
             sync,
         });
         let timer = timed.clone();
@@ -70,7 +68,7 @@ impl<D: Device + 'static> Timed<D> {
     /// Does something with the device at its time, and replies to what that completed.
     pub fn with_device<R>(&self, act: impl FnOnce(&mut D, Nanos) -> R) -> R {
         let mut state = self.lock();
-        let now = self.scale.to_device(self.real_ns());
+        let now = self.real_ns();
         self.advance(&mut state, now);
         let result = act(&mut state.device, now);
         self.advance(&mut state, now);
@@ -91,7 +89,7 @@ impl<D: Device + 'static> Timed<D> {
     fn advance(&self, state: &mut State<D>, now: Nanos) {
         state.device.advance(now, &mut state.scratch);
         for completion in state.scratch.drain(..) {
-            let due_ns = self.scale.to_real(completion.at);
+            let due_ns = completion.at;
             let failed = completion.failed;
             state.in_flight.completed(completion.tag, due_ns, failed);
         }
@@ -103,7 +101,7 @@ impl<D: Device + 'static> Timed<D> {
         let _ = nix::sys::prctl::set_timerslack(1);
         loop {
             let mut state = self.lock();
-            let now = self.scale.to_device(self.real_ns());
+            let now = self.real_ns();
             self.advance(&mut state, now);
             let state = self.answer_ready(state);
             if let Some(state) = state {
@@ -144,7 +142,7 @@ impl<D: Device + 'static> Timed<D> {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner),
             Some(until) => {
-                let nap_ns = self.scale.to_real(until).saturating_sub(self.real_ns());
+                let nap_ns = until.saturating_sub(self.real_ns());
                 let woken = self.rouse.wait_timeout(state, Duration::from_nanos(nap_ns));
                 woken.unwrap_or_else(PoisonError::into_inner).0
             }
@@ -166,10 +164,9 @@ impl<D: Device + 'static> Pacer for Timed<D> {
     fn admit(&self, op: real_time::Op, offset: u64, len: u64, reply: Reply) -> u64 {
         let op = model_op(op);
         let mut state = self.lock();
-        let real_ns = self.real_ns();
-        let now = self.scale.to_device(real_ns);
+        let now = self.real_ns();
         self.advance(&mut state, now);
-        let tag = state.in_flight.admit(real_ns, op, len, reply);
+        let tag = state.in_flight.admit(now, op, len, reply);
         let request = Request::whole(tag, op, offset, len);
         state.device.submit(now, request);
         let at_once = state.device.next_event().is_some_and(|event| event <= now);
@@ -289,7 +286,7 @@ mod tests {
             arrives: None,
             rest,
         };
-        let timed = Timed::start(device, TimeScale::ONE, Box::new(|_| ())).unwrap();
+        let timed = Timed::start(device, Box::new(|_| ())).unwrap();
         // Asleep by then, without an event to wake up for.
         thread::sleep(Duration::from_millis(50));
         let (sender, replies) = channel();
@@ -306,7 +303,7 @@ mod tests {
             let (syncs, to_sync) = channel();
             let sync = Box::new(move |tag| syncs.send(tag).unwrap());
             let queue = Vec::new();
-            let timed = Timed::start(Delay { delay, queue }, TimeScale::ONE, sync).unwrap();
+            let timed = Timed::start(Delay { delay, queue }, sync).unwrap();
             for op in [
                 real_time::Op::Read,
                 real_time::Op::Write,

@@ -22,20 +22,19 @@ struct Served {
 
 impl Served {
     /// On a backing file in a fresh directory; `None` where FUSE cannot be had.
-    fn start(model: &str, scale: &str) -> Option<Served> {
+    fn start(model: &str) -> Option<Served> {
         let dir = tempfile::tempdir().unwrap();
-        Served::start_in(dir, "backing", model, scale)
+        Served::start_in(dir, "backing", model)
     }
 
-    fn start_in(dir: tempfile::TempDir, backing: &str, model: &str, scale: &str) -> Option<Served> {
-        Served::start_with(dir, backing, model, scale, &[])
+    fn start_in(dir: tempfile::TempDir, backing: &str, model: &str) -> Option<Served> {
+        Served::start_with(dir, backing, model, &[])
     }
 
     fn start_with(
         dir: tempfile::TempDir,
         backing: &str,
         model: &str,
-        scale: &str,
         more: &[&str],
     ) -> Option<Served> {
         if !has_fuse() {
@@ -47,7 +46,7 @@ impl Served {
         std::fs::create_dir(&mount).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_flashdev"));
         command
-            .args(["serve", "--model", model, "--time-scale", scale])
+            .args(["serve", "--model", model])
             .arg("--backing")
             .arg(&backing)
             .arg("--mount")
@@ -96,7 +95,7 @@ fn draw(state: &mut u64) -> u64 {
 
 #[test]
 fn data_written_is_read_back_through_the_mount_and_in_the_backing_file() {
-    let Some(mut served) = Served::start("hdd-7200", "0.01") else {
+    let Some(mut served) = Served::start("nvme-2024") else {
         return;
     };
     let file = served.open(0);
@@ -135,7 +134,7 @@ fn data_written_is_read_back_through_the_mount_and_in_the_backing_file() {
 
 #[test]
 fn the_directory_shows_one_file_of_the_backing_files_size() {
-    let Some(served) = Served::start("hdd-7200", "0.01") else {
+    let Some(served) = Served::start("nvme-2024") else {
         return;
     };
     assert_eq!(
@@ -154,7 +153,7 @@ fn the_directory_shows_one_file_of_the_backing_files_size() {
 fn a_volume_is_the_end_of_the_flash_and_none_of_its_beginning() {
     let dir = tempfile::tempdir().unwrap();
     let cut = ["--volume", "4M"];
-    let Some(mut served) = Served::start_with(dir, "backing", "pcie-flash-2014", "1", &cut) else {
+    let Some(mut served) = Served::start_with(dir, "backing", "pcie-flash-2014", &cut) else {
         return;
     };
     const VOLUME_BYTES: u64 = 4 << 20;
@@ -176,7 +175,7 @@ fn a_volume_is_the_end_of_the_flash_and_none_of_its_beginning() {
 
 #[test]
 fn the_end_of_the_file_is_the_end_of_the_device() {
-    let Some(served) = Served::start("hdd-7200", "0.01") else {
+    let Some(served) = Served::start("nvme-2024") else {
         return;
     };
     let file = served.open(0);
@@ -199,7 +198,7 @@ fn the_end_of_the_file_is_the_end_of_the_device() {
 #[test]
 fn a_punched_hole_reads_as_zeros() {
     use nix::fcntl::{FallocateFlags, fallocate};
-    let Some(served) = Served::start("hdd-7200", "0.01") else {
+    let Some(served) = Served::start("nvme-2024") else {
         return;
     };
     let file = served.open(0);
@@ -215,7 +214,7 @@ fn a_punched_hole_reads_as_zeros() {
 
 #[test]
 fn a_random_read_takes_as_long_as_the_model_says() {
-    let Some(served) = Served::start("hdd-7200", "1") else {
+    let Some(served) = Served::start("hdd-7200") else {
         return;
     };
     let file = served.open(libc::O_DIRECT);
@@ -237,7 +236,7 @@ fn a_random_read_takes_as_long_as_the_model_says() {
 
 #[test]
 fn fsync_waits_for_the_modelled_medium() {
-    let Some(served) = Served::start("hdd-7200", "1") else {
+    let Some(served) = Served::start("hdd-7200") else {
         return;
     };
     let file = served.open(0);
@@ -255,7 +254,7 @@ fn fsync_waits_for_the_modelled_medium() {
 
 #[test]
 fn sigterm_unmounts_even_with_the_file_open() {
-    let Some(mut served) = Served::start("nas-2014", "0.1") else {
+    let Some(mut served) = Served::start("nas-2014") else {
         return;
     };
     let file = served.open(0);
@@ -269,7 +268,7 @@ fn sigterm_unmounts_even_with_the_file_open() {
 
 #[test]
 fn sigusr1_does_no_harm_and_sigint_ends() {
-    let Some(mut served) = Served::start("hdd-7200", "0.01") else {
+    let Some(mut served) = Served::start("nvme-2024") else {
         return;
     };
     served.signal("USR1");
@@ -283,7 +282,7 @@ fn sigusr1_does_no_harm_and_sigint_ends() {
 
 #[test]
 fn an_unmount_from_outside_ends_it_well() {
-    let Some(mut served) = Served::start("hdd-7200", "0.01") else {
+    let Some(mut served) = Served::start("nvme-2024") else {
         return;
     };
     let status = Command::new("fusermount3")
@@ -296,7 +295,7 @@ fn an_unmount_from_outside_ends_it_well() {
 
 #[test]
 fn it_dies_with_its_parent() {
-    let Some(served) = Served::start("hdd-7200", "0.01") else {
+    let Some(served) = Served::start("nvme-2024") else {
         return;
     };
     drop(served);
@@ -333,7 +332,7 @@ fn a_full_backing_file_system_is_reported_and_survived() {
     let Some(_disk) = SmallDisk::mount(&small, "1m") else {
         return;
     };
-    let Some(mut served) = Served::start_in(dir, "small/backing", "hdd-7200", "0.01") else {
+    let Some(mut served) = Served::start_in(dir, "small/backing", "nvme-2024") else {
         return;
     };
     let file = served.open(0);
@@ -369,7 +368,7 @@ fn write_amplification(discard: bool) -> Option<f64> {
     std::fs::write(&model, r#"{"name": "x", "device": {"ssd": {"nand": {}}}}"#).unwrap();
     let (model, control) = (model.to_str().unwrap().to_owned(), socket.to_str().unwrap());
     let more = ["--control", control];
-    let served = Served::start_with(dir, "backing", &model, "0.01", &more)?;
+    let served = Served::start_with(dir, "backing", &model, &more)?;
     let file = served.open(0);
     if discard {
         let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
@@ -397,14 +396,14 @@ fn what_is_discarded_spares_the_flash_its_garbage_collection() {
 
 /// Writes and syncs a page, writes another one over what was there and does not, and cuts the power:
 /// what the second page holds afterwards, and what the device says it has lost.
-fn second_page_after_a_power_cut(device: &str, scale: &str) -> Option<(u8, u64)> {
+fn second_page_after_a_power_cut(device: &str) -> Option<(u8, u64)> {
     let dir = tempfile::tempdir().unwrap();
     let model = dir.path().join("model.json");
     std::fs::write(&model, format!(r#"{{"name": "x", "device": {device}}}"#)).unwrap();
     let socket = dir.path().join("control");
     let (model, control) = (model.to_str().unwrap().to_owned(), socket.to_str().unwrap());
     let more = ["--control", control];
-    let served = Served::start_with(dir, "backing", &model, scale, &more)?;
+    let served = Served::start_with(dir, "backing", &model, &more)?;
     let file = served.open(0);
     file.write_all_at(&[1; 8192], 0).unwrap();
     file.sync_data().unwrap();
@@ -423,28 +422,28 @@ fn second_page_after_a_power_cut(device: &str, scale: &str) -> Option<(u8, u64)>
 #[test]
 fn without_power_loss_protection_the_buffer_goes_with_the_power() {
     let drive = |protected| {
-        format!(r#"{{"ssd": {{"power_loss_protection": {protected}, "program_us": 100000}}}}"#)
+        format!(r#"{{"ssd": {{"power_loss_protection": {protected}, "program_us": 2000000}}}}"#)
     };
-    let Some(unprotected) = second_page_after_a_power_cut(&drive(false), "10") else {
+    let Some(unprotected) = second_page_after_a_power_cut(&drive(false)) else {
         return;
     };
     assert_eq!(unprotected, (1, 4096));
-    let protected = second_page_after_a_power_cut(&drive(true), "10");
+    let protected = second_page_after_a_power_cut(&drive(true));
     assert_eq!(protected, Some((2, 0)));
 }
 
 #[test]
 fn a_disk_loses_its_write_cache_and_an_array_that_of_a_controller_without_a_battery() {
-    let disk = r#"{"hdd": {"write_cache_kb": 8192}}"#;
-    if let Some(lost) = second_page_after_a_power_cut(disk, "20") {
+    let disk = r#"{"hdd": {"write_cache_kb": 8192, "rpm": 1000, "write_settle_ms": 100}}"#;
+    if let Some(lost) = second_page_after_a_power_cut(disk) {
         assert_eq!(lost, (1, 4096));
     }
     for (battery, left) in [(false, (1, 4096)), (true, (2, 0))] {
         let array = format!(
             r#"{{"raid": {{"level": "5", "members": {{"alike": {{"count": 3, "device": "dc500m"}}}},
-                "controller": {{"cache_kb": 65536, "battery": {battery}, "gather_ms": 50}}}}}}"#
+                "controller": {{"cache_kb": 65536, "battery": {battery}, "gather_ms": 1000}}}}}}"#
         );
-        if let Some(found) = second_page_after_a_power_cut(&array, "20") {
+        if let Some(found) = second_page_after_a_power_cut(&array) {
             assert_eq!(found, left);
         }
     }

@@ -8,7 +8,7 @@ use common::has_fuse;
 use served::{BLOCK_BYTES, Served, make_place, refusal};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_flashdev");
-const MORE: &[&str] = &["--origin-model=nas-2014", "--time-scale=0.01"];
+const MORE: &[&str] = &["--origin-model=nvme-2024"];
 
 #[path = "../../engine/tests/common/mod.rs"]
 #[allow(dead_code)]
@@ -59,7 +59,11 @@ fn a_long_flush_and_warm_up_tell_how_far_they_are() {
     drop(data);
     served.stop();
     // Slow enough that there is something to tell.
-    let slow = ["--policy=sieve", "--time-scale=60"];
+    let model = dir.path().join("slow.json");
+    let fields = r#"{"rpm": 1000, "media_mb_per_s": 1, "write_gather_kb": 0, "read_ahead_kb": 0}"#;
+    let words = format!(r#"{{"name": "slow", "device": {{"hdd": {fields}}}}}"#);
+    std::fs::write(&model, words).unwrap();
+    let slow = ["--policy=sieve", "--origin-model=slow.json"];
     let served = Served::start(dir.path(), &slow);
     let mut client = served.connect();
     let first = client.ask(r#"{"flush": {}}"#);

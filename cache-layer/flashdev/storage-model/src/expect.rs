@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::device::{Completion, Device, Op, Request};
 use crate::spec::{ModelError, ModelSpec};
-use virtual_time::{NANOS_PER_MS, NANOS_PER_S, Nanos, TimeScale, splitmix64};
+use virtual_time::{NANOS_PER_MS, NANOS_PER_S, Nanos, splitmix64};
 
 /// Queue depths of the random reads.
 pub const QUEUE_DEPTHS: [usize; 4] = [1, 4, 16, 32];
@@ -62,22 +62,22 @@ impl Outcome {
     }
 
     /// Requests per second.
-    pub fn iops(&self, scale: TimeScale) -> f64 {
-        self.requests as f64 / self.elapsed_s(scale)
+    pub fn iops(&self) -> f64 {
+        self.requests as f64 / self.elapsed_s()
     }
 
     /// 10^6 bytes per second.
-    pub fn mb_per_s(&self, scale: TimeScale) -> f64 {
-        self.bytes as f64 / 1e6 / self.elapsed_s(scale)
+    pub fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.elapsed_s()
     }
 
     /// Mean latency in milliseconds.
-    pub fn latency_ms_mean(&self, scale: TimeScale) -> f64 {
-        self.latency_sum as f64 / self.requests as f64 / NANOS_PER_MS * scale.factor()
+    pub fn latency_ms_mean(&self) -> f64 {
+        self.latency_sum as f64 / self.requests as f64 / NANOS_PER_MS
     }
 
-    fn elapsed_s(&self, scale: TimeScale) -> f64 {
-        self.elapsed.max(1) as f64 / NANOS_PER_S * scale.factor()
+    fn elapsed_s(&self) -> f64 {
+        self.elapsed.max(1) as f64 / NANOS_PER_S
     }
 }
 
@@ -216,8 +216,6 @@ pub struct Expectation {
     pub size_bytes: u64,
     /// How much of the file, from its start, the load visits, bytes.
     pub span_bytes: u64,
-    /// Real seconds per device second.
-    pub time_scale: f64,
     /// 8 KiB random reads.
     pub random_read_8k: Vec<RandomPoint>,
     /// Mean latency of 8 KiB random writes one at a time, milliseconds.
@@ -233,7 +231,6 @@ pub fn expect(
     spec: &ModelSpec,
     size_bytes: u64,
     span_bytes: u64,
-    scale: TimeScale,
 ) -> Result<Expectation, ModelError> {
     let run = |load: Load| -> Result<Outcome, ModelError> {
         Ok(run_closed(&mut spec.build(size_bytes)?, &load))
@@ -243,19 +240,18 @@ pub fn expect(
         let outcome = run(random(Op::Read, span_bytes, queue_depth))?;
         points.push(RandomPoint {
             queue_depth,
-            iops: outcome.iops(scale),
-            latency_ms_mean: outcome.latency_ms_mean(scale),
+            iops: outcome.iops(),
+            latency_ms_mean: outcome.latency_ms_mean(),
         });
     }
     Ok(Expectation {
         model: spec.name.clone(),
         size_bytes,
         span_bytes,
-        time_scale: scale.factor(),
         random_read_8k: points,
-        random_write_8k_ms: run(random(Op::Write, span_bytes, 1))?.latency_ms_mean(scale),
-        sequential_read_mb_per_s: run(sequential(Op::Read, span_bytes))?.mb_per_s(scale),
-        sequential_write_mb_per_s: run(sequential(Op::Write, span_bytes))?.mb_per_s(scale),
+        random_write_8k_ms: run(random(Op::Write, span_bytes, 1))?.latency_ms_mean(),
+        sequential_read_mb_per_s: run(sequential(Op::Read, span_bytes))?.mb_per_s(),
+        sequential_write_mb_per_s: run(sequential(Op::Write, span_bytes))?.mb_per_s(),
     })
 }
 
@@ -285,8 +281,8 @@ impl std::fmt::Display for Expectation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(
             f,
-            "{}: file {} bytes, load over {} bytes, time scale {}",
-            self.model, self.size_bytes, self.span_bytes, self.time_scale
+            "{}: file {} bytes, load over {} bytes",
+            self.model, self.size_bytes, self.span_bytes
         )?;
         writeln!(
             f,

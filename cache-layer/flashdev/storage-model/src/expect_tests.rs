@@ -8,7 +8,7 @@ fn model(name: &str) -> ModelSpec {
 }
 
 fn promised(spec: &ModelSpec, size_bytes: u64) -> Expectation {
-    expect(spec, size_bytes, size_bytes, TimeScale::ONE).unwrap()
+    expect(spec, size_bytes, size_bytes).unwrap()
 }
 
 fn iops(expectation: &Expectation) -> Vec<f64> {
@@ -99,7 +99,7 @@ fn the_sata_drive_is_as_fast_as_published() {
             &mut model("dc500m").build(1 << 30).unwrap(),
             &Load { op, ..small },
         );
-        assert_near("random 4 KiB", outcome.iops(TimeScale::ONE), known, 0.002);
+        assert_near("random 4 KiB", outcome.iops(), known, 0.002);
     }
 }
 
@@ -109,7 +109,7 @@ fn streamed(name: &str, op: Op) -> f64 {
         queue_depth: 4,
         ..sequential(op, 2 << 30)
     };
-    run_closed(&mut model(name).build(2 << 30).unwrap(), &load).mb_per_s(TimeScale::ONE)
+    run_closed(&mut model(name).build(2 << 30).unwrap(), &load).mb_per_s()
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn streams_of_stripe_sized_requests_come_near_the_link_rate() {
         let outcome = run_closed(&mut spec.build(2 << 30).unwrap(), &load);
         // One at a time, the round trip comes on top of each 0.56 ms on the wire.
         let bound = 65_536.0 / (65_536.0 / 117.5 + 200.0);
-        assert_near("stream", outcome.mb_per_s(TimeScale::ONE), bound, 0.02);
+        assert_near("stream", outcome.mb_per_s(), bound, 0.02);
     }
 }
 
@@ -177,20 +177,20 @@ fn a_timed_load_is_the_closed_load_of_that_time() {
     };
     let run = |load| run_timed(&mut spec.build(1 << 30).unwrap(), &load);
     let reads = run(load);
-    assert_near("reads", reads.iops(TimeScale::ONE), 98_000.0, 0.002);
+    assert_near("reads", reads.iops(), 98_000.0, 0.002);
     assert!(reads.elapsed >= load.duration);
     assert!(reads.elapsed < load.duration + 2_000_000);
     let writes = run(TimedLoad {
         reads_percent: 0,
         ..load
     });
-    assert_near("writes", writes.iops(TimeScale::ONE), 70_000.0, 0.002);
+    assert_near("writes", writes.iops(), 70_000.0, 0.002);
     // Together neither is held up by more than its share.
     let mixed = run(TimedLoad {
         reads_percent: 70,
         ..load
     });
-    assert!(mixed.iops(TimeScale::ONE) > writes.iops(TimeScale::ONE));
+    assert!(mixed.iops() > writes.iops());
     assert_eq!(mixed.bytes, mixed.requests as u64 * 4096);
 }
 
@@ -207,7 +207,7 @@ fn a_mixed_stream_reads_and_writes_one_after_the_other_each_on_its_own() {
     };
     let rate = |random| {
         let outcome = run_timed(&mut spec.build(1 << 30).unwrap(), &load(random));
-        outcome.mb_per_s(TimeScale::ONE)
+        outcome.mb_per_s()
     };
     assert!(
         rate(false) > 1.2 * rate(true),
@@ -231,7 +231,7 @@ proptest! {
         let load = Load { op, len, random, span_bytes: SIZE_BYTES, queue_depth, requests: 300 };
         let outcome = run_closed(&mut spec.build(SIZE_BYTES).unwrap(), &load);
         if let DeviceSpec::Linked(linked) = spec.device {
-            prop_assert!(outcome.mb_per_s(TimeScale::ONE) <= linked.link.mb_per_s);
+            prop_assert!(outcome.mb_per_s() <= linked.link.mb_per_s);
         }
     }
 
@@ -274,23 +274,10 @@ proptest! {
         let spec = striped(count, hdd, link);
         let at_depth = |queue_depth| {
             let load = Load { requests: 4000, ..random(Op::Read, 1 << 40, queue_depth) };
-            run_closed(&mut spec.build(spec.capacity_bytes()).unwrap(), &load).iops(TimeScale::ONE)
+            run_closed(&mut spec.build(spec.capacity_bytes()).unwrap(), &load).iops()
         };
         let curve: Vec<f64> = [1, 2, 4, 8, 16, 32].map(at_depth).to_vec();
         // Less the noise of 4000 random addresses.
         prop_assert!(curve.windows(2).all(|pair| pair[1] >= pair[0] * 0.98), "{curve:?}");
-    }
-
-    #[test]
-    fn a_time_scale_scales_exactly(factor in 0.01..100.0f64) {
-        let spec = model("nas-2014");
-        let scale = TimeScale::new(factor).unwrap();
-        let load = Load { requests: 200, ..random(Op::Read, 1 << 30, 4) };
-        let outcome = run_closed(&mut spec.build(1 << 30).unwrap(), &load);
-        let same = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-12;
-        let one = TimeScale::ONE;
-        prop_assert!(same(outcome.iops(scale) * factor, outcome.iops(one)));
-        prop_assert!(same(outcome.mb_per_s(scale) * factor, outcome.mb_per_s(one)));
-        prop_assert!(same(outcome.latency_ms_mean(scale), outcome.latency_ms_mean(one) * factor));
     }
 }

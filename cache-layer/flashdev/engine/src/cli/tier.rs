@@ -7,7 +7,6 @@ use clap::Args;
 use cache_core::layout::Layout;
 use cache_core::metadata::OriginId;
 use cache_core::policy::PolicyKind;
-use virtual_time::TimeScale;
 
 use super::parse_size;
 use crate::backing::Durability;
@@ -143,7 +142,7 @@ impl TierArgs {
             shares: self.shares,
             refill: self.refill,
             discard: self.discard,
-            scale: TimeScale::ONE,
+            speed: 1.0,
             mount: self.mount,
             witness: Some(self.files.witness.unwrap_or_else(|| beside(&self.control))),
             control: self.control,

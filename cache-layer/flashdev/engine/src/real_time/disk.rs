@@ -332,9 +332,8 @@ mod tests {
     use crate::reply::wait_for;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
-    use virtual_time::TimeScale;
 
-    use crate::real_time::slow::DISK;
+    use crate::real_time::slow::FLASH;
     use crate::real_time::{DeviceModel, pacer_of};
 
     /// How long a request takes on the disk below.
@@ -376,15 +375,11 @@ mod tests {
         }
     }
 
-    fn scale() -> TimeScale {
-        TimeScale::new(0.001).unwrap()
-    }
-
     #[test]
     fn an_error_of_the_disk_is_the_requests() {
-        let slow: Arc<dyn DeviceModel> = Arc::new(DISK);
+        let slow: Arc<dyn DeviceModel> = Arc::new(FLASH);
         for model in [Some(slow), None] {
-            let pacer = pacer_of(&model, 1 << 20, scale());
+            let pacer = pacer_of(&model, 1 << 20);
             let disk = Disk::start(pacer, Arc::new(Distant)).unwrap();
             let full = wait_for(|reply| disk.read(1 << 30, 4096, reply));
             assert_eq!(full.unwrap_err().raw_os_error(), Some(libc::ENOSPC));

@@ -1,5 +1,5 @@
 //! What goes through a device, and how long it takes: requests, bytes and latencies by direction,
-//! and the time with a request under way. Times are real ones, whatever the time scale.
+//! and the time with a request under way. Times are real ones.
 
 use std::sync::Arc;
 use std::time::Instant;

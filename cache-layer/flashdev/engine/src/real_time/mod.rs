@@ -7,8 +7,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use virtual_time::TimeScale;
-
 use crate::reply::{Outcome, Reply};
 
 pub mod disk;
@@ -61,20 +59,14 @@ pub trait DeviceModel: Debug + Send + Sync {
     ///
     /// # Errors
     /// There can be no such device, or no thread for it.
-    fn start(
-        &self,
-        bytes: u64,
-        scale: TimeScale,
-        sync: SyncBacking,
-    ) -> anyhow::Result<Arc<dyn Pacer>>;
+    fn start(&self, bytes: u64, sync: SyncBacking) -> anyhow::Result<Arc<dyn Pacer>>;
 }
 
 /// The way to start a model, if there is one.
 pub(crate) fn pacer_of<'a>(
     model: &'a Option<Arc<dyn DeviceModel>>,
     bytes: u64,
-    scale: TimeScale,
 ) -> Option<StartPacer<'a>> {
     let model = model.as_deref()?;
-    Some(Box::new(move |sync| model.start(bytes, scale, sync)))
+    Some(Box::new(move |sync| model.start(bytes, sync)))
 }

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use virtual_time::TimeScale;
 
 use super::{DeviceModel, Op, Pacer, SyncBacking};
 use crate::reply::{Outcome, Reply};
@@ -14,7 +13,7 @@ use crate::reply::{Outcome, Reply};
 /// Requests that are under way at a time, as in an array of so many disks.
 const LANES: usize = 6;
 
-/// A device whose requests all take as long, in its own time.
+/// A device whose requests all take as long.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slow(pub(crate) Duration);
 
@@ -46,14 +45,9 @@ struct SlowPacer {
 }
 
 impl DeviceModel for Slow {
-    fn start(
-        &self,
-        _bytes: u64,
-        scale: TimeScale,
-        sync: SyncBacking,
-    ) -> anyhow::Result<Arc<dyn Pacer>> {
+    fn start(&self, _bytes: u64, sync: SyncBacking) -> anyhow::Result<Arc<dyn Pacer>> {
         let pacer = Arc::new(SlowPacer {
-            latency: Duration::from_nanos(scale.to_real(self.0.as_nanos() as u64)),
+            latency: self.0,
             state: Mutex::new(State {
                 lanes: [Instant::now(); LANES],
                 pending: BTreeMap::new(),

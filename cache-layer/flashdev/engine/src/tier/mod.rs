@@ -24,7 +24,7 @@ use crate::real_time::flash::Flash;
 use crate::real_time::meter::Meter;
 use cache_core::metadata::SessionId;
 use driver::Shared;
-use virtual_time::{Nanos, TimeScale};
+use virtual_time::Nanos;
 
 mod control;
 mod driver;
@@ -85,7 +85,7 @@ struct Tier {
     /// Held by jobs; whoever replaces the engine has it alone.
     undisturbed: RwLock<()>,
     start: Instant,
-    scale: TimeScale,
+    speed: f64,
 }
 
 impl Tier {
@@ -101,9 +101,8 @@ impl Tier {
         shared
     }
 
-    /// The engine's time is that of the devices, so that a scaled run is the same run.
+    /// The engine's time.
     fn now(&self) -> Nanos {
-        let real_ns = self.start.elapsed().as_nanos() as u64;
-        self.scale.to_device(real_ns)
+        (self.start.elapsed().as_nanos() as f64 * self.speed) as Nanos
     }
 }

@@ -17,7 +17,6 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use roaring::RoaringBitmap;
 use sd_notify::NotifyState;
 use std::sync::atomic::AtomicU64;
-use virtual_time::TimeScale;
 
 use super::Tier;
 use super::control;
@@ -85,8 +84,8 @@ pub struct TierOptions {
     pub discard: bool,
     /// What a flush does on the host.
     pub durability: Durability,
-    /// Real seconds per device second, for both devices.
-    pub scale: TimeScale,
+    /// Seconds of the cache in a second: 1, but in tests, in which idle seconds go by at once.
+    pub speed: f64,
     /// The directory to mount on.
     pub mount: PathBuf,
     /// Where the control socket is put.
@@ -367,14 +366,14 @@ fn refill(
 impl Tier {
     /// A tier over the files; it serves requests, and its clock goes on once it has a ticker.
     pub(super) fn start(options: &TierOptions, files: &Files) -> anyhow::Result<Arc<Tier>> {
-        let (layout, scale) = (options.layout, options.scale);
+        let layout = options.layout;
         let origin_bytes = files.origin.size_bytes();
         let geometry = Geometry {
             origin_blocks: layout.origin_blocks(origin_bytes)?,
             slots: layout.slots(),
         };
-        let origin_pacer = pacer_of(&options.origin_model, origin_bytes, scale);
-        let flash_pacer = pacer_of(&options.flash_model, files.flash.size_bytes(), scale);
+        let origin_pacer = pacer_of(&options.origin_model, origin_bytes);
+        let flash_pacer = pacer_of(&options.flash_model, files.flash.size_bytes());
         let file = files.flash.clone();
         let origin_id = OriginFile::open(&options.origin, options.named_origin.as_ref())?;
         let TakenUp {
@@ -422,7 +421,7 @@ impl Tier {
             front: OnceLock::new(),
             undisturbed: RwLock::new(()),
             start: Instant::now(),
-            scale,
+            speed: options.speed,
         }))
     }
 

@@ -8,14 +8,13 @@ use hotset_engine::cli::output::say;
 use hotset_engine::cli::parse_size;
 use storage_model::expect::{Outcome, TimedLoad, expect, run_timed};
 use storage_model::spec::ModelSpec;
-use virtual_time::{NANOS_PER_S, Nanos, TimeScale};
-
-use crate::ModelArgs;
+use virtual_time::{NANOS_PER_S, Nanos};
 
 #[derive(Args)]
 pub(crate) struct ExpectArgs {
-    #[command(flatten)]
-    model: ModelArgs,
+    /// JSON file, or the name of a model in the library (see `flashdev models`).
+    #[arg(long, value_name = "FILE|NAME")]
+    model: String,
     /// Size of the device, bytes or with K, M, G, T (powers of 1024) [default: the model's span].
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
@@ -61,7 +60,7 @@ impl Direction {
     }
 }
 
-/// What a load should come to, in real time.
+/// What a load should come to.
 #[derive(Serialize)]
 struct Promise {
     requests: usize,
@@ -71,18 +70,18 @@ struct Promise {
 }
 
 impl Promise {
-    fn of(outcome: &Outcome, scale: TimeScale) -> Promise {
+    fn of(outcome: &Outcome) -> Promise {
         Promise {
             requests: outcome.requests,
-            iops: outcome.iops(scale),
-            mb_per_s: outcome.mb_per_s(scale),
-            latency_us_mean: outcome.latency_ms_mean(scale) * 1e3,
+            iops: outcome.iops(),
+            mb_per_s: outcome.mb_per_s(),
+            latency_us_mean: outcome.latency_ms_mean() * 1e3,
         }
     }
 }
 
 pub(crate) fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
-    let spec = ModelSpec::load(&args.model.model)?;
+    let spec = ModelSpec::load(&args.model)?;
     let size_bytes = args.size.unwrap_or(spec.span_bytes());
     let span_bytes = args.span.unwrap_or(size_bytes);
     if size_bytes < 1 << 20 || !(1 << 20..=size_bytes).contains(&span_bytes) {
@@ -94,7 +93,7 @@ pub(crate) fn run_expect(args: &ExpectArgs) -> anyhow::Result<()> {
     if let Some(direction) = args.load {
         return one_load(args, direction, &spec, size_bytes, span_bytes);
     }
-    let expectation = expect(&spec, size_bytes, span_bytes, args.model.time_scale)?;
+    let expectation = expect(&spec, size_bytes, span_bytes)?;
     if args.json {
         say(serde_json::to_string(&expectation)?)?;
     } else {
@@ -117,16 +116,15 @@ fn one_load(
         ))
         .into());
     }
-    let scale = args.model.time_scale;
     let load = TimedLoad {
         reads_percent: direction.reads_percent(),
         len: args.block,
         random: !args.sequential,
         span_bytes,
         queue_depth: args.depth.into(),
-        duration: scale.to_device(Nanos::from(args.seconds) * NANOS_PER_S as Nanos),
+        duration: Nanos::from(args.seconds) * NANOS_PER_S as Nanos,
     };
-    let promise = Promise::of(&run_timed(&mut spec.build(size_bytes)?, &load), scale);
+    let promise = Promise::of(&run_timed(&mut spec.build(size_bytes)?, &load));
     if args.json {
         say(serde_json::to_string(&promise)?)?;
     } else {

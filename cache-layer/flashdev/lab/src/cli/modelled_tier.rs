@@ -9,9 +9,6 @@ use hotset_engine::cli::tier::TierArgs;
 use hotset_engine::real_time::DeviceModel;
 use hotset_engine::tier::run_tier;
 use storage_model::spec::{ModelError, ModelSpec};
-use virtual_time::TimeScale;
-
-use crate::parse_scale;
 
 #[derive(Args)]
 pub struct ModelledTierArgs {
@@ -23,9 +20,6 @@ pub struct ModelledTierArgs {
     /// Model of the flash [default: as fast as its file].
     #[arg(long, value_name = "FILE|NAME")]
     flash_model: Option<String>,
-    /// Real seconds per second of the devices: 5 makes both five times slower.
-    #[arg(long, default_value = "1", value_parser = parse_scale)]
-    time_scale: TimeScale,
 }
 
 pub fn run_modelled_tier(args: ModelledTierArgs) -> anyhow::Result<()> {
@@ -33,7 +27,6 @@ pub fn run_modelled_tier(args: ModelledTierArgs) -> anyhow::Result<()> {
     let mut options = args.tier.options();
     options.origin_model = loaded(args.origin_model.as_deref())?;
     options.flash_model = loaded(args.flash_model.as_deref())?;
-    options.scale = args.time_scale;
     run_tier(&options, only_check)
 }
 

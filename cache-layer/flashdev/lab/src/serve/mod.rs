@@ -32,7 +32,7 @@ use power::{Power, Powered};
 use recorded::Recorded;
 use storage_model::device::Device;
 use storage_model::spec::{Model, ModelSpec};
-use virtual_time::{Nanos, TimeScale};
+use virtual_time::Nanos;
 use whatif::trace::Recorder;
 
 mod control;
@@ -58,8 +58,6 @@ pub struct ServeOptions {
     pub control: Option<PathBuf>,
     /// What a flush does on the host.
     pub durability: Durability,
-    /// Real seconds per device second.
-    pub scale: TimeScale,
     /// What the way here and back takes, where that has been measured, real nanoseconds.
     pub path_ns: Option<u64>,
     /// End when the parent process does.
@@ -151,13 +149,11 @@ enum Served {
 
 impl Running {
     fn start(backing: &Arc<Backing>, options: &ServeOptions) -> anyhow::Result<Running> {
-        let device =
-            options
-                .spec
-                .build_served(backing.size_bytes(), options.scale, options.path_ns)?;
+        let spec = &options.spec;
+        let device = spec.build_served(backing.size_bytes(), options.path_ns)?;
         let mut started = None;
         let start: StartPacer<'_> = Box::new(|sync| {
-            let model = Timed::start(device, options.scale, sync)?;
+            let model = Timed::start(device, sync)?;
             started = Some(model.clone());
             Ok(model)
         });

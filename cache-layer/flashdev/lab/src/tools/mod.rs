@@ -1,5 +1,4 @@
 //! Small programs beside the served devices.
 
-pub mod cpu;
 pub mod relay;
 pub mod replay;

@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use hotset_engine::Refusal;
 use hotset_engine::direct_io::PageBuffer;
-use virtual_time::TimeScale;
 use whatif::trace::{Recorder, Request};
 
 /// Requests that can be under way at a time; more than any queue of the traced devices held.
@@ -34,19 +33,13 @@ pub struct Replayed {
     pub late_ms_max: f64,
 }
 
-/// Replays a trace; `scale` 2 takes twice as long. What is written is without meaning: the data
-/// of the device is lost. `made` becomes a trace of when the requests were made, in real time: a
+/// Replays a trace. What is written is without meaning: the data of the device is lost. `made` becomes a trace of when the requests were made, in real time: a
 /// computer that is slow to wake up makes many at once.
 ///
 /// # Errors
 /// The device cannot be opened, or a request fails; the text names it. Refused, before anything is
 /// written: the trace is of a disk of smaller sectors.
-pub fn replay(
-    device: &Path,
-    trace: &[Request],
-    scale: TimeScale,
-    made: Option<&Path>,
-) -> anyhow::Result<Replayed> {
+pub fn replay(device: &Path, trace: &[Request], made: Option<&Path>) -> anyhow::Result<Replayed> {
     let shown = device.display();
     let file = OpenOptions::new()
         .read(true)
@@ -63,7 +56,7 @@ pub fn replay(
         let workers: Vec<_> = (0..WORKERS)
             .map(|_| scope.spawn(|| work(&file, &queue, recorder.as_ref())))
             .collect();
-        dispatch(trace, scale, begun, &due);
+        dispatch(trace, begun, &due);
         drop(due);
         let join = |worker: thread::ScopedJoinHandle<_>| worker.join().expect("no worker panics");
         workers.into_iter().map(join).collect::<Result<Vec<_>, _>>()
@@ -127,9 +120,9 @@ struct Late {
 }
 
 /// Hands out each request when it is due.
-fn dispatch(trace: &[Request], scale: TimeScale, begun: Instant, due: &Sender<(Instant, Request)>) {
+fn dispatch(trace: &[Request], begun: Instant, due: &Sender<(Instant, Request)>) {
     for request in trace {
-        let at = begun + Duration::from_nanos(scale.to_real(request.at));
+        let at = begun + Duration::from_nanos(request.at);
         thread::sleep(at.saturating_duration_since(Instant::now()));
         if due.send((at, *request)).is_err() {
             return;
@@ -184,12 +177,11 @@ mod tests {
         std::fs::write(&device, vec![7; 4 * 4096]).unwrap();
         let trace = [
             request(0.0, false, 0),
-            request(0.05, true, 4096),
-            request(0.1, true, 8192),
+            request(0.1, true, 4096),
+            request(0.2, true, 8192),
         ];
         let made = folder.path().join("made");
-        let slowly = TimeScale::new(2.0).unwrap();
-        let replayed = replay(&device, &trace, slowly, Some(&made)).unwrap();
+        let replayed = replay(&device, &trace, Some(&made)).unwrap();
         assert_eq!(replayed.requests, 3);
         let made = whatif::trace::open(&made)
             .unwrap()
@@ -197,7 +189,7 @@ mod tests {
             .unwrap();
         for (made, request) in made.iter().zip(&trace) {
             assert_eq!((made.write, made.offset), (request.write, request.offset));
-            assert!(made.at >= 2 * request.at, "{made:?}");
+            assert!(made.at >= request.at, "{made:?}");
         }
         assert_eq!(made.len(), 3);
         assert!(replayed.seconds >= 0.2, "{replayed:?}");
@@ -232,7 +224,7 @@ mod tests {
         let device = folder.path().join("device");
         std::fs::write(&device, vec![7; 4 * 4096]).unwrap();
         let trace = [request(0.0, true, 0), of_bytes(4096, 100)];
-        let error = replay(&device, &trace, TimeScale::ONE, None).unwrap_err();
+        let error = replay(&device, &trace, None).unwrap_err();
         assert!(error.is::<Refusal>(), "{error:#}");
         assert_eq!(std::fs::read(&device).unwrap(), vec![7; 4 * 4096]);
     }
@@ -242,8 +234,7 @@ mod tests {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let device = folder.path().join("device");
         std::fs::write(&device, vec![7; 4096]).unwrap();
-        let error =
-            replay(&device, &[request(0.0, false, 4096)], TimeScale::ONE, None).unwrap_err();
+        let error = replay(&device, &[request(0.0, false, 4096)], None).unwrap_err();
         assert!(format!("{error:#}").contains("device"), "{error:#}");
     }
 }

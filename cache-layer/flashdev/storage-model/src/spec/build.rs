@@ -9,7 +9,7 @@ use crate::device::raid::{MemberError, Raid};
 use crate::device::ssd::Ssd;
 use crate::device::write_cache::WriteCache;
 use crate::device::{Completion, Device, Node, Request};
-use virtual_time::{Nanos, TimeScale};
+use virtual_time::Nanos;
 
 /// What serving adds to the time of a small request, real nanoseconds: the way through a loop
 /// device and FUSE and back (80 µs on two cores at 2-3 GHz), and a thread that has to wake up
@@ -80,27 +80,21 @@ impl ModelSpec {
         self.build_behind(size_bytes, 0)
     }
 
-    /// The device that, served with this time scale, looks to the host as this one should.
+    /// The device that, served, looks to the host as this one should.
     ///
     /// Latencies of the device and on the way to it give up what serving adds, as far as they go.
     /// Who has measured that says it: `path_ns`, real nanoseconds. Else it is [`SERVING_PATH_NS`]
-    /// for flash, and disks stay as they are: it is some 1 % of an access. Serving takes real time,
-    /// so of a device at time scale 5 it is a fifth of that.
+    /// for flash, and disks stay as they are: it is some 1 % of an access.
     ///
     /// # Errors
     /// As [`ModelSpec::build`].
-    pub fn build_served(
-        &self,
-        size_bytes: u64,
-        scale: TimeScale,
-        path_ns: Option<u64>,
-    ) -> Result<Model, ModelError> {
+    pub fn build_served(&self, size_bytes: u64, path_ns: Option<u64>) -> Result<Model, ModelError> {
         let path_ns = match (path_ns, self.is_flash()) {
             (Some(measured), _) => measured,
             (None, true) => SERVING_PATH_NS,
             (None, false) => 0,
         };
-        self.build_behind(size_bytes, scale.to_device(path_ns))
+        self.build_behind(size_bytes, path_ns)
     }
 
     fn build_behind(&self, size_bytes: u64, path: Nanos) -> Result<Model, ModelError> {
@@ -219,20 +213,13 @@ mod tests {
             write_latency_us: PATH as f64 / NANOS_PER_US / 2.0,
             ..SsdFields::default()
         });
-        let served = |model: &ModelSpec, factor| {
-            let scale = TimeScale::new(factor).unwrap();
-            model.build_served(1 << 30, scale, None).unwrap()
-        };
-        assert_eq!(completes(served(&model, 1.0), Op::Read, 4096), 50_000);
-        assert_eq!(completes(served(&model, 1.0), Op::Write, 4096), 0);
-        let fifth = PATH / 5;
-        let (read, write) = (PATH + 50_000 - fifth, PATH / 2 - fifth);
-        assert_eq!(completes(served(&model, 5.0), Op::Read, 4096), read);
-        assert_eq!(completes(served(&model, 5.0), Op::Write, 4096), write);
+        let served = |model: &ModelSpec| model.build_served(1 << 30, None).unwrap();
+        assert_eq!(completes(served(&model), Op::Read, 4096), 50_000);
+        assert_eq!(completes(served(&model), Op::Write, 4096), 0);
         let disks = ModelSpec::load("nas-2014").unwrap();
         let plain = disks.build(1 << 30).unwrap();
         assert_eq!(
-            completes(served(&disks, 1.0), Op::Read, 8192),
+            completes(served(&disks), Op::Read, 8192),
             completes(plain, Op::Read, 8192)
         );
     }
@@ -243,7 +230,7 @@ mod tests {
             let model = ModelSpec::load(name).unwrap();
             let plain = completes(model.build(1 << 30).unwrap(), Op::Write, 4096);
             let path = Some(40_000);
-            let served = model.build_served(1 << 30, TimeScale::ONE, path).unwrap();
+            let served = model.build_served(1 << 30, path).unwrap();
             let saved = plain - completes(served, Op::Write, 4096);
             assert!((39_000..=41_000).contains(&saved), "{name}: {saved}");
         }
@@ -254,7 +241,7 @@ mod tests {
         let model = ModelSpec::load("dc500m-raid5").unwrap();
         for op in [Op::Read, Op::Write] {
             let plain = completes(model.build(1 << 30).unwrap(), op, 4096);
-            let served = model.build_served(1 << 30, TimeScale::ONE, None).unwrap();
+            let served = model.build_served(1 << 30, None).unwrap();
             assert_eq!(completes(served, op, 4096) + SERVING_PATH_NS, plain);
         }
     }

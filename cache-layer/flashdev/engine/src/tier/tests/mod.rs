@@ -16,7 +16,6 @@ use cache_core::layout::Layout;
 use cache_core::policy::PolicyKind;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use virtual_time::TimeScale;
 
 mod kill;
 mod load;
@@ -54,7 +53,7 @@ struct Trial {
     volume_bytes: u64,
     /// How slow it is, or as fast as its file.
     flash_model: Option<Slow>,
-    /// Real seconds per device second; a disk takes some 10 ms of the latter.
+    /// Real seconds per second of the cache; a disk takes some 10 ms of the latter.
     scale: f64,
 }
 
@@ -70,6 +69,10 @@ impl Trial {
             flash_model: None,
             scale: 0.001,
         }
+    }
+
+    fn scaled(self, slow: Slow) -> Arc<dyn DeviceModel> {
+        Arc::new(Slow(slow.0.mul_f64(self.scale)))
     }
 }
 
@@ -125,12 +128,10 @@ fn make_files(dir: &Path, origin_bytes: u64) {
 
 fn options(dir: &Path, trial: Trial) -> TierOptions {
     TierOptions {
-        origin_model: Some(Arc::new(DISK)),
+        origin_model: Some(trial.scaled(DISK)),
         named_origin: None,
         origin: dir.join("origin"),
-        flash_model: trial
-            .flash_model
-            .map(|slow| Arc::new(slow) as Arc<dyn DeviceModel>),
+        flash_model: trial.flash_model.map(|slow| trial.scaled(slow)),
         flash: dir.join("flash"),
         flash_parts: match trial.on_a_part {
             true => vec![Part {
@@ -150,7 +151,7 @@ fn options(dir: &Path, trial: Trial) -> TierOptions {
         refill: Some(dir.join("refill")),
         discard: false,
         durability: trial.durability,
-        scale: TimeScale::new(trial.scale).unwrap(),
+        speed: 1.0 / trial.scale,
         mount: dir.join("mount"),
         control: dir.join("control"),
         witness: Some(dir.join("witness")),
