@@ -61,7 +61,7 @@ def outcome(users: int = 4, broken: bool = False) -> Outcome:
             )
         ),
         time_use=WindowTime(USE, (USE, None), "nothing of the log", io_counted),
-        warned=(Warned("NARROW_COUNTERS", "loaded by an earlier hotset"),),
+        warned=(Warned("STATEMENT_TIMEOUT", "the server cancelled 3 statements"),),
         conditions=tuple(conditions),
     )
 

@@ -333,7 +333,6 @@ NAMES = [
     "statistics",
     "drop",
     "marks",
-    "narrow_counters",
     "without_keys",
     "isolation",
     "count_orders",

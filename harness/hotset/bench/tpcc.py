@@ -9,7 +9,6 @@ from typing import Any, Literal, cast
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.sql import Aborted, DatabaseError, Locked
-from hotset.databases.base import number
 from hotset.databases.connect import SqlDatabase, looking
 from hotset.databases.time_use import TimeSampler, readings
 from hotset.hammerdb import kept
@@ -141,21 +140,10 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         self._report.say("measured; the check that follows reads the tables, and the cache sees it")
         return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
 
-    def warn(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
-        """Also of counters that will be full."""
-        narrow = narrow_counters(database)
-        if narrow:
-            narrowed = window.Warned("NARROW_COUNTERS", narrow)
-            outcome = replace(outcome, warned=(*outcome.warned, narrowed))
-        return super().warn(outcome, database)
-
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
         require_driver(database, "hotset")
         before = _plans(database)
-        warning = narrow_counters(database)
-        if warning:
-            self._report.say(warning)
         outcome = super().run(database, options)
         if outcome.result is None or outcome.cause is not None:
             return outcome
@@ -229,26 +217,6 @@ def require_driver(database: SqlDatabase, name: Literal["hotset", "hammerdb"]) -
         f"{found.place} has {builder}, without procedures that hotset or HammerDB could call: build"
         " a database of hotset's own",
         field="dsn",
-    )
-
-
-def narrow_counters(database: SqlDatabase) -> str:
-    """When a database that was loaded before its counters were widened is full; empty: it is not
-    one, or does not say."""
-    try:
-        with closing(looking(database).session()) as session:
-            ((narrow, orders),) = session.query(
-                schema.statement(database.engine, "narrow_counters")
-            )
-    except DatabaseError:
-        return ""
-    if not narrow:
-        return ""
-    return (
-        "this database was loaded by an earlier hotset, with narrow counters: after about"
-        f" {schema.NARROW_ORDERS:,} new orders of one warehouse, new-orders begin to fail"
-        " (S_ORDER_CNT is full), after twice as many payments (W_YTD). A warehouse has had up to"
-        f" {number(orders):,}. Build it again before long runs"
     )
 
 

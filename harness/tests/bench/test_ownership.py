@@ -157,26 +157,6 @@ def _unmark(session: PostgresSession, kit: Kit) -> None:
         session.script(f"COMMENT ON FUNCTION {name} IS NULL")
 
 
-def test_a_database_with_narrow_counters_is_known_and_warned_of(
-    empty: PostgresDatabase, session: PostgresSession
-) -> None:
-    make(TPCC, empty)
-    assert workload.narrow_counters(empty) == ""
-    _unmark(session, TPCC)
-    for table in tpcc.TABLES.values():
-        for column in set(table.columns) & set(tpcc.FORMER_TYPES):
-            kind = tpcc.FORMER_TYPES[column]
-            session.script(f"ALTER TABLE {table.name} ALTER {column} TYPE {kind}")
-    session.script(
-        "INSERT INTO district SELECT 1, 93001, d, 0, 0, '', '', '', '', '', ''"
-        " FROM generate_series(1, 10) AS d"
-    )
-    said = workload.narrow_counters(empty)
-    assert "after about 1,680,000 new orders of one warehouse" in said
-    assert "has had up to 900,000." in said
-    assert len(ownership.drop(empty, TPCC)) == 9
-
-
 @pytest.mark.parametrize(
     "change",
     [

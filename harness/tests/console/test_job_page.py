@@ -108,7 +108,7 @@ def test_a_run_is_told_as_the_command_line_tells_it(
         expect(page.locator("h1")).to_contain_text("TPC-C run")
         expect(page.locator(".verdicts li").filter(has_text="12 of 12 conditions")).to_be_visible()
         expect(page.locator(".verdicts .said")).to_have_text("nopm>=5000: missed, measured 2,400")
-        for words in ("the users' time: CPU 50.0 %", "age: 3,082 orders", "NARROW_COUNTERS"):
+        for words in ("the users' time: CPU 50.0 %", "age: 3,082 orders", "STATEMENT_TIMEOUT"):
             expect(page.locator(".told p").filter(has_text=words)).to_be_visible()
         cells = within(page, ".told td, .told th[scope=row]", size["width"])
         assert {"new-order", "order-status"} <= set(cells)

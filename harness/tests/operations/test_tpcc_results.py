@@ -75,7 +75,7 @@ def test_what_makes_a_run_doubtful_is_in_its_json_as_people_read_it(windows: int
     doubtful = Outcome(
         replace(STOOD_STILL, steadiness=[flat, known]),
         flips=(Flip("stock_level", "slev", "an index scan", "a scan", None),),
-        warned=(Warned("NARROW_COUNTERS", "loaded by an earlier hotset"),),
+        warned=(Warned("STATEMENT_TIMEOUT", "the server cancelled 3 statements"),),
     )
     found, screen = RunOutcome((doubtful,) * windows), io.StringIO()
     found.show(Console(file=screen, width=500))
@@ -84,7 +84,7 @@ def test_what_makes_a_run_doubtful_is_in_its_json_as_people_read_it(windows: int
     runs = document["curve"]["points"] if windows > 1 else [document]
     for run in runs:
         codes = [one["code"] for one in run["warnings"]]
-        assert codes == ["NOT_STEADY", "STEADINESS_UNKNOWN", "NARROW_COUNTERS", "PLAN_CHANGED"]
+        assert codes == ["NOT_STEADY", "STEADINESS_UNKNOWN", "STATEMENT_TIMEOUT", "PLAN_CHANGED"]
         shown = run["warnings"] if windows == 1 else run["warnings"][2:]
         for one in shown:
             with_users = "" if windows == 1 else " with 2 users"

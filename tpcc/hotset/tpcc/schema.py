@@ -108,18 +108,6 @@ TABLES: dict[str, Table] = {
 }
 
 
-FORMER_TYPES: dict[str, str] = {
-    **dict.fromkeys(("w_ytd", "d_ytd", "c_balance", "c_ytd_payment"), "decimal(12, 2)"),
-    **dict.fromkeys(("c_payment_cnt", "c_delivery_cnt", "s_order_cnt", "s_remote_cnt"), "smallint"),
-    "s_ytd": "int",
-}
-"""The narrow types of counters in databases that were loaded before they were widened."""
-NARROW_ORDERS = 1_680_000
-"""New orders of a warehouse after which, in such a database, the most popular item's S_ORDER_CNT
-is full: 32,767 over its share of the lines, ten per order (NURand(8191); W_YTD lasts twice as long
-at 10^10 over 2,500 a payment)."""
-
-
 def estimated_bytes(warehouses: int) -> int:
     """Bytes a freshly loaded database of so many warehouses takes, indexes included."""
     return sum(
