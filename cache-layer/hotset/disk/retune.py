@@ -44,6 +44,8 @@ def retune(
         return disk
     if mode == "writeback" != before.mode:
         proof.require(machine, disk.origin, "write-back", "mode", say, recorded=disk.origin_id)
+    # An engine of another version refuses before anything of the change is written.
+    tier.settle()
     changed = attached.with_disk(replace(disk, spec=wanted))
     # Wherever it is cut short, what a boot does fits writes that are on the flash alone.
     if wanted.mode == "writeback":

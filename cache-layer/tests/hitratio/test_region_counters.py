@@ -10,6 +10,7 @@ from hotset.hitratio.region_counters import reading_of
 from hotset.tier.engine.control import parse_reply
 
 REPLY = {
+    "protocol": 1,
     "origin_bytes": 1 << 20,
     "region_bytes": 65536,
     "begun": 1000.25,

@@ -33,19 +33,19 @@ DIVISION = {
 
 
 @contextmanager
-def answering(path: Path, reply: object) -> Iterator[list[object]]:
-    """A socket that gives one reply to whatever it is asked; yields what it was."""
+def answering(path: Path, reply: dict[str, object]) -> Iterator[list[object]]:
+    """A socket that gives one reply to whatever it is asked, twice; yields what it was."""
     asked: list[object] = []
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
         listening.listen()
 
         def serve() -> None:
-            client, _ = listening.accept()
-            with client, client.makefile("rw") as lines:
-                asked.append(json.loads(lines.readline()))
-                lines.write(json.dumps(reply) + "\n")
-                lines.flush()
+            for _ in range(2):
+                client, _ = listening.accept()
+                with client, client.makefile("rw") as lines:
+                    asked.append(json.loads(lines.readline()))
+                    lines.write(json.dumps({"protocol": 1, **reply}) + "\n")
 
         served = threading.Thread(target=serve, daemon=True)
         served.start()
@@ -63,7 +63,8 @@ def test_owners_are_sent_as_the_engine_takes_them(tmp_path: Path) -> None:
     )
     with answering(control, DIVISION) as asked:
         division = engine.divide(Local(), PurePosixPath(control), wanted)
-    (sent,) = asked
+    counters, sent = asked
+    assert counters == {"counters": {}}, "whether it speaks this version"
     pairs = [[3, 20], [90, 1]]
     assert sent == {
         "share": {
@@ -81,27 +82,22 @@ def test_owners_are_sent_as_the_engine_takes_them(tmp_path: Path) -> None:
     assert wanted.runs_of("database:other") is None
 
 
-def test_an_engine_of_an_earlier_version_is_told_from_one_that_failed(tmp_path: Path) -> None:
-    earlier = {"error": "not a request: unknown variant `shares`, expected one of `counters`"}
-    for name, reply, kind in (
-        ("earlier", earlier, OtherVersionError),
-        ("failed", {"error": "the tier is not healthy"}, TierFailedError),
-    ):
-        control = tmp_path / name
-        with answering(control, reply), pytest.raises(TierFailedError) as raised:
-            engine.division(Local(), PurePosixPath(control))
-        assert type(raised.value) is kind
+def test_a_complaint_of_the_engine_is_told() -> None:
+    with pytest.raises(TierFailedError, match="is not healthy") as raised:
+        engine.parse_reply('{"error": "the tier is not healthy", "protocol": 1}')
+    assert type(raised.value) is TierFailedError
 
 
 SERVING = {
-    **dict.fromkeys(("read_hits", "read_misses", "dirty", "used", "total"), 1),
+    **dict.fromkeys(("read_hits", "read_misses", "write_hits", "write_misses"), 1),
+    **dict.fromkeys(("promotions", "demotions", "dirty", "used", "total", "begun", "protocol"), 1),
     **{"block_bytes": 65536, "policy": "hotset", "mode": "writethrough", "state": "serving"},
 }
 
 
-def test_what_is_fetched_again_is_told_and_an_engine_of_before_tells_nothing() -> None:
+def test_what_is_fetched_again_is_told() -> None:
     refill = {"state": "fetching", "seen_to": 30, "fetched": 28, "total": 40, "left_out": 2}
-    now = engine.parse_serving(json.dumps({**SERVING, "refill": refill, "protocol": 2}))
+    now = engine.parse_serving(json.dumps({**SERVING, "refill": refill}))
     assert now.refill == engine.Refill("fetching", Blocks(30), Blocks(28), Blocks(40))
     assert engine.parse_serving(json.dumps(SERVING)).refill is None
     with pytest.raises(OtherVersionError, match="`seen_to`"):

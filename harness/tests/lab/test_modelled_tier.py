@@ -19,6 +19,8 @@ from tests.fake_machine import FakeMachine
 MIB = 2**20
 SPEC = TierSpec("writeback", "smq", Bytes(65536), *(Bytes(n * MIB) for n in (5, 64, 16)))
 STATUS: dict[str, Any] = {
+    "protocol": 1,
+    "begun": 11.5,
     "read_hits": 1,
     "read_misses": 2,
     "write_hits": 3,
@@ -76,11 +78,13 @@ def test_the_engine_is_told_everything(tier: ModelledTier, tmp_path: Path) -> No
 
 def test_counters_are_the_same_record_as_the_kernels(tier: ModelledTier) -> None:
     assert tier.parse(json.dumps(STATUS)) == Counters(
-        1, 2, 3, 4, 5, 6, dirty=Blocks(8), used=Blocks(9), total=Blocks(10)
+        1, 2, 3, 4, 5, 6, dirty=Blocks(8), used=Blocks(9), total=Blocks(10), begun=11.5
     )
 
 
-@pytest.mark.parametrize("line", ['{"error": "the flash is gone"}', "Fail", "Fail\n"])
+@pytest.mark.parametrize(
+    "line", ['{"error": "the flash is gone", "protocol": 1}', "Fail", "Fail\n"]
+)
 def test_a_failure_can_never_be_read_as_zeros(tier: ModelledTier, line: str) -> None:
     with pytest.raises(TierFailedError):
         tier.parse(line)

@@ -1,7 +1,8 @@
 """The control socket of hotset's own cache engine, ``hotset-engine tier``.
 
 An engine goes on while hotset is upgraded around it, so it may be of an earlier version than what
-reads its answers here, or of a later one: what is not known is passed over, what is missing named.
+reads its answers here, or of a later one. Within one version of the protocol, what is not known is
+passed over and what is missing is named; an engine that speaks another version is refused.
 """
 
 from __future__ import annotations
@@ -29,10 +30,9 @@ _LOOK_S = engine_program.LOOK_S
 PATIENCE_S = 60.0
 """After which an engine hangs, as systemd has it."""
 _TOO_MUCH = "can be promised"  # as an engine says it: flashdev/engine/src/tier/shares.rs
-PROTOCOL = 2
+PROTOCOL = 1
 """Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
-_WITHOUT_ONE = 1
-"""That of an engine whose answers carry none."""
+_COUNTERS: dict[str, Any] = {"counters": {}}
 _DEVICES = "devices"
 
 
@@ -83,9 +83,9 @@ class Serving:
     devices: Readings | None = None
     """What went through its devices, where that was asked for."""
     refill: Refill | None = None
-    """None where the cache did not begin empty; also of an engine of an earlier version."""
+    """None where the cache did not begin empty."""
     front: Front | None = None
-    """None if it does not say, as one of an earlier version, or says what is not known here."""
+    """None if there was no choice, or the engine says what is not known here."""
     reason: str = ""
     """Why it is ``pass-through`` or ``read-only``."""
     failure: WriteBackFailure | None = None
@@ -100,14 +100,14 @@ class Resident:
 
 
 class OtherVersionError(TierFailedError):
-    """An engine of another version of hotset, which does not know what it is asked or to tell."""
+    """An engine of another version of hotset: it speaks another version of the protocol, or does
+    not know what it is asked or to tell."""
 
-    def __init__(self, what: str, protocol: int) -> None:
-        started = "a later" if protocol > PROTOCOL else "an earlier"
+    def __init__(self, what: str) -> None:
         super().__init__(
-            f"the disk's cache engine was started by {started} version of hotset: {what} (it speaks"
-            f" version {protocol} of the protocol, this hotset version {PROTOCOL}). Deactivate the"
-            " disk and activate it again, which starts this hotset's engine",
+            f"the disk's cache engine was started by another version of hotset: {what}. Deactivate"
+            " the disk with that version, and activate it with this one, which starts this hotset's"
+            " engine",
             Remedy(
                 "start this hotset's engine, the disk not in use",
                 "tier deactivate",
@@ -117,12 +117,10 @@ class OtherVersionError(TierFailedError):
 
 
 class Answer(dict[str, Any]):
-    """An object of an engine's answer; ``protocol`` is the version of the whole answer."""
-
-    protocol = _WITHOUT_ONE
+    """An object of an engine's answer."""
 
     def __missing__(self, name: str) -> Any:  # noqa: ANN401 - a field's value
-        raise OtherVersionError(f"it does not tell `{name}`", self.protocol)
+        raise OtherVersionError(f"it does not tell `{name}`")
 
 
 def counters_argv(program: str, control: PurePosixPath) -> list[str]:
@@ -133,21 +131,22 @@ def counters_argv(program: str, control: PurePosixPath) -> list[str]:
 def parse_serving(line: str) -> Serving:
     """The engine's counters.
 
-    :raises TierFailedError: it answered with an error, or not at all, or lacks a field.
+    :raises OtherVersionError: it speaks another version of the protocol, or lacks a field.
+    :raises TierFailedError: it answered with an error, or not at all.
     """
     reply = parse_reply(line)
     devices = _named(reply[_DEVICES]) if _DEVICES in reply else None
     counters = Counters(
         reply["read_hits"],
         reply["read_misses"],
-        reply.get("write_hits"),
-        reply.get("write_misses"),
-        reply.get("promotions"),
-        reply.get("demotions"),
+        reply["write_hits"],
+        reply["write_misses"],
+        reply["promotions"],
+        reply["demotions"],
         dirty=Blocks(reply["dirty"]),
         used=Blocks(reply["used"]),
         total=Blocks(reply["total"]),
-        begun=reply.get("begun"),
+        begun=reply["begun"],
     )
     names = (reply["policy"], reply["mode"], reply["state"])
     refill = _refill(reply["refill"]) if "refill" in reply else None
@@ -192,20 +191,18 @@ def parse_reply(line: str) -> Answer:
     """One line of an answer; raises as :func:`parse_serving` does."""
     if line.strip() == "Fail":
         raise TierFailedError("the tier's engine does not answer: is it gone?")
-    parts: list[Answer] = []
-
-    def part(fields: dict[str, Any]) -> Answer:
-        parts.append(Answer(fields))
-        return parts[-1]
-
     try:
-        reply = json.loads(line, object_hook=part)
+        reply = json.loads(line, object_hook=Answer)
     except json.JSONDecodeError:
         reply = None
     if not isinstance(reply, Answer):
         raise TierFailedError(f"not an answer of the tier's engine: {line[:200]!r}")
-    for one in parts:
-        one.protocol = reply.get("protocol", _WITHOUT_ONE)
+    spoken = reply.get("protocol")
+    if spoken != PROTOCOL:
+        speaks = "none, as before the first release" if spoken is None else f"version {spoken!r}"
+        raise OtherVersionError(
+            f"of the control protocol it speaks {speaks}, this hotset {PROTOCOL}"
+        )
     if "error" in reply:
         raise _complaint(reply)
     return reply
@@ -217,7 +214,7 @@ def _complaint(reply: Answer) -> TierFailedError:
     unknown = re.search(r"unknown (?:variant|field) (`[^`]*`)", said)
     if unknown is None:
         return TierFailedError(f"the tier's engine says: {said}")
-    return OtherVersionError(f"it does not know {unknown[1]}", reply.protocol)
+    return OtherVersionError(f"it does not know {unknown[1]}")
 
 
 def ask(
@@ -227,12 +224,24 @@ def ask(
     on_reply: Callable[[Answer], None] = lambda _: None,
     limit_s: float = _TIMEOUT_S,
 ) -> list[Answer]:
-    """Ask an engine; returns all it answers.
+    """Ask an engine, or have it do something; returns all it answers. First whether it speaks this
+    version of the protocol: one that does not, would do what it takes the request for.
 
     :param limit_s: one that is at work for longer than this does not answer.
-    :raises OtherVersionError: it is of another version, and does not know what is asked.
+    :raises OtherVersionError: it is of another version, and nothing was done.
     :raises TierFailedError: it refuses, or does not answer; the message says why.
     """
+    _exchange(machine, control, _COUNTERS, limit_s=min(limit_s, PATIENCE_S))
+    return _exchange(machine, control, what, on_reply, limit_s)
+
+
+def _exchange(
+    machine: Machine,
+    control: PurePosixPath,
+    what: dict[str, Any],
+    on_reply: Callable[[Answer], None] = lambda _: None,
+    limit_s: float = _TIMEOUT_S,
+) -> list[Answer]:
     replies: list[Answer] = []
 
     def on_line(line: str) -> None:
@@ -252,7 +261,7 @@ def ask(
 
 def serving(machine: Machine, control: PurePosixPath, limit_s: float = _LOOK_S) -> Serving:
     """The counters now; raises as :func:`ask` does."""
-    said = ask(machine, control, {"counters": {}}, limit_s=limit_s)
+    said = _exchange(machine, control, _COUNTERS, limit_s=limit_s)
     return parse_serving(json.dumps(said[-1]))
 
 
@@ -260,7 +269,7 @@ def look(machine: Machine, control: PurePosixPath, what: dict[str, Any]) -> Answ
     """How something is now, which of a large cache may take its time: so first whether the engine
     answers at all. Raises as :func:`ask` does."""
     serving(machine, control)
-    return ask(machine, control, what)[-1]
+    return _exchange(machine, control, what)[-1]
 
 
 def resident(machine: Machine, control: PurePosixPath) -> Resident:

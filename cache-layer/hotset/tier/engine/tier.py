@@ -280,6 +280,9 @@ class Userspace(EngineTier, InPlaceTier):
         put right, in words."""
         try:
             engine.serving(self.machine, self.control, engine.PATIENCE_S)
+        except engine.OtherVersionError:
+            # It serves the disk, and is not for this hotset to end.
+            raise
         except TierFailedError:
             # It hangs, so nobody else has had the origin.
             self._stop()
@@ -296,6 +299,8 @@ class Userspace(EngineTier, InPlaceTier):
 
         :raises TierFailedError: it cannot; it goes on as it was.
         """
+        # One of another version is refused before its script is written.
+        engine.serving(self.machine, self.control, engine.PATIENCE_S)
         parts = [_text(part) for part in (*self.place.metadata, *self.place.cache)]
         wanted = {
             "policy": self.spec.policy,
@@ -393,11 +398,7 @@ class Userspace(EngineTier, InPlaceTier):
         return Report("restarting", None, (), (note,))
 
     def _division_in_words(self) -> tuple[tuple[str, str], ...]:
-        """Nothing of an engine that cannot divide its cache."""
-        try:
-            division = self.division()
-        except engine.OtherVersionError:
-            return ()
+        division = self.division()
         block = division.block
         words = [
             (what, f"{part.blocks.bytes(block)} ({part.resident.bytes(block)} cached)")

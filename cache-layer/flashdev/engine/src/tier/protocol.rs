@@ -18,10 +18,10 @@
 //! Blocks are numbers: byte of the origin / block size. A request that cannot be met is answered
 //! by a [`Refused`], and the next one may follow.
 //!
-//! Every answer ends with `"protocol": N`, its [`PROTOCOL`]; an engine of before there was one leaves
-//! it out and speaks version 1. An engine stays up while hotset is upgraded around it, so whoever
-//! reads an answer passes over fields that it does not know, and names what it misses; a request
-//! with a word that the engine does not know is refused.
+//! Every answer ends with `"protocol": N`, its [`PROTOCOL`]; whoever reads an answer refuses one with
+//! another number, or with none. An engine stays up while hotset is upgraded around it, so within a
+//! version fields that are not known are passed over; a request with a word that the engine does not
+//! know is refused.
 
 use std::num::NonZeroU64;
 
@@ -36,7 +36,7 @@ use crate::real_time::meter::DeviceCounters;
 
 /// Goes up when an answer loses a field, or a field gets another meaning. `PROTOCOL` in hotset's
 /// `hotset/tier/engine/control.py` is the version that is read there.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 1;
 
 /// An answer as it is sent.
 #[derive(Debug, Serialize)]
