@@ -262,7 +262,7 @@ class Userspace(EngineTier, InPlaceTier):
     def _refused(self, said: str) -> Exception:
         words = engine_program.said(said.splitlines()[-1])
         if any(one in words for one in _KEEPS_ALL):
-            return EngineRefusedError(f"{self.path}: {words.partition(', or give --discard')[0]}")
+            return EngineRefusedError(f"{self.path}: {words}")
         if "metadata on the flash" in words or "the cache on the flash" in words:
             return MetadataDamagedError(f"{self.place.flash}: {words}")
         return TierFailedError(f"{self.path}: the cache engine did not start: {words}")

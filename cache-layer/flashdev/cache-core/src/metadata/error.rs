@@ -4,6 +4,10 @@ use std::io;
 
 use crate::layout::LayoutError;
 
+/// What can be done with a cache in a format that nobody here reads.
+const KEPT: &str = "nothing was changed: use the version that wrote it, which can write dirty blocks \
+    back; if nothing on it is wanted any more, write zeros over the first 8 KiB of METADATA";
+
 /// What a cache can be begun anew with, and what that costs.
 const DISCARD: &str = "give --discard to begin with an empty cache, which loses dirty blocks";
 
@@ -26,16 +30,25 @@ pub enum MetadataError {
          `hotset-engine salvage`; if the flash is new, begin an empty cache with `hotset-engine format` or --discard"
     )]
     Missing,
-    /// Another program's format.
+    /// A later program's format.
     #[error(
         "metadata on the flash has format version {found}, but this program reads version \
-         {known}: use the program that wrote it (it can write dirty blocks back), or {DISCARD}"
+         {known}: {KEPT}"
     )]
     Version {
         /// The format on the flash.
         found: u32,
         /// The format of this program.
         known: u32,
+    },
+    /// A format that no released program wrote.
+    #[error(
+        "metadata on the flash has format version {found} of before the first release, which this \
+         program does not read: {KEPT}"
+    )]
+    BeforeRelease {
+        /// The version that it had among those.
+        found: u32,
     },
     /// The blocks are another origin's.
     #[error(

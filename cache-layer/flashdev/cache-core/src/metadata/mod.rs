@@ -25,8 +25,8 @@
 //!
 //! | superblock | | journal's record | | table's page | |
 //! |---|---|---|---|---|---|
-//! | 0 | `hotset\r\n` | 0 | generation, u64 | 8 `n` | of its `n`th slot: block, u32 |
-//! | 8 | version, u32: 4 | 8 | place in the journal, u64 | 8 `n` + 4 | 0 free, 1 clean, 2 dirty |
+//! | 0 | `HOTSET\r\n` | 0 | generation, u64 | 8 `n` | of its `n`th slot: block, u32 |
+//! | 8 | version, u32: 1 | 8 | place in the journal, u64 | 8 `n` + 4 | 0 free, 1 clean, 2 dirty |
 //! | 12 | 1: closed in order | 16 | kind: 1 map, 2 unmap, 3 dirty, 4 clean, 5 commit, 6 begin, 7 continue, 8 map dirty, 9 present | 8 `n` + 5 | heat |
 //! | 13 | 1: flushes are durable | 17 | heat | 8 `n` + 6 | missing sub-blocks, u16 |
 //! | 14 | generation, u64 | 18 | missing or present sub-blocks, u16 | 4080 | generation, u64 |
@@ -37,7 +37,8 @@
 //! | 508 | CRC-32C of the others, u32 | | | | |
 //!
 //! A superblock with magic, version, generation and checksum alone says that the cache is empty:
-//! superblocks up to that generation do not count.
+//! superblocks up to that generation do not count. What is in another version, or has the magic
+//! `hotset\r\n` of before the first release, is refused by whatever reads or writes a cache.
 //!
 //! # What survives
 //!
@@ -97,7 +98,7 @@ pub struct Recovered {
 /// A flash with nothing on it says no such thing: it may have been erased.
 ///
 /// # Errors
-/// [`MetadataError::Io`], or [`MetadataError::Version`].
+/// [`MetadataError::Io`], or that it has another format.
 pub fn is_empty(store: &impl FlashStore) -> Result<bool, MetadataError> {
     Ok(superblock::is_empty(&superblock::read_copies(store)?))
 }
@@ -147,22 +148,21 @@ pub fn numbers(
     }))
 }
 
-/// Has the flash say for good that its cache is empty, whatever was on it before.
+/// Has the flash say for good that its cache is empty, whatever was on it before, but for a cache in
+/// another format.
 ///
 /// # Errors
-/// [`MetadataError::Io`].
+/// [`MetadataError::Io`], or that it has another format; nothing was written then.
 pub fn make_empty(store: &impl FlashStore) -> Result<(), MetadataError> {
-    superblock::write_empty(store)
-        .map(drop)
-        .map_err(MetadataError::io("empty the cache on the flash"))
+    superblock::write_empty(store).map(drop)
 }
 
-/// Makes a new, empty cache, whatever was on the flash before. All of METADATA is written, so that
-/// later writes find their place even if the disk below is full by then.
+/// Makes a new, empty cache, whatever was on the flash before, but for one in another format. All of
+/// METADATA is written, so that later writes find their place even if the disk below is full by then.
 ///
 /// # Errors
-/// [`MetadataError::Layout`] if the layout does not fit the flash or the origin, or
-/// [`MetadataError::Io`].
+/// [`MetadataError::Layout`] if the layout does not fit the flash or the origin, or those of
+/// [`make_empty`].
 pub fn format(store: &impl Store, session: &Session) -> Result<Log, MetadataError> {
     format_with(store, session, &[])
 }
@@ -181,7 +181,7 @@ pub fn format_with(
     let cannot_write = || MetadataError::io("write the metadata of a new cache");
     // First, and for good: not even a computer that stops may bring the old cache back once its slots
     // have been written to.
-    let emptied = superblock::write_empty(store).map_err(cannot_write())?;
+    let emptied = superblock::write_empty(store)?;
     store::wipe(store, &layout).map_err(cannot_write())?;
     journal::make_blank(store, &layout).map_err(cannot_write())?;
     let mut entries = vec![Entry::default(); layout.slots() as usize];

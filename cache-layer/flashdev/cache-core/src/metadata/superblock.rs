@@ -11,10 +11,14 @@ use crate::layout::{Layout, PAGE_BYTES};
 /// power cannot tear one.
 const SUPERBLOCK_BYTES: usize = 512;
 
-const MAGIC: [u8; 8] = *b"hotset\r\n";
+const MAGIC: [u8; 8] = *b"HOTSET\r\n";
+
+/// That of before the first release, with versions of its own in the same place. Whoever begins a
+/// cache in its place loses what is dirty there.
+const MAGIC_BEFORE_RELEASE: [u8; 8] = *b"hotset\r\n";
 
 /// Version of the whole format. Whatever it is, magic, version and checksum stay in their places.
-const VERSION: u32 = 4;
+const VERSION: u32 = 1;
 
 /// A number that a computer draws whenever it starts.
 pub type BootId = [u8; 16];
@@ -136,10 +140,14 @@ impl Superblock {
         if bytes.iter().all(|&byte| byte == 0) {
             return Ok(SuperblockCopy::Blank);
         }
-        if take(&mut rest) != MAGIC || !is_sealed(bytes) {
+        let magic = take(&mut rest);
+        let version = u32::from_le_bytes(take(&mut rest));
+        if magic == MAGIC_BEFORE_RELEASE {
+            return Err(MetadataError::BeforeRelease { found: version });
+        }
+        if magic != MAGIC || !is_sealed(bytes) {
             return Ok(SuperblockCopy::Damaged);
         }
-        let version = u32::from_le_bytes(take(&mut rest));
         if version != VERSION {
             return Err(MetadataError::Version {
                 found: version,
@@ -195,28 +203,33 @@ fn generation_of_empty(bytes: &[u8; SUPERBLOCK_BYTES]) -> Option<u64> {
 }
 
 /// Has the flash say for good that its cache is empty; returns the generation up to which nothing
-/// counts any more. Killed in between, it says so as well, or the old cache is still there.
-pub(super) fn write_empty(store: &impl FlashStore) -> io::Result<u64> {
+/// counts any more. Killed in between, it says so as well, or the old cache is still there. A cache
+/// in another format is refused, and stays.
+pub(super) fn write_empty(store: &impl FlashStore) -> Result<u64, MetadataError> {
+    let copies = read_copies(store)?;
     let (mut newest, mut is_known) = (0, true);
-    for place in 0..2 {
-        newest = newest.max(match Superblock::decode(&read(store, place)?) {
-            Ok(SuperblockCopy::Whole(superblock)) => superblock.generation,
-            Ok(SuperblockCopy::Empty(generation)) => generation,
-            Ok(SuperblockCopy::Blank | SuperblockCopy::Damaged) | Err(_) => {
+    for copy in &copies {
+        newest = newest.max(match copy {
+            SuperblockCopy::Whole(superblock) => superblock.generation,
+            SuperblockCopy::Empty(generation) => *generation,
+            SuperblockCopy::Blank | SuperblockCopy::Damaged => {
                 is_known = false;
                 0
             }
         });
     }
-    if !is_known {
-        // What a lost superblock was of must not come back to life.
-        newest = newest.max(newest_of_all(store)?);
-    }
-    for place in 0..2 {
-        store.write_at(&empty(newest), place * PAGE_BYTES)?;
-    }
-    store.sync_flash()?;
-    Ok(newest)
+    let mut write = || {
+        if !is_known {
+            // What a lost superblock was of must not come back to life.
+            newest = newest.max(newest_of_all(store)?);
+        }
+        for place in 0..2 {
+            store.write_at(&empty(newest), place * PAGE_BYTES)?;
+        }
+        store.sync_flash()?;
+        Ok(newest)
+    };
+    write().map_err(MetadataError::io("empty the cache on the flash"))
 }
 
 /// How much of a flash is searched for what is left of a cache whose layout nobody knows, bytes.

@@ -177,7 +177,8 @@ pub fn check_tier(options: &TierOptions) -> anyhow::Result<()> {
         flash: files.flash.clone(),
         origin: &origin,
     };
-    let dirty = if options.discard || metadata::is_empty(&store)? {
+    // Asked first: one in another format is not discarded either.
+    let dirty = if metadata::is_empty(&store)? || options.discard {
         Some(0)
     } else {
         origin.check_not_given_up()?;
@@ -210,6 +211,8 @@ pub(super) fn empty(
     flash: &FlashFile,
     refill: Option<&RefillFile>,
 ) -> Result<Option<Noted>, metadata::MetadataError> {
+    // A cache in another format stays, and so does what was noted of an earlier one.
+    metadata::is_empty(flash)?;
     let noted = refill.map(|file| file.note(flash));
     metadata::make_empty(flash)?;
     Ok(noted)

@@ -42,17 +42,66 @@ fn another_layout_or_origin_is_refused_by_name() {
     assert!(!error.contains("--discard"), "nothing is lost: {error}");
 }
 
-#[test]
-fn another_version_is_refused_even_if_only_one_superblock_has_it() {
+/// What makes a superblock another one.
+type Edit<'a> = &'a dyn Fn(&mut [u8]);
+
+/// A flash on which one superblock alone is as `change` makes it: in the first place or the second.
+fn in_another_format(place: usize, change: Edit) -> Vec<u8> {
     let (memory, _metadata) = new_cache(false);
     let mut flash = memory.flash();
     let start = TINY.superblock_offset(1) as usize;
     let mut superblock = flash[start..start + 512].to_vec();
-    superblock[8] = 9;
-    store::seal(&mut superblock);
-    flash[..512].copy_from_slice(&superblock);
-    let error = refusal_of(flash, own(TINY, false, 1));
-    assert!(error.contains("version 9"), "{error}");
+    change(&mut superblock);
+    flash[place..place + 512].copy_from_slice(&superblock);
+    flash
+}
+
+/// Whoever formatted such a flash lost what was dirty on it.
+#[test]
+fn a_cache_in_another_format_is_refused_by_whatever_looks_at_it_and_stays_as_it_is() {
+    let later = |superblock: &mut [u8]| {
+        superblock[8] = 2;
+        store::seal(superblock);
+    };
+    let before = |superblock: &mut [u8]| {
+        superblock[..8].copy_from_slice(b"hotset\r\n");
+        superblock[8] = 4;
+        store::seal(superblock);
+    };
+    let torn = |superblock: &mut [u8]| {
+        before(superblock);
+        superblock[400..].fill(0);
+    };
+    let release = "format version 4 of before the first release";
+    let cases: [(Edit, &str); 3] = [
+        (&later, "format version 2, but this program reads version 1"),
+        (&before, release),
+        (&torn, release),
+    ];
+    for (change, words) in cases {
+        for place in [0, 4096] {
+            let flash = in_another_format(place, change);
+            let memory = Memory::new(flash.clone(), vec![0; 9 * 4096]);
+            let session = own(TINY, false, 1);
+            let said = [
+                is_empty(&memory).map(drop),
+                check(&memory, &session).map(drop),
+                open(&memory, &session).map(drop),
+                salvage(&memory, &session).map(drop),
+                numbers(&memory, [7; 16], [1; 16]).map(drop),
+                make_empty(&memory),
+                format(&memory, &session).map(drop),
+            ];
+            for (number, result) in said.into_iter().enumerate() {
+                let error = result.unwrap_err();
+                assert!(error.is_refusal(), "{number}: {error}");
+                let error = error.to_string();
+                assert!(error.contains(words), "{number}: {error}");
+                assert!(error.contains("use the version that wrote it"), "{error}");
+            }
+            assert!(memory.flash() == flash, "{words}: it was written to");
+        }
+    }
 }
 
 #[test]

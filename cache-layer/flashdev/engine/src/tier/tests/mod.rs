@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::run::{Files, TierOptions, format_flash};
+use super::run::{Files, TierOptions, check_tier, format_flash};
 use super::{Mode, Tier};
 use crate::backing::{Backing, Durability};
 use crate::direct_io::PageBuffer;

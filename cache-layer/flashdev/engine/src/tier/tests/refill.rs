@@ -31,7 +31,7 @@ fn writethrough() -> Trial {
     Trial::of(PolicyKind::Hotset, Mode::Writethrough)
 }
 
-fn file_of(dir: &Path) -> RefillFile {
+pub(super) fn file_of(dir: &Path) -> RefillFile {
     let origin = OriginFile::open(&dir.join("origin"), None).unwrap();
     RefillFile {
         path: dir.join("refill"),

@@ -73,6 +73,38 @@ fn erased_superblocks_are_refused_until_the_flash_is_formatted() {
     rig.stop();
 }
 
+/// Whoever began a new cache in its place lost what is dirty there.
+#[test]
+fn a_cache_in_a_format_of_before_the_first_release_stays_whatever_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(stopped_with_a_dirty_block(dir.path(), keeps_dirty()));
+    let dir = killed(dir.path());
+    let path = dir.path().join("flash");
+    let flash = File::options().write(true).open(&path).unwrap();
+    for at in [0, 4096] {
+        flash.write_all_at(b"hotset\r\n", at).unwrap();
+    }
+    let before = std::fs::read(&path).unwrap();
+    let mut said = Vec::new();
+    for discard in [false, true] {
+        let options = TierOptions {
+            discard,
+            ..options(dir.path(), keeps_dirty())
+        };
+        said.push(check_tier(&options).err());
+        let files = Files::open(&options).unwrap();
+        said.push(Tier::start(&options, &files).err());
+    }
+    let refill = super::refill::file_of(dir.path());
+    said.push(format_flash(&path, &[], Some(&refill)).err());
+    for error in said {
+        let error = format!("{:#}", error.expect("it is refused"));
+        assert!(error.contains("of before the first release"), "{error}");
+    }
+    assert!(std::fs::read(&path).unwrap() == before);
+    assert!(!dir.path().join("refill").exists());
+}
+
 #[test]
 fn a_tier_that_stops_ends_its_warm_up_first() {
     let dir = tempfile::tempdir().unwrap();
