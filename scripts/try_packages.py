@@ -169,7 +169,7 @@ LIFE = (
     Act(_answered("purge"), says="in use, so nothing"),
     Act(f"{_BARE} && hotset tier deactivate shop && dpkg --remove hotset"),
     Act(_answered("purge"), says="type: purge"),
-    Act("grep -c HOTSET-FLASH-LABEL /srv/flash"),
+    Act("grep -c HOTSET-CARD-LABEL /srv/flash"),
     _GONE,
     # The label is enough to have the card back.
     Act(f"{_BARE} && hotset tier import --flash /srv/flash && rm /etc/hotset/cards/*"),

@@ -167,7 +167,9 @@ class FakeMachine(Machine):
                 rf'"name":"{disk}","kind".*?"identity":"([^"]*)".*?"record":(\d+)', text
             )
             key, slot = (found[1] or disk, int(found[2])) if found else (disk, 0)
-            record_of(self, PurePosixPath(flash), slot, f"{key} {word} - - -")
+            record_of(
+                self, PurePosixPath(flash), slot, f'{key} {word} {{"sequence":1,"seen":{{}}}}'
+            )
         return ""
 
     def _dd(self, options: dict[str, str], stdin: str | None) -> str:

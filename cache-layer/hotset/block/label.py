@@ -19,11 +19,13 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
-MAGIC = "HOTSET-FLASH-LABEL"
+MAGIC = "HOTSET-CARD-LABEL"
 VERSION = 1
+_MAGIC_BEFORE_RELEASE = "HOTSET-FLASH-LABEL"
+"""With versions of its own. Whoever writes a label in its place loses the disks that it names."""
 SIGNATURE = "hotset"
 """How a device with a label is called beside what libblkid knows."""
-_RECORD_MAGIC = "HOTSET-DISK-STATE"
+_RECORD_MAGIC = "HOTSET-DISK-RECORD"
 _COPY = Bytes(64 * 1024)
 _FIRST = Bytes(256 * 1024)
 _RECORD = Bytes(4096)
@@ -58,11 +60,11 @@ class Label:
 def parse(text: str) -> Label | None:
     """A label out of one copy's text; None if it is none or torn.
 
-    :raises LabelError: it is of a later version, and nobody here knows what it says.
+    :raises LabelError: it is of another version, and nobody here knows what it says.
     """
     head, _, rest = text.partition("\n")
     words = head.split(" ")
-    if words[0] == MAGIC and words[1:2] and words[1].isdigit() and int(words[1]) > VERSION:
+    if words[0] == MAGIC and words[1:2] and words[1].isdigit() and int(words[1]) != VERSION:
         raise LabelError(
             f"its label is of version {words[1]}, and this hotset reads version {VERSION}: use the"
             " hotset that wrote it"
@@ -80,7 +82,7 @@ def parse(text: str) -> Label | None:
 def read(machine: Machine, device: PurePosixPath) -> Label | None:
     """The newest valid label of a device; None if it has none.
 
-    :raises LabelError: there is one that cannot be read: of a later version, or damaged.
+    :raises LabelError: there is one that cannot be read: of another version, or damaged.
     :raises CommandError: the device cannot be read.
     :raises CommandTimeoutError: it does not answer.
     """
@@ -125,11 +127,8 @@ def _erasing(device: PurePosixPath) -> list[str]:
 
 def read_record(machine: Machine, device: PurePosixPath, slot: int) -> str | None:
     """The text of a disk's record; None if there is none or it is torn."""
-    first, second = (_record(machine, device, at) for at in _places(slot))
-    if first is None or second is None or _sequence(first) < 0:
-        # An earlier hotset knows the first alone: it wrote there last.
-        return first if first is not None else second
-    return second if _sequence(second) > _sequence(first) else first
+    copies = [_record(machine, device, at) for at in _places(slot)]
+    return max((one for one in copies if one is not None), key=_sequence, default=None)
 
 
 def write_record(machine: Machine, device: PurePosixPath, slot: int, body: str) -> None:
@@ -146,9 +145,9 @@ def _record(machine: Machine, device: PurePosixPath, at: Bytes) -> str | None:
 
 
 def _sequence(body: str) -> int:
-    """Of one of an earlier hotset: -1."""
+    """0 of one that nobody here understands."""
     found = re.search(r'\{"sequence":(\d+)', body)
-    return int(found[1]) if found else -1
+    return int(found[1]) if found else 0
 
 
 def _places(slot: int) -> list[Bytes]:
@@ -157,6 +156,11 @@ def _places(slot: int) -> list[Bytes]:
 
 
 def _copies(text: str) -> list[Label]:
+    if _MAGIC_BEFORE_RELEASE in text:
+        raise LabelError(
+            "its label is of before the first release, and this hotset does not read it: use the"
+            " hotset that wrote it, which can also detach the disks for this one"
+        )
     # Cut at the magic words, not by position: text that is not UTF-8 counts differently.
     found = [parse(MAGIC + one) for one in text.split(MAGIC)[1:]]
     return [one for one in found if one is not None]

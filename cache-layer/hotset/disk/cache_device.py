@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -44,9 +44,7 @@ from .identity.origin import OriginId
 T = TypeVar("T")
 FOLDER = PurePosixPath("/etc/hotset/cards")
 """Copies of the labels, for those who look without the flash; rebuilt by ``tier import``."""
-SCHEMA_VERSION = 2
-"""History: 1 was the first, in /etc/hotset/cards alone; 2 has the label's fields, and for each disk
-what its origin is known by, where its record lies and its phase."""
+SCHEMA_VERSION = 1
 
 _OF_ANOTHER = (
     "use the version of hotset that wrote it, which can also detach the disks for this one. Nothing"
@@ -86,8 +84,7 @@ KnownKind = Annotated[TierKind, PlainValidator(_known), PlainSerializer(str)]
 class Disk:
     """An accelerated disk: its origin, how its tier behaves and which parts of the flash it has.
 
-    ``identity`` names it for good; bcache's cache set has it for its UUID (empty: a dm-cache of
-    before there were labels).
+    ``identity`` names it for good; bcache's cache set has it for its UUID.
     ``phase`` is ``creating`` from before the first command of its creation until after the last,
     and ``detaching`` from when all of it is on the origin until nothing of it is left. ``record``
     is the number of its record on the flash (:mod:`.state`). ``origin_id``: None for a disk of
@@ -125,7 +122,7 @@ class Card:
 
     ``uuid`` names it for good, ``host`` and ``hardware`` the machine it belongs to
     (:mod:`.owner`), ``host_name`` is what people call that. All are empty for a card that has no
-    label yet, ``hardware`` also where the firmware does not tell, and of labels of before.
+    label yet, ``hardware`` also where the firmware does not tell.
     ``devices``: what its volume is made by, and which kinds of tier it may have: the kernel's, or
     those in user space. ``new``: its first disk is still being created; cut short, nothing of the
     card stays.
@@ -411,7 +408,7 @@ def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
     except CardError as error:
         return card, str(error)
     if not card.uuid and found is None:
-        return card, None  # of before there were labels
+        return card, None  # it is about to get one
     problem = None
     if found is None:
         problem = "has lost its label: it was overwritten, or is another device"
@@ -428,8 +425,9 @@ def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
 
 
 def is_ours(machine: Machine, card: Card) -> bool:
-    """Whether a card belongs to this machine, and to no clone of it. Of a label of before that is
-    not known: it counts as the machine's, which its next activation or change says."""
+    """Whether a card belongs to this machine, and to no clone of it. Where the firmware did not
+    tell, that is not known: it counts as the machine's, which its next activation or change says.
+    """
     if card.host and card.host != owner.host_id(machine):
         return False
     return card.hardware in ("", owner.hardware_id(machine))
@@ -596,9 +594,7 @@ def parse(text: str) -> Card:
         version = fields.pop("schema_version")
     except (ValueError, AttributeError, KeyError):
         raise CardError("not the description of a card") from None
-    if version == 1:
-        fields = _from_1(fields)
-    elif version != SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
         raise CardError(
             f"schema_version is {version!r}: this hotset reads {SCHEMA_VERSION}; {_OF_ANOTHER}"
         )
@@ -625,13 +621,3 @@ def _more(given: object, known: object, place: str = "") -> Iterator[str]:
     elif isinstance(given, list) and isinstance(known, list):
         for number, (one, other) in enumerate(zip(given, known, strict=True)):
             yield from _more(one, other, f"{place}{number}.")
-
-
-def _from_1(fields: dict[str, Any]) -> dict[str, Any]:
-    """A card of before there were labels. Its ``clean`` is not taken over: whether somebody wrote
-    to the origin since was not kept."""
-    for number, disk in enumerate(fields.get("disks", ())):
-        disk.pop("clean", None)
-        disk["phase"] = "ready" if disk.pop("made", True) else "creating"
-        disk["record"] = number
-    return fields

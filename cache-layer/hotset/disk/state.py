@@ -27,7 +27,7 @@ def key(disk: Disk) -> str:
 def parse(disk: Disk, text: str | None) -> Word | None:
     """None if it is another disk's, or none."""
     words = (text or "").split(" ")
-    if len(words) < 5 or words[0] != key(disk) or words[1] not in get_args(Word):
+    if len(words) < 3 or words[0] != key(disk) or words[1] not in get_args(Word):
         return None
     word: Word = words[1]  # type: ignore[assignment]
     return word
@@ -42,7 +42,7 @@ def content(attached: AttachedDisk) -> str:
     if parse(attached.disk, text) is None or text is None:
         return ""
     with suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(text.split(" ", 5)[5])["seen"]["content"])
+        return str(json.loads(text.split(" ", 2)[2])["seen"]["content"])
     return ""
 
 

@@ -167,15 +167,33 @@ def test_the_mode_is_the_labels(there: OnFiles) -> None:
     assert there.decided()[0] == "refuse"
 
 
-def test_a_flash_that_nobody_here_understands_is_left_alone(there: OnFiles) -> None:
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("HOTSET-CARD-LABEL 9", "version 9"),
+        ("HOTSET-CARD-LABEL 0", "version 0"),
+        ("HOTSET-FLASH-LABEL 1", "before the first release"),
+    ],
+)
+@pytest.mark.parametrize("places", [(256,), (320,), (256, 320)])
+def test_a_flash_that_nobody_here_understands_is_left_alone(
+    there: OnFiles, head: str, words: str, places: tuple[int, ...]
+) -> None:
     with there.flash.open("r+b") as file:
-        for at in (256 * 1024, 320 * 1024):
-            file.seek(at)
-            file.write(b"HOTSET-FLASH-LABEL 9 1 2 x\n{}".ljust(4096))
-    done = there.run("decide")
-    assert (done.rc, "version 9" in done.stderr) == (4, True)
-    with pytest.raises(label.LabelError, match="version 9"):
-        label.read(HERE, there.card.flash)
+        for at in places:
+            file.seek(at * 1024)
+            file.write(f"{head} 1 2 x\n{{}}".encode().ljust(4096))
+    before = there.flash.read_bytes()
+    for verb in (("decide",), ("mark", "clean"), ("start",)):
+        done = there.run(*verb)
+        assert (done.rc, words in done.stderr) == (4, True), done.stderr
+    for act in (
+        lambda: label.read(HERE, there.card.flash),
+        lambda: label.write(HERE, there.card.flash, label.Label(9, "{}")),
+    ):
+        with pytest.raises(label.LabelError, match=words):
+            act()
+    assert there.flash.read_bytes() == before
 
 
 def test_names_that_differ_in_case_or_by_an_ending_are_two_disks(there: OnFiles) -> None:

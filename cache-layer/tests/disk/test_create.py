@@ -346,7 +346,8 @@ def _said(there: Keeping) -> str:
     return " ".join(said)
 
 
-LATER = ("HOTSET-FLASH-LABEL 1 ", "HOTSET-FLASH-LABEL 2 ")
+LATER = ("HOTSET-CARD-LABEL 1 ", "HOTSET-CARD-LABEL 2 ")
+EARLIER = ("HOTSET-CARD-LABEL 1 ", "HOTSET-FLASH-LABEL 1 ")
 
 
 @pytest.mark.parametrize(
@@ -354,6 +355,8 @@ LATER = ("HOTSET-FLASH-LABEL 1 ", "HOTSET-FLASH-LABEL 2 ")
     [
         (LATER, 1, "of version 2"),
         (LATER, 2, "of version 2"),
+        (EARLIER, 1, "of before the first release"),
+        (EARLIER, 2, "of before the first release"),
         (('"disks"', '"discs"'), 2, "damaged"),
     ],
 )
@@ -361,7 +364,7 @@ def test_a_label_that_cannot_be_read_is_no_empty_flash(
     change: tuple[str, str], copies: int, how: str
 ) -> None:
     there = with_card()
-    at = sorted(place for place, text in there.sectors.items() if "FLASH-LABEL" in text)
+    at = sorted(place for place, text in there.sectors.items() if "CARD-LABEL" in text)
     for place in at[-copies:]:
         there.sectors[place] = there.sectors[place].replace(*change)
     there.files = {path: kept for path, kept in there.files.items() if "/cards/" not in path}

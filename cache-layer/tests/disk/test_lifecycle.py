@@ -70,7 +70,7 @@ def left(there: FakeMachine, one: Disk | None = None) -> Word | None:
 
 
 def leave(there: FakeMachine, word: Word) -> None:
-    record_of(there, CARD.flash, 0, f"data {word} - - -")
+    record_of(there, CARD.flash, 0, f'data {word} {{"sequence":1,"seen":{{}}}}')
 
 
 ACTIVATED = "dmsetup create hotset-data --uuid HOTSET-hotset-data"

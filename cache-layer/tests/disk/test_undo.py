@@ -473,7 +473,7 @@ def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
     there.answers["cat /sys/dev/block/8:16/dm/uuid"] = 1
     cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
     tail = json.dumps({"sequence": 1, "seen": {"content": had}})
-    record_of(there, CARD.flash, 0, f"data dirty - - - {tail}")
+    record_of(there, CARD.flash, 0, f"data dirty {tail}")
     found = cards.find(there, "data")
     if refused is None:
         assert rename.rename_origin(found, NEW_NAME, nothing).origin == NEW_NAME
@@ -522,7 +522,7 @@ def beside_another(size: int, content: str | int, is_old: bool) -> FakeMachine:
     }
     cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
     tail = json.dumps({"sequence": 1, "seen": {"content": "5f3c"}})
-    record_of(there, CARD.flash, 0, f"data dirty - - - {tail}")
+    record_of(there, CARD.flash, 0, f"data dirty {tail}")
     return there
 
 

@@ -93,7 +93,7 @@ pub fn decide(facts: &Facts) -> Verdict {
         return refuse(Reason::Unfinished, Answer::Unknown, why);
     }
     let left = facts.record.as_ref();
-    let before = left.and_then(|one| one.seen.as_ref());
+    let before = left.map(|one| &one.seen);
     let identity = identity(&facts.identity, before, &facts.now);
     match &identity {
         Identity::Other(why) => {
@@ -188,19 +188,16 @@ fn since(facts: &Facts) -> Found {
         return (Answer::Unknown, "nobody knows how the tier was left".into());
     };
     let may_be_dirty = facts.writeback && *word != Word::Clean;
-    match (word, seen) {
-        (Word::Active | Word::Ended, _) if !facts.writeback => (
+    match word {
+        Word::Active | Word::Ended if !facts.writeback => (
             Answer::Unknown,
             "the tier ended by a crash, or by other hands".into(),
         ),
-        (Word::Ended, Some(before)) if !same_boot(before, &facts.now) => went_on(),
-        (Word::Ended, None) => went_on(),
-        (Word::Active, None) => crashed(&Seen::default(), facts),
-        (Word::Active | Word::Ended, Some(before)) => crashed(before, facts),
-        (_, None) => (Answer::Unknown, "nobody knows how the tier was left".into()),
-        (_, Some(before)) => match compare(before, &facts.now) {
+        Word::Ended if !same_boot(seen, &facts.now) => went_on(),
+        Word::Active | Word::Ended => crashed(seen, facts),
+        Word::Dirty | Word::Clean => match compare(seen, &facts.now) {
             // Nobody wrote then, and since the kernel counts.
-            (Answer::Unknown, _) if may_be_dirty && before.is_last => next_boot(before, facts),
+            (Answer::Unknown, _) if may_be_dirty && seen.is_last => next_boot(seen, facts),
             found => found,
         },
     }

@@ -12,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::media::{Medium, digest};
 use crate::origin::Seen;
 
-const MAGIC: &str = "HOTSET-FLASH-LABEL";
+const MAGIC: &str = "HOTSET-CARD-LABEL";
+/// That of before the first release, with versions of its own.
+const MAGIC_BEFORE_RELEASE: &str = "HOTSET-FLASH-LABEL";
 const VERSION: u64 = 1;
 const COPY: u64 = 64 * 1024;
 const FIRST: u64 = 256 * 1024;
-const RECORD_MAGIC: &str = "HOTSET-DISK-STATE";
+const RECORD_MAGIC: &str = "HOTSET-DISK-RECORD";
 const RECORD: u64 = 4096;
 const RECORDS_AT: [u64; 2] = [512 * 1024, 768 * 1024];
 
@@ -42,24 +44,30 @@ pub fn read(flash: &Medium, name: &Path) -> Result<String> {
     }
 }
 
-/// Generation and body of one copy; None if it is none, or torn. One of a later version is an
-/// error: nobody but a later hotset knows what it says.
+/// Generation and body of one copy; None if it is none, or torn. One of another version is an error:
+/// nobody but the hotset that wrote it knows what it says.
 fn parse(copy: &[u8]) -> Result<Option<(u64, String)>> {
     let Some(end) = copy.iter().position(|byte| *byte == b'\n') else {
         return Ok(None);
     };
     let head = String::from_utf8_lossy(&copy[..end]);
     let words: Vec<&str> = head.split(' ').collect();
+    if words.first() == Some(&MAGIC_BEFORE_RELEASE) {
+        bail!(
+            "the label is of before the first release, and this hotset-boot does not read it: run \
+             `hotset tier activate` of the hotset that wrote it"
+        );
+    }
     if words.first() != Some(&MAGIC) {
         return Ok(None);
     }
     match words.get(1).and_then(|word| word.parse::<u64>().ok()) {
         Some(VERSION) => {}
-        Some(other) if other > VERSION => bail!(
+        Some(other) => bail!(
             "the label is of version {other}, and this hotset-boot reads version {VERSION}: \
              run `hotset tier activate` of the hotset that wrote it"
         ),
-        _ => return Ok(None),
+        None => return Ok(None),
     }
     let [_, _, generation, length, checksum] = words[..] else {
         return Ok(None);
@@ -110,22 +118,21 @@ impl Word {
     }
 }
 
-/// A disk's record. `seen`: what its origin looked like then; None in one of an earlier hotset,
-/// while the tier was active.
+/// A disk's record. `seen`: what its origin looked like then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub word: Word,
-    pub seen: Option<Seen>,
+    pub seen: Seen,
 }
 
-/// Behind the words that earlier versions of hotset read.
+/// What a record ends with.
 #[derive(Serialize, Deserialize)]
 struct Tail {
     sequence: u64,
     seen: Seen,
 }
 
-/// The newest whole record in a slot that has this key. One that a later version wrote is an error:
+/// The newest whole record in a slot that has this key. One that another version wrote is an error:
 /// the copy beside it says how the disk was left before.
 pub fn read_record(flash: &Medium, slot: u64, key: &str) -> Result<Option<Record>> {
     let copies = both(flash, slot, key)?;
@@ -136,7 +143,7 @@ pub fn read_record(flash: &Medium, slot: u64, key: &str) -> Result<Option<Record
 
 struct Found {
     key: String,
-    sequence: Option<u64>,
+    sequence: u64,
     record: Record,
 }
 
@@ -153,8 +160,6 @@ fn both(flash: &Medium, slot: u64, key: &str) -> Result<[Option<Found>; 2]> {
 
 fn newest([first, second]: [Option<Found>; 2]) -> Option<Found> {
     match (first, second) {
-        // An earlier hotset knows the first alone: it wrote there last.
-        (Some(first), _) if first.sequence.is_none() => Some(first),
         (Some(first), Some(second)) => Some(if second.sequence > first.sequence {
             second
         } else {
@@ -172,7 +177,7 @@ fn parse_record(text: &str, key: &str) -> Result<Option<Found>> {
     let found = understood(body);
     if found.is_none() && body.split(' ').next() == Some(key) {
         bail!(
-            "how the disk was left was put down by a later version of hotset: use that one. To give \
+            "how the disk was left was put down by another version of hotset: use that one. To give \
              the disk up without it, which loses what only the flash holds: `hotset tier detach \
              --flash-is-dead`"
         );
@@ -189,22 +194,12 @@ fn sealed(text: &str) -> Option<&str> {
 }
 
 fn understood(body: &str) -> Option<Found> {
-    let words: Vec<&str> = body.splitn(6, ' ').collect();
-    let [key, word, fingerprint, boot, written] = words[..5.min(words.len())] else {
+    let words: Vec<&str> = body.splitn(3, ' ').collect();
+    let [key, word, tail] = words[..] else {
         return None;
     };
     let word = Word::parse(word)?;
-    let (sequence, seen) = match words.get(5) {
-        Some(tail) => {
-            let tail: Tail = serde_json::from_str(tail).ok()?;
-            (Some(tail.sequence), Some(tail.seen))
-        }
-        None if fingerprint == "-" => (None, None),
-        None => {
-            let written = written.parse().unwrap_or(0);
-            (None, Some(Seen::of_before(fingerprint, boot, written)))
-        }
-    };
+    let Tail { sequence, seen } = serde_json::from_str(tail).ok()?;
     Some(Found {
         key: key.into(),
         sequence,
@@ -215,7 +210,7 @@ fn understood(body: &str) -> Option<Found> {
 /// Write both copies, the older first: a whole one is there at every moment.
 pub fn write_record(flash: &Medium, slot: u64, key: &str, word: Word, seen: &Seen) -> Result<()> {
     let [first, second] = both(flash, slot, key)?;
-    let number = |one: &Option<Found>| one.as_ref().map(|found| found.sequence.unwrap_or(0));
+    let number = |one: &Option<Found>| one.as_ref().map(|found| found.sequence);
     let sequence = number(&first).max(number(&second)).unwrap_or(0) + 1;
     let second_is_older = number(&second) < number(&first);
     let mut order = RECORDS_AT;
@@ -232,15 +227,11 @@ pub fn write_record(flash: &Medium, slot: u64, key: &str, word: Word, seen: &See
 }
 
 fn render(key: &str, word: Word, seen: &Seen, sequence: u64) -> Result<String> {
-    let known = match word {
-        Word::Active | Word::Ended => "- - -".into(),
-        _ => format!("{} {} {}", seen.fingerprint, seen.boot, seen.written),
-    };
     let tail = serde_json::to_string(&Tail {
         sequence,
         seen: seen.clone(),
     })?;
-    let body = format!("{key} {} {known} {tail}", word.text());
+    let body = format!("{key} {} {tail}", word.text());
     let line = format!(
         "{RECORD_MAGIC} {body} {}\n",
         &digest([body.as_bytes()])[..32]
@@ -285,49 +276,33 @@ mod tests {
             torn[20..40].fill(0);
             flash.write(at + 3 * RECORD, &torn).unwrap();
             let found = read_record(&flash, 3, "k").unwrap().unwrap();
-            assert_eq!((found.word, found.seen), (Word::Dirty, Some(seen("f"))));
+            assert_eq!((found.word, found.seen), (Word::Dirty, seen("f")));
             flash.write(at + 3 * RECORD, &kept).unwrap();
         }
         assert!(read_record(&flash, 3, "another").unwrap().is_none());
         assert!(read_record(&flash, 4, "k").unwrap().is_none());
     }
 
-    #[test]
-    fn a_record_of_an_earlier_hotset_counts_as_the_last_word() {
-        let (_folder, flash) = flash();
-        write_record(&flash, 0, "k", Word::Active, &seen("-")).unwrap();
-        let body = "k clean f b 7";
-        let line = format!(
-            "{RECORD_MAGIC} {body} {}\n",
-            &digest([body.as_bytes()])[..32]
-        );
-        flash
-            .write(RECORDS_AT[0], format!("{line:<4096}").as_bytes())
-            .unwrap();
-        let found = read_record(&flash, 0, "k").unwrap().unwrap();
-        assert_eq!((found.word, found.seen.unwrap().written), (Word::Clean, 7));
-    }
-
     /// The later one was passed over, and the copy of before it counted: a disk that it had left
     /// dirty, as clean.
     #[test]
-    fn a_record_of_a_later_hotset_is_neither_passed_over_nor_overwritten() {
+    fn a_record_of_another_hotset_is_neither_passed_over_nor_overwritten() {
         let (_folder, flash) = flash();
         write_record(&flash, 0, "k", Word::Clean, &seen("f")).unwrap();
-        for body in ["k suspended - - - {}", "k dirty f b 7 {\"hereafter\":1}"] {
+        for body in ["k suspended {}", "k dirty {\"hereafter\":1}", "k clean"] {
             let seal = &digest([body.as_bytes()])[..32];
             let line = format!("{RECORD_MAGIC} {body} {seal}\n");
             let later = format!("{line:<4096}");
             flash.write(RECORDS_AT[1], later.as_bytes()).unwrap();
             let said = read_record(&flash, 0, "k").unwrap_err().to_string();
-            assert!(said.contains("later version"), "{said}");
+            assert!(said.contains("another version"), "{said}");
             write_record(&flash, 0, "k", Word::Active, &seen("-")).unwrap_err();
             assert_eq!(flash.read(RECORDS_AT[1], 4096).unwrap(), later.as_bytes());
             assert!(read_record(&flash, 0, "another").unwrap().is_none());
         }
     }
 
-    /// As it lies on the flash: a change that earlier versions do not know is another version.
+    /// As it lies on the flash: whatever differs is another version.
     #[test]
     fn a_record_is_written_as_it_ever_was() {
         let (_folder, flash) = flash();
@@ -348,15 +323,21 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_a_later_version_is_refused_by_its_number() {
+    fn a_label_of_another_version_is_refused_by_its_name() {
         let (_folder, flash) = flash();
-        let mut copy = format!("{MAGIC} 7 3 2 x\n{{}}").into_bytes();
-        copy.resize(4096, b' ');
-        flash.write(FIRST + COPY, &copy).unwrap();
-        let said = read(&flash, Path::new("/dev/flash"))
-            .unwrap_err()
-            .to_string();
-        assert!(said.contains("version 7"), "{said}");
+        for (head, words) in [
+            ("HOTSET-CARD-LABEL 7 3", "version 7"),
+            ("HOTSET-CARD-LABEL 0 3", "version 0"),
+            ("HOTSET-FLASH-LABEL 1 3", "before the first release"),
+        ] {
+            let mut copy = format!("{head} 2 x\n{{}}").into_bytes();
+            copy.resize(4096, b' ');
+            flash.write(FIRST + COPY, &copy).unwrap();
+            let said = read(&flash, Path::new("/dev/flash"))
+                .unwrap_err()
+                .to_string();
+            assert!(said.contains(words), "{said}");
+        }
         flash.write(FIRST + COPY, &[0; 4096]).unwrap();
         let said = read(&flash, Path::new("/dev/flash"))
             .unwrap_err()

@@ -196,7 +196,7 @@ impl Found {
             return Ok(afar);
         }
         let record = label::read_record(&self.flash, disk.record, disk.key())?;
-        let before = record.as_ref().and_then(|one| one.seen.as_ref());
+        let before = record.as_ref().map(|one| &one.seen);
         // Of one that ended by a crash the superblocks may have been written back.
         let is_down = record.as_ref().is_some_and(|one| one.word != Word::Active);
         let regions = before.filter(|_| is_down).map(|one| one.regions.as_slice());
@@ -238,7 +238,7 @@ impl Found {
         let Some(record) = record.filter(|record| record.word == from) else {
             return Ok(());
         };
-        let seen = record.seen.unwrap_or_default();
+        let seen = record.seen;
         // That of an earlier boot ended with the computer.
         if !seen.boot.is_empty() && seen.boot != now {
             return Ok(());

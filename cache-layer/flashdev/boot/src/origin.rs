@@ -67,16 +67,6 @@ impl Seen {
             ..Self::default()
         }
     }
-
-    /// As a hotset kept it that knew no regions: those of its first mebibyte and an xfs log.
-    pub fn of_before(fingerprint: &str, boot: &str, written: u64) -> Self {
-        Self {
-            fingerprint: fingerprint.into(),
-            boot: boot.into(),
-            written,
-            ..Self::default()
-        }
-    }
 }
 
 /// Look at an origin.
@@ -90,9 +80,7 @@ pub fn see(origin: &Path, regions: Option<&[Region]>) -> Result<Seen> {
     seen.content = found.content;
     seen.regions = match regions {
         Some(known) if !known.is_empty() => known.to_vec(),
-        // What earlier versions hashed.
-        Some(_) => found.plain,
-        None => found.regions,
+        _ => found.regions,
     };
     seen.fingerprint = fingerprint(&medium, &seen.regions)
         .with_context(|| format!("{} cannot be read", origin.display()))?;

@@ -25,8 +25,6 @@ pub struct Found {
     pub complete: bool,
     /// UUID of what begins at its first byte; empty: none that is known.
     pub content: String,
-    /// What versions of hotset before 2 hashed: its first mebibyte, and the log of its xfs.
-    pub plain: Vec<Region>,
 }
 
 /// A stretch of the device, or several one behind the other: a partition, a logical volume.
@@ -83,13 +81,6 @@ pub fn find(medium: &Medium) -> io::Result<Found> {
         regions: vec![(0, HEAD.min(medium.size))],
         ..Found::default()
     };
-    found.plain = found.regions.clone();
-    if let Some((start, length)) = xfs_log(&whole, medium)? {
-        let first = start / 65536 * 65536;
-        found
-            .plain
-            .push((first, (start + length).next_multiple_of(65536) - first));
-    }
     found.content = name_of(&whole, medium)?;
     found.complete = look(&whole, medium, &mut found.regions, DEPTH)?;
     if found.regions.len() > REGIONS_MOST {

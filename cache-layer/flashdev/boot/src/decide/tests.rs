@@ -41,10 +41,7 @@ fn facts(writeback: bool, word: Word, before: Seen, now: Seen) -> Facts {
         phase: "ready".into(),
         writeback,
         identity: Identity::Same,
-        record: Some(Record {
-            word,
-            seen: Some(before),
-        }),
+        record: Some(Record { word, seen: before }),
         now,
         between: Some(0),
         came_back: false,
@@ -402,22 +399,6 @@ fn a_disk_of_which_nobody_knows_how_it_was_left() {
     assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
     facts.writeback = false;
     assert_eq!(of(&facts), (Action::Empty, Answer::Unknown));
-}
-
-#[test]
-fn a_record_of_an_earlier_hotset() {
-    let before = Seen::of_before("f", "a", 7);
-    let mut facts = facts(true, Word::Dirty, before.clone(), device("a", 7));
-    assert_eq!(of(&facts), (Action::Start, Answer::Same));
-    facts.now = device("b", 0);
-    facts.between = Some(1);
-    assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
-    facts.record = Some(Record {
-        word: Word::Active,
-        seen: None,
-    });
-    facts.between = Some(0);
-    assert_eq!(of(&facts), (Action::Refuse, Answer::Unknown));
 }
 
 #[test]
