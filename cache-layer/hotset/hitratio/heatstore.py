@@ -44,7 +44,9 @@ KEPT_S = 14 * 24 * 3600.0
 """How long what each reading added is kept; heat itself only decays."""
 SAMPLES_KEPT_S = 92 * 24 * 3600.0
 """How long the tier's own counters are kept, a line a reading."""
-_VERSION = 2
+_VERSION = 1
+_APPLICATION = 0x68656174
+"""``heat``: a file without it is of before the first release, with versions of its own."""
 _COLUMNS = tuple(field.name for field in fields(Tally))
 _SCHEMA = f"""
 CREATE TABLE grid (disk INTEGER, region INTEGER, shift INTEGER, half_life_s REAL);
@@ -57,6 +59,7 @@ CREATE TABLE sample (id INTEGER PRIMARY KEY, at REAL, counters TEXT);
 CREATE INDEX sample_at ON sample (at);
 CREATE TABLE asked (at REAL PRIMARY KEY);
 CREATE TABLE clock (at REAL, wall REAL, boot TEXT, up REAL);
+PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_VERSION};
 """
 
@@ -121,16 +124,24 @@ def open_store(path: Path) -> Iterator[Store]:
     connection = sqlite3.connect(path, timeout=30)
     try:
         try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
+            if not _number(connection, "user_version"):
                 connection.executescript(_SCHEMA)
+            version = _number(connection, "user_version")
+            application = _number(connection, "application_id")
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path} is not a heat store ({error}): move it away") from None
-        if version not in (0, _VERSION):
+        if application != _APPLICATION:
+            before = f"format {version} of before the first release, this one reads {_VERSION}"
+            raise _of_another(path, before)
+        if version != _VERSION:
             raise _of_another(path, formats.expected(version, _VERSION))
         yield Store(connection, path)
     finally:
         connection.close()
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
 class StoreError(HotsetError):

@@ -19,9 +19,7 @@ from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 
 FOLDER = PurePosixPath("/etc/hotset/warmup")
-SCHEMA_VERSION = 2
-_READABLE = (1, SCHEMA_VERSION)
-"""1 had no shares."""
+SCHEMA_VERSION = 1
 Kind = Literal["pinned", "excluded"]
 
 
@@ -88,7 +86,7 @@ def read_preferences(machine: Machine, disk: str) -> Preferences:
         if strange := _strange(fields):
             place = f"{path} on {machine.kind}"
             raise PreferencesError(formats.unknown(place, strange, "and pin and share again"))
-        shares = tuple(Share(**one) for one in fields.get("shares", ()))
+        shares = tuple(Share(**one) for one in fields["shares"])
         return Preferences(tuple(fields["pinned"]), tuple(fields["excluded"]), shares)
     except PreferencesError:
         raise
@@ -102,7 +100,7 @@ def read_preferences(machine: Machine, disk: str) -> Preferences:
 def _strange(fields: dict[str, object]) -> str:
     """What of a file is not known here, and would be gone with its next change; empty: nothing."""
     version = fields["schema_version"]
-    if version not in _READABLE:
+    if version != SCHEMA_VERSION:
         return formats.expected(version, SCHEMA_VERSION)
     known = [field.name for field in dataclasses.fields(Preferences)]
     return formats.strange(fields, ["schema_version", *known])

@@ -43,8 +43,7 @@ class SavedPlan:
     """What to have cached on which disk, and what it was looked up from.
 
     :ivar runs: where the targets lay at ``looked_up``; empty: when it was ``created``.
-    :ivar left_out: what was asked for beside it and had no room; None: not known, of a plan that an
-        earlier version saved.
+    :ivar left_out: what was asked for beside it and had no room.
     """
 
     id: str
@@ -59,9 +58,9 @@ class SavedPlan:
     samples: int
     share: float
     rate: Bytes | None
+    left_out: Bytes
     state: State = "planned"
     said: str = ""
-    left_out: Bytes | None = None
     pin: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     mount_point: str | None = None
@@ -225,11 +224,11 @@ def _of_another(path: Path, what: str) -> NoSuchPlanError:
 
 def _plan(fields: dict[str, Any]) -> SavedPlan:
     runs = tuple(Run(Blocks(start), Blocks(number)) for start, number in fields.pop("runs"))
-    rate, left_out = fields.pop("rate"), fields.pop("left_out", None)
-    lists = {"targets": fields["targets"]} | {n: fields.get(n, ()) for n in ("pin", "exclude")}
+    rate, left_out = fields.pop("rate"), fields.pop("left_out")
+    lists = {name: tuple(fields[name]) for name in ("targets", "pin", "exclude")}
     return SavedPlan(
-        **{**fields, "block": Bytes(fields["block"])} | {n: tuple(v) for n, v in lists.items()},
+        **{**fields, **lists, "block": Bytes(fields["block"])},
         runs=runs,
         rate=None if rate is None else Bytes(rate),
-        left_out=None if left_out is None else Bytes(left_out),
+        left_out=Bytes(left_out),
     )

@@ -124,8 +124,7 @@ class WarmupResult(Record):
     """What a plan came to; see `hotset.tier.base.Warmup`.
 
     ``job`` is the plan's name; ``cached_share`` is how much is cached now of what was asked for,
-    which is what was planned and ``left_out_bytes``, which had no room. None: that is not known, of
-    a plan that an earlier version saved; then it is the share of what was planned.
+    which is what was planned and ``left_out_bytes``, which had no room.
     ``looked_up`` is when the targets lay where that is; ``not_known`` is why nobody said where they
     lie now, empty where it was said.
     """
@@ -141,7 +140,7 @@ class WarmupResult(Record):
     job: str
     cached_share: float
     planned_bytes: Bytes
-    left_out_bytes: Bytes | None
+    left_out_bytes: Bytes
     looked_up: str
     not_known: str = ""
 
@@ -150,7 +149,7 @@ class WarmupResult(Record):
         cls, plan: SavedPlan, warmed: Warmup, cached: Blocks, not_known: str = ""
     ) -> WarmupResult:
         """:param cached: how many of the plan's blocks are cached now."""
-        asked = plan.bytes + (plan.left_out or 0)
+        asked = plan.bytes + plan.left_out
         return cls(
             **asdict(warmed),
             mb_per_s=round(warmed.mb_per_s, 1),
@@ -179,11 +178,8 @@ def render_result(found: WarmupResult) -> str:
 
 def _cached_in_words(found: WarmupResult) -> str:
     share, left = part_of_all(found.cached_share), found.left_out_bytes
-    if left is None:
-        said = f"{share} of {found.planned_bytes} planned; how much did not fit is not known"
-    else:
-        rest = f"; {left} did not fit" if left else ""
-        said = f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
+    rest = f"; {left} did not fit" if left else ""
+    said = f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
     if not found.not_known:
         return said
     return f"{said}, by where it lay at {found.looked_up}; where it lies now is not known"

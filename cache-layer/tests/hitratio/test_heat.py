@@ -269,12 +269,29 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database, and long enough to be looked at " * 40)
     with pytest.raises(StoreError, match="is not a heat store"), open_store(tmp_path / "text"):
         pass
-    other = sqlite3.connect(tmp_path / "other")
-    other.execute("PRAGMA user_version = 9")
-    other.close()
-    refused = r"another version .*format 9, this one reads 2.*move .* away, and count anew"
-    with pytest.raises(StoreError, match=refused), open_store(tmp_path / "other"):
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("user_version = 2", "format 2, this one reads 1"),
+        # As stores of before the first release are, whatever their number.
+        ("application_id = 0", "format 1 of before the first release, this one reads 1"),
+    ],
+    ids=["later", "earlier"],
+)
+def test_a_store_of_another_version_is_refused_and_stays(
+    tmp_path: Path, change: str, words: str
+) -> None:
+    with open_store(tmp_path / "heat"):
         pass
+    with closing(sqlite3.connect(tmp_path / "heat")) as connection:
+        connection.execute(f"PRAGMA {change}")
+    before = (tmp_path / "heat").read_bytes()
+    refused = rf"another version .*{words}.*move .* away, and count anew"
+    with pytest.raises(StoreError, match=refused), open_store(tmp_path / "heat"):
+        pass
+    assert (tmp_path / "heat").read_bytes() == before
 
 
 def test_a_sample_of_a_later_version_is_refused_with_both_ways_out(tmp_path: Path) -> None:

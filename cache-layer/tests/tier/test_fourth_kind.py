@@ -264,7 +264,8 @@ def test_a_plan_is_carried_out_in_its_own_way() -> None:
     assert database_blocks.growth_limit(DRAM, Blocks(100), Blocks(101)) == 75
     runs = (Run(Blocks(3), Blocks(5)),)
     words = ("p", "now", "local", "oltp", str(disk.origin), ("heat",), disk.spec.block, runs)
-    plan = SavedPlan(*words, method="online", samples=4, share=0.9, rate=Bytes(MIB))
+    how = {"method": "online", "samples": 4, "share": 0.9, "rate": Bytes(MIB)}
+    plan = SavedPlan(*words, **how, left_out=Bytes(0))
     done = plan_store.perform(found, plan, Reporter(quiet=True))
     assert done.bytes == 5 * disk.spec.block
     (asked,) = Dram.asked

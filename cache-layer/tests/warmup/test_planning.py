@@ -118,7 +118,10 @@ def test_preferences_are_kept_on_the_machine() -> None:
     assert read_preferences(again, "pg") == Preferences(("/a", "/b"), ("/c",))
     with pytest.raises(PreferencesError, match=r"/etc/hotset/warmup/pg.json on vm is not a list"):
         read_preferences(FakeMachine({"cat": "{}"}), "pg")
-    for change in ({"schema_version": 3}, {"hereafter": []}):
+    earlier = {"schema_version": 1, "pinned": ["/a"], "excluded": []}
+    with pytest.raises(PreferencesError, match=r"pg.json on vm is not a list .*'shares'"):
+        read_preferences(FakeMachine({"cat": json.dumps(earlier)}), "pg")
+    for change in ({"schema_version": 2}, {"schema_version": 0}, {"hereafter": []}):
         later = FakeMachine({"cat": json.dumps({**json.loads(written), **change})})
         refused = r"pg.json on vm was written by another version.*and pin and share again"
         with pytest.raises(PreferencesError, match=refused):

@@ -41,15 +41,14 @@ class Token:
 
     :ivar created: ISO 8601, UTC.
     :ivar sha256: of the token's text, in hexadecimal digits.
-    :ivar right: of tokens that were made before there were rights, all.
     :ivar expires: ISO 8601, UTC: from then on it is not taken; None: never.
     """
 
     name: str
     created: str
     sha256: str
-    right: Right = Right.ADMIN
-    expires: str | None = None
+    right: Right
+    expires: str | None
 
     @property
     def expired(self) -> bool:
@@ -99,12 +98,9 @@ def every() -> list[Token]:
         if strange:
             raise _of_another(strange)
     try:
-        return [
-            Token(**{**fields, "right": Right(fields.get("right", Right.ADMIN))})
-            for fields in kept["tokens"]
-        ]
-    except ValueError as error:
-        raise _of_another(str(error)) from None
+        return [Token(**{**fields, "right": Right(fields["right"])}) for fields in kept["tokens"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _of_another(f"{type(error).__name__}: {error}") from None
 
 
 def _of_another(what: str) -> TokenError:

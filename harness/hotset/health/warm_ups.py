@@ -85,8 +85,6 @@ def _plan(ask: Ask, plan: SavedPlan) -> Finding:
             f"{plan.left_out} of the last warm-up ({what}) did not fit into the cache",
             ask.remedy("see how much flash it takes", "whatif flash"),
         )
-    if plan.left_out is None:
-        return ask.unknown(f"whether all of the last warm-up ({what}) fitted")
     return ask.say("ok", f"the last one ({what}): {plan.state}, and all of it fits")
 
 

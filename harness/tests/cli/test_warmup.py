@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 import pytest
 
 from hotset.block.extents import Run
-from hotset.core import paths
 from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
 from hotset.operations.warmup.warmup import PlanResult, Warmed
@@ -38,6 +37,7 @@ SAVED = SavedPlan(
     50,
     0.9,
     Bytes(50_000_000),
+    Bytes(0),
     "interrupted",
     "the link was lost",
 )
@@ -47,16 +47,6 @@ def test_a_plan_is_saved_as_it_is() -> None:
     plan_store.save(SAVED)
     assert plan_store.find(SAVED.id) == plan_store.find("last") == SAVED
     assert plan_store.every() == [SAVED]
-
-
-def test_a_plan_of_an_earlier_version_does_not_say_that_all_of_it_fitted() -> None:
-    """Its file has no `left_out`: that is not known, and not nothing."""
-    plan_store.save(SAVED)
-    path = next(paths.data_dir().glob("warmups/*.json"))
-    fields = json.loads(path.read_text())
-    del fields["left_out"]
-    path.write_text(json.dumps(fields))
-    assert plan_store.find("last").left_out is None
 
 
 DONE = Warmup("insert", *(Bytes(2**20), 1.0, 2.0, 100.0), sampled_blocks=0, differing_blocks=0)
@@ -73,16 +63,10 @@ DONE = Warmup("insert", *(Bytes(2**20), 1.0, 2.0, 100.0), sampled_blocks=0, diff
             {"cached": "50.0 %", "did not fit": "6.2 MiB"},
             0.5,
         ),
-        (
-            None,
-            "100 % of 6.2 MiB planned; how much did not fit is not known",
-            {"cached of what was planned": "100 %"},
-            1,
-        ),
     ],
 )
 def test_what_did_not_fit_counts_as_not_cached(
-    left_out: Bytes | None, row: str, figures: dict[str, str], share: float
+    left_out: Bytes, row: str, figures: dict[str, str], share: float
 ) -> None:
     warmed = Warmed(text.WarmupResult.of(replace(SAVED, left_out=left_out), DONE, Blocks(100)))
     assert text.render_result(warmed.found).splitlines()[-1].endswith(row)

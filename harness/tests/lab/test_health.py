@@ -65,7 +65,7 @@ def test_what_is_not_known_is_said_and_what_is_broken_comes_with_its_command(dis
     assert by_subject(examined())["pins and shares"].state == "ok"
     failed = SavedPlan(
         "20261126-070000-pg", datetime.now(UTC).isoformat(), "local", "pg", "/o", ("/a",),
-        Bytes(65536), (), "read", 0, 1.0, None, "failed", "no route to host",
+        Bytes(65536), (), "read", 0, 1.0, None, Bytes(0), "failed", "no route to host",
     )  # fmt: skip
     plan_store.save(failed)
     told = by_subject(examined(disk="pg"))["warm-ups"]

@@ -88,6 +88,7 @@ class Accelerated:
             20,
             share,
             None,
+            Bytes(0),
         )
         plan_store.save(job)
         return job

@@ -277,6 +277,7 @@ PLAN = plan_store.SavedPlan(
     samples=50,
     share=0.9,
     rate=None,
+    left_out=Bytes(0),
 )
 
 

@@ -187,9 +187,8 @@ class Warmed(Recorded["text.WarmupResult"]):
 
     def figures(self) -> Mapping[str, str]:
         left = self.found.left_out_bytes
-        known = left is not None and not self.found.not_known
         return {
-            "cached" if known else "cached of what was planned": part_of_all(
+            "cached of what was planned" if self.found.not_known else "cached": part_of_all(
                 self.found.cached_share
             ),
             **({"did not fit": str(left)} if left else {}),
@@ -398,7 +397,7 @@ def _save(attached: AttachedDisk, wanted: Planning, request: Run, context: Conte
         request.samples,
         request.share,
         fields.maybe_rate(request.rate),
-        left_out=whole.left_out,
+        whole.left_out,
         pin=wanted.pin,
         exclude=wanted.exclude,
         mount_point=request.mount_point,
