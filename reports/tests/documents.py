@@ -265,6 +265,7 @@ def complete(duration_s: int = 120) -> RunDocument:
         state="complete",
         started_at=datetime(2026, 11, 21, 7, 15, tzinfo=UTC),
         seconds=3125.4,
+        command=(),
         experiment=Experiment(
             name="demo", title="A flash cache in front of six slow disks", spec=SPEC
         ),

@@ -207,15 +207,17 @@ def test_a_broken_result_is_listed_as_unreadable(archive: Archive, text: str) ->
         archive.load(bad.run)
 
 
-def test_a_run_of_a_later_version_says_so(archive: Archive) -> None:
+@pytest.mark.parametrize("version", [14, 2, 0])
+def test_a_run_of_another_version_says_so_and_stays(archive: Archive, version: int) -> None:
     """It was told which numbers there might be."""
     document = saved(archive)
     file = archive.path(document.run) / DOCUMENT
-    later = {**json.loads(file.read_text()), "schema_version": 99, "hereafter": 1}
-    file.write_text(json.dumps(later))
-    of_another = r"another version of hotset \(format 99, this one reads \d+\): use that one"
+    other = {**json.loads(file.read_text()), "schema_version": version, "hereafter": 1}
+    file.write_text(json.dumps(other))
+    of_another = rf"another version of hotset \(format {version}, this one reads 1\): use that one"
     with pytest.raises(NoSuchRunError, match=of_another):
         archive.load(document.run)
+    assert json.loads(file.read_text()) == other
 
 
 def test_a_damaged_index_is_put_aside_and_made_again(archive: Archive) -> None:

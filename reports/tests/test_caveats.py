@@ -6,7 +6,6 @@ import pytest
 
 from hotset.reports.analysis import answer, caveats, stats
 from hotset.reports.model.document import Caveat, RunDocument
-from hotset.reports.model.setup import Tier
 from hotset.reports.model.windows import Steadiness
 from tests import documents
 
@@ -205,9 +204,3 @@ def test_what_cannot_be_told_to_be_steady_is_named_apart() -> None:
     assert "reads per transaction in baseline (repeat 1, repeat 2" in caveat.text
     assert "delivery" not in caveat.text
     assert "NOT_STEADY" not in {one.code for one in found}
-
-
-def test_the_engine_between_models_was_a_kind_of_its_own_once() -> None:
-    before = RAW["tier"] | {"kind": "emulated", "emulated": False}
-    tier = Tier.model_validate(before)
-    assert (tier.kind, tier.emulated) == ("userspace", True)

@@ -26,6 +26,7 @@ def measured(hour: int, label: str, nopm: float) -> str:
             state="complete",
             started_at=at,
             seconds=5,
+            command=(),
             experiment=documents.complete(3).experiment,
             measurement=Measurement(of="tpcc run", label=label, tier_unknown="nobody looked"),
             arms=(Arm(name="measured", repeats=(repeat.model_copy(update={"repeat": 1}),)),),

@@ -104,7 +104,6 @@ def test_the_engine_of_our_own_has_hotset_unless_told_otherwise(file: Path) -> N
     assert unsaid.resolve("userspace").policy == "hotset"
     assert unsaid.resolve("dm-cache").policy == "smq"
     assert read(file, ("tier.kind=userspace",)).tier.resolve().policy == "hotset"
-    assert read(file, ("tier.kind=emulated",)).tier.kind == "userspace", "its name of before"
     said = read(file, ("tier.kind=userspace", "tier.policy=smq")).tier
     assert said.resolve("userspace").policy == "smq"
 

@@ -150,15 +150,10 @@ def _named(what: str, check: Callable[[], object]) -> None:
         raise ValueError(f"{what}{error}") from None
 
 
-def _today(kind: object) -> object:
-    """An experiment's own engine had a name of its own once."""
-    return "userspace" if kind == "emulated" else kind
-
-
 class TierTable(Table):
     """How the flash is split, and how the cache behaves."""
 
-    kind: Annotated[TierChoice, BeforeValidator(_today)] = "auto"
+    kind: TierChoice = "auto"
     """Which cache: the kernel's dm-cache or bcache, or hotset's own engine in user space
     (`userspace`)."""
     mode: WriteMode = "writeback"

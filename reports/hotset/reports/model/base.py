@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC
 from typing import Annotated, Literal
 
@@ -28,22 +27,3 @@ class Record(BaseModel):
 
     # Built when first used: a list of runs reads none of them.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
-
-
-def without_slowing(given: object, real: Mapping[str, object]) -> object:
-    """A record without keys that said, before version 15, that storage or CPU ran at real speed.
-
-    Where it was slowed they stay, and are refused as unknown keys: such figures are of no machine.
-
-    >>> without_slowing({"run": "a", "time_scale": 1.0}, {"time_scale": 1})
-    {'run': 'a'}
-    >>> without_slowing({"run": "a", "time_scale": 5.2}, {"time_scale": 1})
-    {'run': 'a', 'time_scale': 5.2}
-    """
-    if not isinstance(given, dict):
-        return given
-    return {
-        key: value
-        for key, value in given.items()
-        if key not in real or value not in (None, real[key])
-    }

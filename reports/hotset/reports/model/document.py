@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from . import words
-from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime, without_slowing
+from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
 from .measurement import Measurement
 from .schema import SCHEMA_VERSION
@@ -247,11 +247,12 @@ class Predictions(Record):
 
 
 class RunDocument(Record):
-    schema_version: Literal[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] = SCHEMA_VERSION
+    schema_version: Literal[1] = SCHEMA_VERSION
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    command: tuple[str, ...] = ()
-    """What made it; the experiment's file is `experiment.spec` with every default filled in."""
+    command: tuple[str, ...]
+    """What made it, empty where that is not known; the experiment's file is `experiment.spec` with
+    every default filled in."""
     state: State
     failure: Failure | None = None
     started_at: UtcTime
@@ -278,11 +279,6 @@ class RunDocument(Record):
     prices: Prices | None = None
     costs: tuple[Cost, ...] = ()
     warnings: tuple[Caveat, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _before_version_15(cls, given: object) -> object:
-        return without_slowing(given, {"time_scale": 1})
 
     @model_validator(mode="after")
     def _each_arm_once(self) -> Self:

@@ -11,11 +11,9 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    field_validator,
-    model_validator,
 )
 
-from .base import Record, without_slowing
+from .base import Record
 
 CheckedAfter = Literal["load", "every-arm"]
 
@@ -85,20 +83,6 @@ class Experiment(Record):
     scripts: tuple[Script, ...] = ()
     published: Published | None = None
 
-    @field_validator("spec")
-    @classmethod
-    def _of_an_earlier_version(cls, spec: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Before version 12 hotset's driver drew items as TPC-C says, and HammerDB uniformly.
-        Before version 15 virtual machines had cores, and storage could be slowed."""
-        spec = {key: value for key, value in spec.items() if key != "time_scale"}
-        if isinstance(machine := spec.get("machine"), dict):
-            spec["machine"] = {key: value for key, value in machine.items() if key != "cores"}
-        tpcc = spec.get("tpcc")
-        if not isinstance(tpcc, dict) or "items" in tpcc:
-            return spec
-        items = "uniform" if tpcc.get("driver") == "hammerdb" else "nurand"
-        return {**spec, "tpcc": {**tpcc, "items": items}}
-
 
 class Tier(Record):
     kind: Literal["dm-cache", "bcache", "userspace"]
@@ -112,14 +96,6 @@ class Tier(Record):
     """Whether the flash was a model."""
     flash: str = ""
     """What holds cache and volume, in words."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, given: object) -> object:
-        """hotset's own engine between models was a kind of its own once."""
-        if isinstance(given, dict) and given.get("kind") == "emulated":
-            return {**given, "kind": "userspace", "emulated": True}
-        return given
 
 
 class Calibration(Record):
@@ -159,11 +135,6 @@ class Machine(Record):
     memory_bytes: PositiveInt
     kernel: str
     host: Host
-
-    @model_validator(mode="before")
-    @classmethod
-    def _before_version_15(cls, given: object) -> object:
-        return without_slowing(given, {"accel": None, "cpu_slowdown": 1})
 
 
 class Database(Record):

@@ -333,7 +333,7 @@ def _failures(failures: list[Document]) -> Figure:
 
 
 def _cuts(cuts: list[Document]) -> Table:
-    """A row a file; in documents of earlier versions a row a cut."""
+    """A row a file."""
     rows = tuple(
         (
             "with" if cut["protected"] else "without",
@@ -342,15 +342,13 @@ def _cuts(cuts: list[Document]) -> Table:
             words.size(file["flushed_lost_bytes"]),
         )
         for cut in cuts
-        for number, file in enumerate(cut.get("files") or [cut], 1)
+        for number, file in enumerate(cut["files"], 1)
     )
     columns = ("protection", "file", "flushed", "written", "answered and lost", "flushed and lost")
     return Table("The power fails under writes", columns, rows)
 
 
 def _cut_file(number: int, file: Document) -> tuple[str, str, str]:
-    if "written_bytes" not in file:
-        return ("all", words.ABSENT, words.ABSENT)
     every = file["flushed_every"]
     often = f"every {words.size(every * 4096)}" if every else "never"
     return str(number), often, words.size(file["written_bytes"])
