@@ -35,6 +35,7 @@ from hotset.lab.slow_disk import Portal, Target
 from hotset.reports.model import words
 from hotset.reports.model.document import Workload
 from hotset.terminal.progress import Reporter, to_stdout
+from hotset.tier.engine.control import PROTOCOL
 
 from . import sequence, timed
 from .file.spec import Spec
@@ -306,11 +307,11 @@ def _answers(spec: Spec) -> dict[str, str]:
 def _engine_answers(spec: Spec) -> dict[str, str]:
     """What hotset's own engine would say, every block warmed up."""
     blocks = spec.storage.size // spec.tier.block
-    size = {"bytes": int(spec.storage.size), "seconds": 1}
+    size: dict[str, object] = {"bytes": int(spec.storage.size), "seconds": 1}
     events = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
-    counts = dict.fromkeys((*events, "dirty", "used", "total"), 0)
-    about = {"block_bytes": 1, "policy": "", "mode": "", "state": ""}
-    answers = {
+    counts = dict.fromkeys((*events, "dirty", "used", "total", "begun"), 0)
+    about: dict[str, object] = {"block_bytes": 1, "policy": "", "mode": "", "state": ""}
+    answers: dict[str, dict[str, object]] = {
         "read_origin": size,
         "warm": size | {"blocks": blocks, "skipped": 0},
         "resident": {"runs": [[0, blocks]], "dirty": []},
@@ -318,6 +319,6 @@ def _engine_answers(spec: Spec) -> dict[str, str]:
         "flush": {"flushed": 0},
     }
     return {
-        f'hotset-engine ask * \'{{"{question}"': json.dumps(said)
+        f'hotset-engine ask * \'{{"{question}"': json.dumps({"protocol": PROTOCOL, **said})
         for question, said in answers.items()
     }

@@ -140,7 +140,7 @@ def test_exit_codes_stand_in_the_help(hotset: CommandLine) -> None:
         (["experiment", "plan", "."], ["no such experiment file"]),
         (["demo", "--set", "repeats=0"], ["repeats = 0"]),
         (["disk", "calibrate", "--size", "big"], ["--size", "'big' is not a size"]),
-        (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'", "'image'", "'vm'"]),
+        (["disk", "calibrate", "--machine", "cloud"], ["--machine", "'cloud'", "'image'", "'uml'"]),
         (["tpch", "run"], ["--dsn"]),
         (["tpch", "run", "--dsn", "nonsense"], ["--dsn: the DSN is neither a URI"]),
         (["tpch", "run", "--dsn", "host=x password=s3"], ["the DSN holds a password"]),

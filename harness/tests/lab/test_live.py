@@ -52,7 +52,7 @@ def nothing_is_left(folder: Path) -> None:
 
 
 def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> None:
-    up = live.up(1, "nas-2014", 1, Reporter(True))
+    up = live.up(1, "nas-2014", Reporter(True))
     local = Local()
     found = lifecycle.inspect(cards.find(local, live.DISK))
     assert (found.report.state, str(found.disk.device)) == ("active", up.device)
@@ -82,7 +82,7 @@ def test_a_measurement_knows_the_tier_that_its_database_lies_on(
 ) -> None:
     """Kind, mode, what the cache held, hits over the window, how much of each table is cached."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    up = live.up(1, "nas-2014", 1, Reporter(True))
+    up = live.up(1, "nas-2014", Reporter(True))
     program = Path(sys.executable).parent / "hotset"
     words = ("--warehouses=1", "--users=2", "--rampup=1", "--duration=4", "--no-check")
     login = ("--dsn", up.dsn, "--password-file", up.password_file)
@@ -120,7 +120,7 @@ def test_a_measurement_knows_the_tier_that_its_database_lies_on(
 
 
 def test_what_a_killed_start_left_is_taken_down() -> None:
-    live.up(1, "nas-2014", 1, Reporter(True))  # so that its database is saved
+    live.up(1, "nas-2014", Reporter(True))  # so that its database is saved
     live.take_down(print)
     folder = lab_folder()
     program = Path(sys.executable).parent / "hotset"

@@ -93,7 +93,7 @@ PREDICTED_RUN = extended(
 TRACE = extended(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True), trace="a.trace")
 NEED = Need(0.5, Bytes(2**30), 0.2)
 SIZE = Size(4096, 0.5, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
-WEAR = Wear("hotset", "writeback", 0.5, 4096, 1.0, 0.1)
+WEAR = Wear("hotset", "writeback", 0.5, 4096, 8192, 1.0, 0.1)
 CHECKED = PredictedArm(
     arm="baseline",
     users=16,
@@ -200,7 +200,7 @@ RESULTS: list[Result] = [
             [
                 (
                     SimulatedCache("lru", 4096, 4096, "writeback"),
-                    Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 3, 0),
+                    Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 0),
                 )
             ],
         )

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::card::{Card, Disk, Kind, Part};
 use crate::lock;
 use crate::media::Medium;
-use crate::run::{asks, fed, run, succeeds, text};
+use crate::run::{asks, fed, run, text};
 use crate::users::{self, InUse};
 
 const SECTOR: u64 = 512;
@@ -52,13 +52,13 @@ impl Device {
         }
     }
 
-    fn stands(&self) -> bool {
-        succeeds(&["dmsetup", "info", &self.name])
+    fn stands(&self) -> Result<bool> {
+        asks(&["dmsetup", "info", &self.name])
     }
 
     /// The card's disks share the volume, and an activation that failed may have left parts.
     fn make(&self) -> Result<()> {
-        if !self.stands() {
+        if !self.stands()? {
             fed(
                 &["dmsetup", "create", &self.name, "--uuid", &self.uuid],
                 &self.table,
@@ -550,7 +550,7 @@ fn linear(flash: &Path, parts: &[Part]) -> String {
 
 fn remove<const N: usize>(names: [String; N]) -> Result<()> {
     for name in names {
-        if succeeds(&["dmsetup", "info", &name]) {
+        if asks(&["dmsetup", "info", &name])? {
             run(&["dmsetup", "remove", "--retry", &name]).map_err(|error| {
                 let busy = error.to_string().contains("busy");
                 let device = Path::new("/dev/mapper").join(&name);
