@@ -192,7 +192,7 @@ def check_file(target: Target) -> Path:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """What a name stands for: itself, or where there is no such thing one that is no UTF-8, whose
+    r"""What a name stands for: itself, or where there is no such thing one that is no UTF-8, whose
     bytes are written as they are listed.
 
     >>> [spelling.encode(errors="surrogateescape") for spelling in _spellings(r"bl\xe4tter")]
