@@ -244,11 +244,11 @@ def _acceleration() -> Finding:
 
 
 def _others() -> list[Finding]:
-    return [_hammerdb(), _sql_server()]
+    return [_hammerdb(), examine_sql_server()]
 
 
-def _sql_server() -> Finding:
-    """What reaches a SQL Server, and what it makes sure of."""
+def examine_sql_server() -> Finding:
+    """What reaches a SQL Server from this computer, and what it makes sure of."""
     what = "SQL Server"
     try:
         name = odbc.driver(None)

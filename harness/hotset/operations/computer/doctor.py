@@ -63,11 +63,12 @@ def doctor(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     the kernel are loaded there, and nothing else is changed. Of a hotset that was installed as a
     Linux package, this computer is that server. Exit code 3: something is missing.
     """
-    from hotset.doctor.examination import Findings, examine, examine_server
+    from hotset.doctor.examination import Findings, examine, examine_server, examine_sql_server
 
     # Who installs a package has disks to accelerate; the lab says by itself what it lacks.
     machine = request.machine or ("local" if extras.is_packaged() else None)
     if machine is None:
         return Examined(Findings(tuple(examine())))
+    here = () if request.machine else (examine_sql_server(),)
     with places.machine(machine) as there:
-        return Examined(Findings(tuple(examine_server(there))))
+        return Examined(Findings((*examine_server(there), *here)))
