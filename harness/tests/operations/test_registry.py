@@ -378,7 +378,10 @@ def test_the_doctor_of_a_package_looks_at_this_computers_disks(
     monkeypatch.setattr(sys, "prefix", extras.PACKAGED)
     found = {one["what"] for one in run.answer("doctor", {}).document()["findings"]}
     assert asked == ["local"]
-    assert found == {"hotset's programs", *kinds.names()}
+    # What reaches a SQL Server is here, and not on the server that is named.
+    assert found == {"hotset's programs", *kinds.names(), "SQL Server"}
+    named = run.answer("doctor", {"machine": "local"}).document()["findings"]
+    assert {one["what"] for one in named} == found - {"SQL Server"}
 
 
 def test_what_is_never_an_option_is_not_told_as_one() -> None:
