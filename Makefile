@@ -5,8 +5,6 @@
 export PATH := /usr/lib/rust-1.85/bin:$(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
 CRATES := cache-layer/flashdev tpcc/driver
 PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,hotset-engine hotset-boot flashdev) tpcc/driver/target/release/hotset-tpcc
-# The demo runs without the two that a server runs: those are compiled after it.
-DEMO_PROGRAMS := $(filter %/flashdev %/hotset-tpcc,$(PROGRAMS))
 # What is generated of the PowerShell module: the other files are made with it.
 MODULE := scripts/Hotset/Public/Generated.ps1
 # Without the flags of a parallel make, whose job server is not passed on. What would make a second build faster
@@ -34,7 +32,7 @@ TEST_PARTS := $(RUN_PARTS) tests
 # Set: what is made waits for the part that it needs, and for no other.
 READY_PARTS ?=
 
-.PHONY: demo test test-all test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready ready-demo install clean
+.PHONY: demo test test-all test-fast test-rust lint lint-python lint-rust bench docs docs-site manual recording screenshots build image ready install clean
 .PHONY: release container deny audit rust-tests test-lab $(UNITS:%=test-%)
 .PHONY: setup setup-test $(TEST_PARTS:%=setup-%)
 
@@ -43,10 +41,9 @@ demo:
 	    'some three minutes on two cores; next the demo loads its database (half a minute) and measures three arms' \
 	    'three times (ten minutes; the first values of all three after a third of that)' >&2)
 	@scripts/setup.sh list $(RUN_PARTS)
-	@$(MAKE) --no-print-directory -j8 READY_PARTS='$(RUN_PARTS)' $(if $(TIER)$(SET),ready,ready-demo)
+	@$(MAKE) --no-print-directory -j8 READY_PARTS='$(RUN_PARTS)' ready
 	./hotset demo $(if $(TIER),--set tier.kind=$(TIER)) $(SET)
 	@echo 'again: ./hotset runs show last' >&2
-	@$(MAKE) --no-print-directory build
 
 # Tests of the lab wait a good deal, for disks above all; each worker's machines take up to 4 GiB. Those that
 # share a machine go to one worker (their xdist_group). A machine of the lab that has half a processor misses the
@@ -209,8 +206,7 @@ setup-test:
 # Packages, the image and the programs side by side. apt takes one caller at a time, so the parts come
 # one after the other; the image takes longest, so what it needs comes first, and with fewer than eight at once it
 # would wait for the four programs.
-ready: $(PROGRAMS) ready-demo
-ready-demo: $(DEMO_PROGRAMS) image $(READY_PARTS:%=setup-%)
+ready: $(PROGRAMS) image $(READY_PARTS:%=setup-%)
 ifdef READY_PARTS
 .venv/.synced: | setup-python
 image: | setup-image
