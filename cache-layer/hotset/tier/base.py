@@ -58,11 +58,14 @@ class Counting:
     :ivar kept: those that outlast their devices: after any other fall they go on from what was
         written down last, and what happened since is not known. All others begin at zero again.
     :ivar lag_s: by how long a request may have ended before it is counted.
+    :ivar early: how many requests at most are counted that have not been made yet: they are taken
+        back where they are not made.
     """
 
     bits: int
     kept: frozenset[str] = frozenset()
     lag_s: float = 0.0
+    early: int = 0
 
     @property
     def range(self) -> int:
@@ -233,6 +236,8 @@ class Hits(HitRatios):
 _EVENTS = tuple(field.name for field in fields(Hits))
 _ASKED = frozenset(("read_hits", "read_misses", "write_hits", "write_misses"))
 """What hit ratios are made of."""
+_EARLY_PART = 64
+"""Less of a count than one part of so many may be early; more that is missing began anew."""
 
 
 def hits_between(earlier: Counters, later: Counters, counting: Counting) -> Hits:
@@ -285,7 +290,7 @@ def _gain(
         return None
     if name in anew:
         return 0 if name in counting.kept else int(now)
-    if before.begun is not None or now >= was or _were_taken_back(name, before, after):
+    if before.begun is not None or now >= was or _were_taken_back(name, before, after, counting):
         return int(now - was)
     return int(now - was + counting.range)
 
@@ -295,14 +300,15 @@ def _fell(name: str, before: Counters, after: Counters, counting: Counting) -> b
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None or now >= was:
         return False
-    return bool(was < counting.range // 2) and not _were_taken_back(name, before, after)
+    went_on = _were_taken_back(name, before, after, counting)
+    return bool(was < counting.range // 2) and not went_on
 
 
-def _were_taken_back(name: str, before: Counters, after: Counters) -> bool:
-    """Whether a counter that fell is of hits that were none, and no request went out of count."""
-    return name == "read_hits" and (
-        after.reads + (after.bypassed or 0) >= before.reads + (before.bypassed or 0)
-    )
+def _were_taken_back(name: str, before: Counters, after: Counters, counting: Counting) -> bool:
+    """Whether a counter that fell is of hits that were none, and no request went out of count but
+    those that were counted early: a small part of all."""
+    was, now = (one.reads + (one.bypassed or 0) for one in (before, after))
+    return name == "read_hits" and was - now <= min(counting.early, was // _EARLY_PART)
 
 
 class Tier(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hotset.block.devicemapper import Part, Place, Slice
@@ -127,7 +127,13 @@ SERVED = st.fixed_dictionaries(
 )
 
 
+NEARLY_LOST = dict.fromkeys(REQUESTS, 2**13) | {"hits": 39_936}
+"""As many as make it look as if 65,536 were lost, were some more under way."""
+
+
 @given(st.lists(st.tuples(SERVED, st.booleans())), st.sampled_from((SPEC, PAST)))
+@example([(NEARLY_LOST, False)], SPEC)
+@example([(NEARLY_LOST, False)], PAST)
 def test_no_more_requests_are_told_than_were_made(
     served: list[tuple[dict[str, int], bool]], spec: TierSpec
 ) -> None:

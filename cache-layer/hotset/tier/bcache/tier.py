@@ -48,6 +48,7 @@ from .control import Kernel
 from .sysfs import (
     LAG_S,
     STATUS_PROGRAM,
+    UNDER_WAY,
     WITHOUT_CACHE,
     Line,
     extents_of,
@@ -55,7 +56,7 @@ from .sysfs import (
     parse_line,
 )
 
-COUNTING = Counting(64, lag_s=LAG_S)
+COUNTING = Counting(64, lag_s=LAG_S, early=UNDER_WAY)
 BLOCK = Bytes(4096)
 """The unit of plans and counters; bcache itself caches whatever length was asked for."""
 _REGION = Bytes(64 * 1024)
