@@ -303,27 +303,15 @@ def _preferred(wanted: pins.Preferences) -> Iterator[Preferred]:
 
 
 def _of(target: str, kept: Mapping[str, Kept], found: Mapping[str, Found]) -> dict[str, Any]:
-    known, place = kept.get(target), found.get(target)
-    has = (
-        {}
-        if known is None
-        else {
-            "bytes": known.size,
-            "cached_bytes": known.cached,
-            "guaranteed_bytes": known.guaranteed,
-        }
-    )
-    return (
-        has
-        if place is None
-        else has
-        | {
-            "lies": place.lies,
-            "unused_bytes": place.unused,
-            "outside_bytes": place.outside,
-            "why": place.why,
-        }
-    )
+    fields: dict[str, Any] = {}
+    if (known := kept.get(target)) is not None:
+        fields["bytes"] = known.size
+        fields["cached_bytes"] = known.cached
+        fields["guaranteed_bytes"] = known.guaranteed
+    if (place := found.get(target)) is not None:
+        fields["lies"], fields["why"] = place.lies, place.why
+        fields["unused_bytes"], fields["outside_bytes"] = place.unused, place.outside
+    return fields
 
 
 def render_preferences(found: Preferences) -> str:

@@ -100,8 +100,7 @@ async def remove_job(request: Request, id: Id) -> Response:
 
 
 def _remove(who: Caller, id_: str) -> None:
-    with _permitted(who, "jobs rm", id_):
-        job = store.find(id_)
+    with _permitted(who, "jobs rm", id_) as job:
         if job.id != id_:
             raise RequestError(f"to forget a job, write its whole id: {job.id}", field="id")
         store.remove(job.id)
@@ -126,19 +125,20 @@ def _cancel(who: Caller, id_: str) -> Job:
 
 
 @contextmanager
-def _permitted(who: Caller, what: str, id_: str) -> Iterator[None]:
-    """Keeps what is done to a job, which takes the right to start it.
+def _permitted(who: Caller, what: str, id_: str) -> Iterator[Job]:
+    """Keeps what is done to a job, which takes the right to start it; has the job.
 
     :raises ForbiddenError: who asks may not do that.
     """
     try:
         run.require(who.right, Right.OPERATE, what)
-        run.require(who.right, _right_of(store.find(id_)), f"{what} {id_}")
+        job = store.find(id_)
+        run.require(who.right, _right_of(job), f"{what} {id_}")
     except ForbiddenError as error:
         audit.begin(who, what, {"job": id_}, "refused", str(error))
         raise
     with audit.keeping(who, what, {"job": id_}):
-        yield
+        yield job
 
 
 def _right_of(job: Job) -> Right:

@@ -66,7 +66,8 @@ def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer, and what else hotset could use."""
     backend = choose("auto")
     who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
-    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), *_others()]
+    others = (_hammerdb(), examine_sql_server())
+    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), *others]
 
 
 def examine_server(machine: Machine) -> list[Finding]:
@@ -241,10 +242,6 @@ def _acceleration() -> Finding:
             " have root run usermod -aG kvm USER, and log in again",
         )
     return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
-
-
-def _others() -> list[Finding]:
-    return [_hammerdb(), examine_sql_server()]
 
 
 def examine_sql_server() -> Finding:
