@@ -57,12 +57,13 @@ once_more = 1 --last-failed --last-failed-no-failures none
 AND_ON := $(MAKE) --no-print-directory --output-sync=target
 # The others wait half of their time, for servers, browsers and other processes: five side by side, each of which
 # collects its own folders and no other. More are no quicker, and too busy for tests that measure.
-UNIT_cache := cache-layer/tests harness/tests/load
-UNIT_console := $(addprefix harness/tests/,console health jobs)
-UNIT_api := $(addprefix harness/tests/,api lab monitoring operations project)
+UNIT_cache := cache-layer/tests harness/tests/load \
+    $(addprefix --ignore=cache-layer/tests/,databases health monitoring)
+UNIT_console := $(addprefix harness/tests/,console jobs) cache-layer/tests/health
+UNIT_api := $(addprefix harness/tests/,api lab operations project) cache-layer/tests/monitoring
 UNIT_measuring := $(patsubst %,harness/tests/cli/test_%.py,kept sql tpch)
 UNIT_commands := harness/tests/cli $(addprefix --ignore=,$(UNIT_measuring))
-UNIT_databases := $(addprefix harness/tests/,bench databases hammerdb whatif)
+UNIT_databases := $(addprefix harness/tests/,bench hammerdb whatif) cache-layer/tests/databases
 UNIT_experiments := harness/tests/experiment tpch/tests
 UNIT_rest := tpcc/tests reports/tests harness/tests $(addprefix --ignore=,harness/tests/cli harness/tests/release \
     $(UNIT_cache) $(UNIT_console) $(UNIT_api) $(UNIT_databases) $(UNIT_experiments))
@@ -170,8 +171,8 @@ screenshots: build
 
 build: $(PROGRAMS) .venv/.compiled $(MODULE)
 
-$(MODULE): .venv/.synced $(shell find harness/hotset/operations harness/hotset/clients -name '*.py')
-	uv run --no-sync python -m hotset.clients
+$(MODULE): .venv/.synced $(shell find harness/hotset/operations harness/hotset/api/clients -name '*.py')
+	uv run --no-sync python -m hotset.api.clients
 
 # A crate's program is remade when any file of the crate is newer. The image takes longer and goes first.
 define rule

@@ -19,10 +19,10 @@ from typing import Literal
 from hotset.block import engine_program, extents, transfer
 from hotset.block.extents import Run
 from hotset.core.machines.base import Machine, put_lines
+from hotset.core.progress import FlushWatch, Reporter
 from hotset.core.units import Blocks, Bytes, mb_per_s
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
-from hotset.terminal.progress import FlushWatch, Reporter
 from hotset.tier.base import Counters, hits_between, sample
 from hotset.tier.bcache.tier import Bcache
 from hotset.tier.dmcache.tier import DmCache

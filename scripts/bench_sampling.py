@@ -29,11 +29,11 @@ from pathlib import Path, PurePosixPath
 
 from bench_drivers import USER, files_in, newest_server, run_quietly, say, server
 from bench_results import computer, of_pairs, tell
+from hotset.bench.server.time_use import TimeSampler, readings
 from hotset.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.databases.time_use import TimeSampler, readings
 from hotset.hitratio.sampler import Sampler
 from hotset.lab import served_model
 from hotset.load.record import Phase, Tick

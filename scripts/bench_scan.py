@@ -19,11 +19,11 @@ from pathlib import PurePosixPath
 
 from hotset.block import extents
 from hotset.block.extents import Run
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import sizing
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec, MachineChoice
-from hotset.terminal.progress import Reporter
 from hotset.tier.base import Tier, TierKind
 from hotset.tier.choice import DatabaseKind
 from hotset.tier.policies import POLICIES

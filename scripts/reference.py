@@ -17,7 +17,7 @@ import typer.main
 from pydantic import BaseModel
 
 import rooms
-from hotset import clients
+from hotset.api import clients
 from hotset.cli import create
 from hotset.core.units import SIZE_PATTERN, Bytes
 from hotset.experiment.file.disk_spec import DiskSpec

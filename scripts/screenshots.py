@@ -25,9 +25,9 @@ from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 import simulated_week
 from hotset.core.machines.local import Local
 from hotset.core.paths import data_dir
-from hotset.monitoring import top
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Facts
+from hotset.operations import activity
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs/images"
@@ -103,7 +103,7 @@ def _take(page: Page) -> None:
 
 def _simulate_week() -> None:
     """The week before the lab was up, as if its disk had been there."""
-    (lab,) = top.inspect(Local(), here=True)
+    (lab,) = activity.disks(Local())
     facts = Facts(lab.identity, lab.name, lab.kind, lab.policy, lab.mode, lab.cache)
     simulated_week.write(opening.path_of("local"), time.time(), facts)
 

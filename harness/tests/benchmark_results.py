@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hotset.bench import thresholds, tpcc_metrics
+from hotset.bench.commands.tpcc import RunOutcome
+from hotset.bench.commands.tpch import RunOutcome as TpchOutcome
 from hotset.bench.tpcc import Outcome
 from hotset.bench.window import Warned, WindowTime
 from hotset.load.latency import Latencies
 from hotset.load.record import KindResult, Second
-from hotset.operations.bench.tpcc import RunOutcome
-from hotset.operations.bench.tpch import RunOutcome as TpchOutcome
 from hotset.reports.model.windows import ServerIo, TimeUse
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.record import RunOptions, RunResult

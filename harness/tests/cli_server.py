@@ -17,13 +17,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hotset.operations import table
+
 XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 # What the verbs import when they are called; here, once for all calls.
 _COSTLY = (
     "hotset.cli",
     "hotset.experiment.plan",
-    "hotset.doctor.examination",
+    "hotset.lab.doctor",
     "hotset.reports.render.terminal",
     "hotset.reports.render.html",
     "asyncssh",
@@ -131,9 +133,8 @@ def _interrupt(pid: int, errors: Path, text: str, number: int) -> None:
 def main(requests: Sequence[str]) -> None:
     for name in _COSTLY:
         import_module(name)
-    from hotset.operations.base import registry
 
-    list(registry.every())
+    list(table.every())
 
     for line in requests:
         request = json.loads(line)

@@ -20,12 +20,12 @@ from pydantic import TypeAdapter
 from hotset.core.machines.base import MachineGoneError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import BusyError
 from hotset.core.paths import repository_file
+from hotset.core.record import SCHEMA_VERSION
 from hotset.core.wording import of_command_line
 from hotset.experiment.file.spec import Spec, SpecError, read
 from hotset.experiment.journal import Journal
 from hotset.reports.archive import DOCUMENT, REPORT, Archive, NoSuchRunError
 from hotset.reports.model.document import RunDocument, WarmUpRepeat
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.windows import Repeat
 from hotset.reports.render.tables import ListingRow
 from tests import documents

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from hotset.core.record import SCHEMA_VERSION
 from hotset.reports.model.document import RunDocument
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.reports.model.windows import Repeat
 from hotset.reports.render import charts
 from tests import documents

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hotset.core import text as words
 from hotset.reports.analysis import prices
 from hotset.reports.analysis.breakdown import parts
-from hotset.reports.model import words
 from hotset.reports.model.document import Arm, Cost, RunDocument
 from hotset.reports.model.setup import Prices
 from hotset.reports.model.windows import Part

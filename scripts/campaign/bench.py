@@ -21,7 +21,7 @@ from hotset.disk import create as creation
 from hotset.disk import lifecycle
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
-from hotset.disk import retune as retuning
+from hotset.disk import settings as retuning
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
 from hotset.lab.lab import Lab

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from hotset.clients import MODULE, made
+from hotset.api.clients import MODULE, made
 
 
 def write(dist: Path, version: str, epoch: int) -> Path:

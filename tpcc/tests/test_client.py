@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.core.sql import Aborted, CannotConnect, ServerGone
+from hotset.core.sql import Aborted, CannotConnect, IntendedRollback, ServerGone
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.load.workload import IntendedRollback
 from hotset.tpcc.transactions import UNUSED_ITEM
 
 pytestmark = pytest.mark.database

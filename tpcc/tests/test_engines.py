@@ -20,11 +20,10 @@ import pytest
 import sqlglot
 
 from hotset.bench import ownership
-from hotset.core.sql import Aborted, CannotConnect
+from hotset.core.sql import Aborted, CannotConnect, IntendedRollback
 from hotset.databases import connect
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
-from hotset.load.workload import IntendedRollback
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.data.load import load
 from hotset.tpcc.database import Database, Session

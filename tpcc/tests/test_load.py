@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hotset.core.sql import CannotConnect
+from hotset.core.sql import CannotConnect, LoadFailed
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import ConditionResult, Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load
-from hotset.tpcc.data.record import LoadFailed, LoadProgress
+from hotset.tpcc.data.record import LoadProgress
 from hotset.tpcc.schema import TABLES, SetupError, batches, estimated_bytes
 from tests.postgres_cluster import Cluster
 

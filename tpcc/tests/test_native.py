@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from hotset.core.sql import Value
+from hotset.core.sql import Libpq, Value
 from hotset.load.arrivals import Arrivals
 from hotset.load.processes import WorkerDied
 from hotset.tpcc.data.nurand import Constants
-from hotset.tpcc.database import Libpq
 from hotset.tpcc.native import NativeCrew, _message, settings
 from hotset.tpcc.program import program
 from hotset.tpcc.record import DriverMissing, RunOptions

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, put_lines
+from hotset.core.progress import Measured, Reporter
 from hotset.core.units import Bytes, mb_per_s
 
 from . import engine_program
@@ -33,6 +34,16 @@ class Progress:
     done: Bytes
     total: Bytes
     seconds: float
+
+    def show(self, report: Reporter) -> None:
+        """As :class:`~hotset.core.progress.Step`."""
+        rate = mb_per_s(self.done, self.seconds)
+        left = (self.total - self.done) / 1e6 / rate if rate else 0
+        report.figure(
+            f"{self.seconds:.1f} s, {self.done} of {Bytes(self.total)},"
+            f" {rate:.1f} MB/s, ETA {left:.0f} s",
+            Measured.by_rate(int(self.done), int(self.total), "bytes", self.seconds),
+        )
 
 
 def progress_of(total: Bytes, on_progress: Callable[[Progress], None]) -> Callable[[Bytes], None]:

@@ -17,6 +17,7 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    Final,
     Generic,
     Literal,
     Self,
@@ -198,3 +199,13 @@ def _modelled(hint: Any) -> Any:  # noqa: ANN401 - a type
         return hint
     made = tuple(map(_modelled, parts))
     return Union[made] if origin in (Union, UnionType) else origin[made]  # noqa: UP007 - at run time
+
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versioned(Record):
+    """A result whose JSON goes by this version."""
+
+    schema_version: int = SCHEMA_VERSION

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol, TypeAlias
@@ -16,6 +17,8 @@ from .errors import HotsetError
 
 Value: TypeAlias = int | float | str | Decimal | datetime | date | None
 Row: TypeAlias = tuple[Value, ...]
+Argument: TypeAlias = Value | tuple[int, ...]
+"""A scalar, or a list of integers (the items of one order), as procedures take it."""
 
 
 class Session(Protocol):
@@ -90,3 +93,31 @@ class ServerGone(DatabaseError):
 
 class CannotConnect(ServerGone):
     """No connection could be made: refused, wrong password, unknown database, too many clients."""
+
+
+class IntendedRollback(DatabaseError):
+    """A new-order that met the unused item number and rolled back (clause 2.4.1.4)."""
+
+
+class LoadFailed(HotsetError):
+    """The load did not finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Libpq:
+    """How a program of its own reaches a PostgreSQL database, and what its errors mean.
+
+    library            path of the libpq that this process's connections use
+    parameters         connection parameters by libpq's names, the password among them
+    setup              statements that each connection begins with
+    intended_rollback  the SQLSTATE of `workload.IntendedRollback`
+    retryable          SQLSTATE to `Aborted.cause`, of what is worth a repetition
+    gone               beginnings of the SQLSTATEs of `ServerGone`
+    """
+
+    library: str
+    parameters: dict[str, str] = field(repr=False)
+    setup: str
+    intended_rollback: str
+    retryable: dict[str, str]
+    gone: tuple[str, ...]

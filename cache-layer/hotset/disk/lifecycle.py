@@ -15,8 +15,7 @@ from hotset.block import boot_program, devicemapper, devices, label
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
-from hotset.hitratio import tracepoints
-from hotset.tier import pins
+from hotset.tier import pins, regions
 from hotset.tier.base import Counters, MetadataDamagedError, Report, TierFailedError, began_anew
 from hotset.tier.disk_tier import DiskTier, OnFlush
 
@@ -569,7 +568,7 @@ def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
 def _forget_counting(attached: AttachedDisk, tier: DiskTier) -> None:
     """What works for a disk beside its tier."""
     tier.uninstall()
-    tracepoints.end(attached.machine, attached.disk.name)
+    regions.end_tracing(attached.machine, attached.disk.name)
 
 
 def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:

@@ -7,12 +7,12 @@ from typing import Protocol, assert_never
 
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
+from hotset.hitratio import tracepoints
+from hotset.hitratio.tracepoints import NotCountedError, RegionCounters
 from hotset.tier.engine import control as engine
 from hotset.tier.regions import BcacheRegions, EngineRegions, NoRegions, Regions, RemapRegions
 
-from . import tracepoints
 from .heat import Grid, Reading, Tally
-from .tracepoints import NotCountedError, RegionCounters
 
 _LAB = "lab"
 

@@ -26,12 +26,12 @@ from hotset.block.devicemapper import device_size
 from hotset.core.errors import PrerequisiteError, Remedy
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
 from hotset.core.units import SECTOR_BYTES, Bytes, Sectors
+from hotset.tier import regions
 
 from . import histogram
 from .heat import Grid, Reading, Tally, grid_of, total
 from .histogram import Histogram, Trigger
 
-TRACING = PurePosixPath("/sys/kernel/tracing")
 _BOOT = PurePosixPath("/proc/sys/kernel/random/boot_id")
 _MINOR_BITS = 20
 """Of a device number inside the kernel (include/linux/kdev_t.h), which is what events hold."""
@@ -88,7 +88,7 @@ class Traced:
         self._machine = machine
         self._source = source
         self._disk = disk
-        self._instance = _instance(disk)
+        self._instance = regions.tracing_of(disk)
 
     @property
     def grid(self) -> Grid:
@@ -126,7 +126,7 @@ class Traced:
         return True
 
     def stop(self) -> bool:
-        return end(self._machine, self._disk)
+        return regions.end_tracing(self._machine, self._disk)
 
     def read(self) -> Reading:
         if not self._is_active():
@@ -154,12 +154,15 @@ class Traced:
         return Remedy("start counting", "heat start", {"disk": self._disk})
 
     def _mount(self) -> None:
-        if self._machine.run(["test", "-d", str(TRACING / "instances")], check=False).rc == 0:
+        if (
+            self._machine.run(["test", "-d", str(regions.TRACING / "instances")], check=False).rc
+            == 0
+        ):
             return
-        argv = ["mount", "-t", "tracefs", "tracefs", str(TRACING)]
+        argv = ["mount", "-t", "tracefs", "tracefs", str(regions.TRACING)]
         if self._machine.run(argv, check=False).rc != 0:
             raise PrerequisiteMissingError(
-                f"{TRACING} cannot be mounted: heat needs root and a kernel with"
+                f"{regions.TRACING} cannot be mounted: heat needs root and a kernel with"
                 " CONFIG_HIST_TRIGGERS (Debian's has it, User-Mode Linux's has not)"
             )
 
@@ -188,20 +191,6 @@ class Traced:
         argv = ["find", str(self._instance), "-maxdepth", "0", "-printf", "%T@"]
         made = float(self._machine.run(argv).stdout)
         return f"{boot} {made:.3f}", made
-
-
-def end(machine: Machine, disk: str) -> bool:
-    """End the counting of a disk, whatever became of its device; False: nothing was counted."""
-    instance = _instance(disk)
-    if machine.run(["test", "-d", str(instance)], check=False).rc:
-        return False
-    machine.run(["rmdir", str(instance)])
-    return True
-
-
-def _instance(disk: str) -> PurePosixPath:
-    """Where a disk's tables are kept."""
-    return TRACING / "instances" / f"hotset-{disk}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
+
+TRACING = PurePosixPath("/sys/kernel/tracing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +54,17 @@ class NoRegions:
 
 
 Regions = EngineRegions | RemapRegions | BcacheRegions | NoRegions
+
+
+def end_tracing(machine: Machine, disk: str) -> bool:
+    """End the counting of a disk, whatever became of its device; False: nothing was counted."""
+    instance = tracing_of(disk)
+    if machine.run(["test", "-d", str(instance)], check=False).rc:
+        return False
+    machine.run(["rmdir", str(instance)])
+    return True
+
+
+def tracing_of(disk: str) -> PurePosixPath:
+    """Where a disk's tables are kept."""
+    return TRACING / "instances" / f"hotset-{disk}"

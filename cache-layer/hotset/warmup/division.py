@@ -14,9 +14,9 @@ from typing import Literal
 
 from hotset.block.extents import Run, count, difference, intersection, union
 from hotset.core.errors import Remedy, RequestError
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import AttachedDisk
-from hotset.terminal.progress import Reporter
 from hotset.tier.division import Divisible, Division, Owner, Owners, SharedOwner
 from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
@@ -93,7 +93,7 @@ def fetch(attached: AttachedDisk, report: Reporter, rate: Bytes | None = None) -
     missing = difference(difference(pinned, excluded), tier.resident())
     if missing:
         with report.task(f"fetching what is pinned on {attached.disk.name}"):
-            tier.fill(Filling(missing, 0, report.on_warmup, rate))
+            tier.fill(Filling(missing, 0, report.on_step, rate))
 
 
 def _divisible(attached: AttachedDisk) -> Divisible:

@@ -19,11 +19,11 @@ from hotset.block.extents import Run, count, difference
 from hotset.core import formats
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.paths import data_dir, write_whole
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.connect import EngineName
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Disk
-from hotset.terminal.progress import Reporter
 from hotset.tier.base import Warmup, WarmupFailedError
 from hotset.tier.disk_tier import DiskTier
 from hotset.tier.filling import Filling, Way
@@ -190,7 +190,7 @@ def _filling(plan: SavedPlan, report: Reporter, records: lifecycle.FillRecords) 
     return Filling(
         plan.runs,
         plan.samples,
-        report.on_warmup,
+        report.on_step,
         plan.rate,
         plan.method,
         plan.share,

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from hotset.core.record import Record
+from hotset.core.text import duration, part_of_all, text_table
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.offers import Offer
-from hotset.reports.model.words import duration, part_of_all
-from hotset.reports.render.plain import text_table
 from hotset.tier import pins
 from hotset.tier.base import Warmup, WarmupMethod
 from hotset.tier.filling import Way

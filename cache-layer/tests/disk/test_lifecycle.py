@@ -24,7 +24,7 @@ from hotset.disk.cache_device import AttachedDisk, Card, CardError, Disk, Invent
 from hotset.disk.identity.origin import OriginId
 from hotset.disk.identity.reservation import OriginReservedError
 from hotset.disk.lifecycle import TierRefusedError
-from hotset.disk.retune import retune
+from hotset.disk.settings import retune
 from hotset.disk.state import Word
 from hotset.tier import pins
 from hotset.tier.base import MetadataDamagedError, Report, State, WriteMode

@@ -15,14 +15,15 @@ from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import abandoned, adopt, lifecycle, rename
+from hotset.disk import abandoned, adopt, lifecycle
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
+from hotset.disk import settings as rename
 from hotset.disk.cache_device import AttachedDisk, Card, CardError, Disk
 from hotset.disk.identity import reservation
 from hotset.disk.identity.origin import OriginId
 from hotset.disk.lifecycle import TierRefusedError
-from hotset.disk.retune import retune
+from hotset.disk.settings import retune
 from hotset.disk.state import Word
 from hotset.tier.base import MetadataDamagedError
 from hotset.tier.engine.tier import Userspace

@@ -28,12 +28,14 @@ from hotset.core.machines.base import (
     Machine,
     PrerequisiteMissingError,
 )
+from hotset.core.machines.names import open_machine
 from hotset.core.units import Blocks, Bytes
 from hotset.core.waiting import wait_until
-from hotset.disk import adopt, cache_device, lifecycle, retune
+from hotset.disk import adopt, cache_device, lifecycle
 from hotset.disk import create as creation
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
+from hotset.disk import settings as retune
 from hotset.disk.boot import program, systemd_unit
 from hotset.disk.cache_device import AttachedDisk, CardError
 from hotset.disk.create import CreateRequest
@@ -42,7 +44,6 @@ from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from hotset.lab.machines.guest import SSH_PORT, Guest
 from hotset.lab.machines.quick import quick
-from hotset.operations.connect import open_machine
 from hotset.tier import dm_tier
 from hotset.tier.base import MetadataDamagedError, WriteMode, hits_between
 from hotset.tier.bcache import control as bcache_control

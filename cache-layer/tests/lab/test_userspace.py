@@ -24,10 +24,11 @@ from hotset.core.machines import locks
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import adopt, lifecycle, resize, retune
+from hotset.disk import adopt, lifecycle, resize
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk import repair as repairing
+from hotset.disk import settings as retune
 from hotset.disk.boot import program, systemd_unit
 from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest

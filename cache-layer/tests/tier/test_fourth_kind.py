@@ -16,16 +16,17 @@ from hotset.block.devicemapper import Place
 from hotset.block.extents import Run, count, merge, of_runs, union
 from hotset.block.transfer import Progress
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle, prerequisites, retune, sizing
+from hotset.disk import lifecycle, prerequisites, sizing
+from hotset.disk import settings as retune
 from hotset.disk.cache_device import CardError
 from hotset.experiment import table_hits
 from hotset.hitratio import region_counters
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.monitoring import policy_outlook, tier_status, top
-from hotset.terminal.progress import Reporter
 from hotset.tier import kinds
 from hotset.tier.base import Counters, Counting, Report, TierKind, TierSpec, Warmup
 from hotset.tier.choice import Choice, ChoiceError, Sizes, Wanted, block_of
@@ -251,7 +252,7 @@ def test_its_status_says_whose_word_it_is() -> None:
     assert (row.kind, row.read_hits, row.write_hits) == ("dram", 30, None)
     assert row.hit_ratio_of == "hits / (hits + misses) since the module was loaded"
     assert any(line.split()[:2] == ["module", "says"] for line in tier_status.status_lines([row]))
-    (seen,) = top.inspect(there, here=False)
+    (seen,) = top.inspect(there)
     assert (seen.kind, kinds.of(seen.kind).counting) == ("dram", Counting(48))
 
 

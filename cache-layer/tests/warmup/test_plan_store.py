@@ -13,9 +13,9 @@ from hotset.block.extents import Run
 from hotset.core import wording
 from hotset.core.errors import HotsetError
 from hotset.core.paths import data_dir
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
-from hotset.terminal.progress import Reporter
 from hotset.tier.base import TierSpec, WarmupFailedError
 from hotset.warmup import plan_store
 from hotset.warmup.plan_store import SavedPlan

@@ -16,18 +16,19 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.core.machines import locks
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
+from hotset.core.operation.context import Context
+from hotset.core.progress import Reporter
 from hotset.core.wording import of_command_line
 from hotset.databases.connect import DsnError
 from hotset.disk import cache_device as cards
-from hotset.disk.boot import fstab
-from hotset.operations import connect
-from hotset.operations.base import registry
-from hotset.operations.base.context import Context
-from hotset.terminal.progress import Reporter
+from hotset.disk.boot import fstab, schedules
+from hotset.disk.boot.schedules import ScheduleError, Unit
+from hotset.operations import table
 from hotset.warmup import schedule
-from hotset.warmup.schedule import ScheduleError, ScheduleRequest, Unit, calendar, quote
+from hotset.warmup.schedule import ScheduleRequest, calendar, quote
 from tests.disk.test_lifecycle import CARD, server
 from tests.fake_machine import Answer, FakeMachine
 from tests.tier.test_dmcache import LINE
@@ -211,13 +212,13 @@ def test_a_password_never_comes_into_a_unit() -> None:
 
 def test_hotset_must_be_there() -> None:
     with pytest.raises(PrerequisiteMissingError, match="not installed on vm") as lacking:
-        schedule.program_on(FakeMachine({"test -x": 1}))
+        schedule.find_program(FakeMachine({"test -x": 1}), None)
     assert "--program" in of_command_line(lacking.value)
-    assert schedule.program_on(FakeMachine()) == PROGRAM
+    assert schedule.find_program(FakeMachine(), None) == PROGRAM
     with pytest.raises(PrerequisiteMissingError, match="there is no program /opt/h"):
-        schedule.check_program(FakeMachine({"test -x": 1}), "/opt/h")
+        schedule.find_program(FakeMachine({"test -x": 1}), "/opt/h")
     with pytest.raises(ScheduleError, match="full path"):
-        schedule.check_program(FakeMachine(), "hotset")
+        schedule.find_program(FakeMachine(), "hotset")
 
 
 def test_units_are_written_checked_and_switched_on() -> None:
@@ -261,14 +262,14 @@ def test_where_systemd_does_not_run_nothing_is_written() -> None:
 
 def test_without_systemd_schedules_are_listed_and_removed_all_the_same() -> None:
     """They are of a time when it ran; neither list nor remove nor the end of the disk worked."""
-    for act in (schedule.rows, schedule.last_runs):
+    for act in (schedules.rows, schedules.last_runs):
         machine = there()
         machine.answers = NO_SYSTEMD | machine.answers
-        act(machine, schedule.list_units(machine))
+        act(machine, schedules.list_units(machine))
     machine = there()
     machine.answers = NO_SYSTEMD | machine.answers
-    assert len(schedule.remove(machine, "pg-timed")) == 2
-    assert len(schedule.end_for(machine, "pg")) == 3
+    assert len(schedules.remove(machine, "pg-timed")) == 2
+    assert len(schedules.end_for(machine, "pg")) == 3
     removed = {word for one in machine.calls if one.argv[0] == "rm" for word in one.argv[2:]}
     folder = "/etc/systemd/system"
     timer = "hotset-warmup-pg-timed.timer"
@@ -336,16 +337,16 @@ def test_schedules_tell_how_their_last_run_came_out(
     shown = SHOWN.format(state=state, result=result, at=at, ended=18 if at else 0)
     saved = "2026-11-22 23:05:10.123456789 +0100\n"
     machine.answers |= {"systemctl show": shown, "stat": saved}
-    down, timed = schedule.rows(machine, schedule.list_units(machine))
+    down, timed = schedules.rows(machine, schedules.list_units(machine))
     assert (timed.last, timed.ended) == told
     # Of the snapshot, not of the command that is run at the start.
     assert (down.last, down.ended) == ("done", "2026-11-22 23:05:10 +0100")
     machine.answers |= {"systemctl show": 1, "stat": 1}
-    assert {one.last for one in schedule.rows(machine, schedule.list_units(machine))} == {""}
+    assert {one.last for one in schedules.rows(machine, schedules.list_units(machine))} == {""}
 
 
 def test_schedules_are_listed_and_removed() -> None:
-    rows = schedule.rows(there(), schedule.list_units(there()))
+    rows = schedules.rows(there(), schedules.list_units(there()))
     assert [(one.name, one.when) for one in rows] == [
         ("pg-shutdown", "shutdown"),
         ("pg-timed", "Mon..Fri 07:00"),
@@ -353,14 +354,14 @@ def test_schedules_are_listed_and_removed() -> None:
     assert rows[1].command.startswith(f"{PROGRAM} warmup run /srv/pg/base")
     machine = there()
     gone = ["hotset-warmup-pg-timed.timer", "hotset-warmup-pg-timed.service"]
-    assert schedule.remove(machine, "pg-timed") == gone
+    assert schedules.remove(machine, "pg-timed") == gone
     reloaded, stopped, forgotten = [
         line.removeprefix("systemctl ") for line in machine.commands if "systemctl" in line
     ]
     assert reloaded == "daemon-reload"
     assert (stopped, forgotten) == (f"stop {' '.join(gone)}", f"reset-failed {' '.join(gone)}")
     with pytest.raises(ScheduleError, match="there are: pg-shutdown, pg-timed"):
-        schedule.remove(there(), "nightly")
+        schedules.remove(there(), "nightly")
 
 
 STAMP = "/var/lib/systemd/timers/stamp-hotset-warmup-pg-timed.timer"
@@ -411,7 +412,7 @@ def test_the_schedules_of_a_disk_end_with_it(
     monkeypatch.setattr(locks, "held", opened)
     said: list[str] = []
     context = Context(Reporter(True), said.append)
-    found = registry.find(f"tier {operation}")
+    found = table.find(f"tier {operation}")
     found.function(found.request(**asked), context)
     (removed,) = [line for line in machine.commands if "rm -f /etc/systemd/system/hotset-w" in line]
     stamps = {f"stamp-{one.name}" for one in of_this if one.name.endswith(".timer")}

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hotset.core.errors import HotsetError
-from hotset.operations.base import strangers
-from hotset.operations.base.audit import Caller
-from hotset.operations.base.rights import Right
+from hotset.core.operation.rights import Right
+from hotset.operations import strangers
+from hotset.operations.audit import Caller
 
 from . import tokens
 from .endless import run_until

@@ -21,9 +21,9 @@ from starlette.routing import Route
 
 from hotset import __version__
 from hotset.core.errors import HotsetError
-from hotset.operations.base import registry, run
-from hotset.operations.base.registry import Kind, Operation
-from hotset.operations.base.rights import Right
+from hotset.core.operation.registry import Kind, Operation
+from hotset.core.operation.rights import Right
+from hotset.operations import run, table
 
 from . import describe, jobs, problems, runs, values
 from .access import RequireToken, caller
@@ -68,7 +68,7 @@ def create() -> FastAPI:
     )
     app.include_router(jobs.router)
     app.include_router(runs.router)
-    for found in registry.every():
+    for found in table.every():
         if found.name not in PLACED:
             app.router.routes += _routes(found)
     return app
@@ -123,7 +123,7 @@ async def answer(request: Request, name: str, given: dict[str, Any]) -> dict[str
 
 async def _metrics(request: Request) -> Response:
     try:
-        given = values.of_query(request, registry.find(METRICS))
+        given = values.of_query(request, table.find(METRICS))
         document = await answer(request, METRICS, given)
     except problems.FORESEEN as error:
         return problems.build_problem(error)

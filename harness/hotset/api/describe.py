@@ -9,9 +9,10 @@ from fastapi import Security
 from fastapi.security import HTTPBearer
 from pydantic.json_schema import models_json_schema
 
+from hotset.core.operation import records
+from hotset.core.operation.registry import Kind, Operation
 from hotset.core.record import model_of
-from hotset.operations.base import records, registry
-from hotset.operations.base.registry import Kind, Operation
+from hotset.operations import table
 
 from .schemas import JobRecord, Problem
 from .values import NOT_IN_URL
@@ -63,7 +64,7 @@ _PARAMETER = (
 @cache
 def _records() -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """A reference to what each operation's result holds, by its name; and all that they hold."""
-    models = {one.name: model_of(one.result.record()) for one in registry.every()}
+    models = {one.name: model_of(one.result.record()) for one in table.every()}
     wanted = [(one, "serialization") for one in dict.fromkeys(models.values())]
     references, found = models_json_schema(
         wanted,  # type: ignore[arg-type]
@@ -83,7 +84,7 @@ def result(name: str) -> dict[str, Any]:
 
 def schema_of_result(name: str) -> dict[str, Any]:
     """The JSON Schema of an operation's result by itself, with units."""
-    found = model_of(registry.find(name).result.record()).model_json_schema(mode="serialization")
+    found = model_of(table.find(name).result.record()).model_json_schema(mode="serialization")
     for one in (found, *found.setdefault("$defs", {}).values()):
         records.add_units(one)
     return found
@@ -152,7 +153,7 @@ def schema(found: Operation) -> dict[str, Any]:
 
 def parameters(name: str) -> dict[str, Any]:
     """A query's fields as parameters of a URL, by the operation's name."""
-    return {"parameters": _query(schema(registry.find(name)))}
+    return {"parameters": _query(schema(table.find(name)))}
 
 
 def _query(about: dict[str, Any]) -> list[dict[str, Any]]:

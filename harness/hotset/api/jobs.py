@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from hotset.core.errors import ForbiddenError, NotFoundError, RequestError
-from hotset.jobs import store
-from hotset.jobs.store import Job
-from hotset.operations.base import audit, run
-from hotset.operations.base.audit import Caller
-from hotset.operations.base.fields import TEXT_MAX, TEXT_PATTERN
-from hotset.operations.base.registry import find
-from hotset.operations.base.rights import Right
+from hotset.core.operation.fields import TEXT_MAX, TEXT_PATTERN
+from hotset.core.operation.rights import Right
+from hotset.operations import audit, run
+from hotset.operations.audit import Caller
+from hotset.operations.jobs import store
+from hotset.operations.jobs.store import Job
+from hotset.operations.table import find
 
 from . import values
 from .access import caller

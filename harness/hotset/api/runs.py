@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from hotset.core.errors import NotFoundError, RequestError
-from hotset.operations.base import registry
-from hotset.operations.base import run as operations
-from hotset.operations.base.fields import TEXT_MAX, TEXT_PATTERN
+from hotset.core.operation.fields import TEXT_MAX, TEXT_PATTERN
+from hotset.operations import run as operations
+from hotset.operations import table
 from hotset.reports.archive import Archive, NoSuchRunError
 
 from . import describe, values
@@ -83,7 +83,7 @@ _REPORTED = {
 )
 async def list_runs(request: Request) -> Response:
     """The runs, the newest first."""
-    given = values.of_query(request, registry.find("runs list"))
+    given = values.of_query(request, table.find("runs list"))
     return JSONResponse(await _answered(request, "runs list", given))
 
 

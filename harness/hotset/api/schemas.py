@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hotset.jobs.store import State
+from hotset.operations.jobs.store import State
 
 
 class _Record(BaseModel):

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from hotset.core import formats
 from hotset.core.errors import RequestError
+from hotset.core.operation.rights import Right
 from hotset.core.paths import data_dir, lock_file, write_whole
-from hotset.operations.base.rights import Right
 
 SCHEMA_VERSION = 1
 PREFIX = "hotset_"

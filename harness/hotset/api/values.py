@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from hotset.core.errors import RequestError
-from hotset.operations.base.kinds import FieldKind
-from hotset.operations.base.registry import Operation
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Operation
 
 BODY_MAX_BYTES = 64 * 1024
 # A URL stands in logs and histories: a database is named in a body.

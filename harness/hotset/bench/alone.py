@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from hotset.core.errors import PrerequisiteError
+from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted
 from hotset.databases.base import sql
 from hotset.databases.connect import SqlDatabase
-from hotset.terminal.progress import Reporter
 from hotset.tpcc.database import Session
 
 from .ownership import Kit

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic
 
+from hotset.core import text as words
 from hotset.core.errors import RequestError
+from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase, require_direct
-from hotset.databases.time_use import TimeSampler, readings
 from hotset.load import steady
 from hotset.load.record import RunFailed, RunInterrupted
 from hotset.load.search import FoundRate
-from hotset.reports.model import words
-from hotset.terminal.progress import Reporter
 
 from . import window
+from .server.time_use import TimeSampler, readings
 from .thresholds import Threshold, Values, judge
 from .window import AnyOutcome, Options
 

@@ -199,3 +199,7 @@ def junit(suite: str, cases: Sequence[Case], seconds: float) -> str:
             failure.text = one.said
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+class ThresholdMissedError(ThresholdError):
+    """A figure did not reach what the experiment asked for; the message names both."""

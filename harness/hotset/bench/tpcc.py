@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from hotset.core.errors import Remedy, RequestError
+from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted, DatabaseError, Locked
+from hotset.core.text import plural
 from hotset.databases.connect import SqlDatabase, looking
-from hotset.databases.time_use import TimeSampler, readings
 from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.failures import HammerdbRefused
 from hotset.hammerdb.process.progress import observer
+from hotset.load.live import following
 from hotset.load.record import NotServed
-from hotset.reports.model.words import plural
-from hotset.terminal.live import following
-from hotset.terminal.progress import Reporter
 from hotset.tpcc import driver, plans, schema
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult
@@ -28,6 +27,7 @@ from hotset.tpcc.plans import Flip
 from hotset.tpcc.record import RunOptions, RunResult
 
 from . import ownership, room, runs, tpcc_metrics, window
+from .server.time_use import TimeSampler, readings
 from .thresholds import Threshold, Values
 
 
@@ -61,7 +61,7 @@ def build(
         ownership.saying_what_stays(database, ownership.TPCC, report.say),
         report.task(f"loading {warehouses} warehouses"),
     ):
-        done = load(database, warehouses, seed=seed, observe=report.on_load)
+        done = load(database, warehouses, seed=seed, observe=report.on_step)
     report.say(f"loaded {done.rows:,} rows in {done.seconds:.1f} s")
     return done, check(database, report)
 

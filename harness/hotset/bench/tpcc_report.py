@@ -9,11 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.core.record import columns_of, extended
+from hotset.core.record import Versioned, columns_of, extended
+from hotset.core.text import csv_text, percent, plural
 from hotset.load.record import Second
-from hotset.reports.model.schema import Versioned
-from hotset.reports.model.words import percent, plural
-from hotset.reports.render.plain import csv_text
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.plans import Flip
 from hotset.tpcc.record import RunResult

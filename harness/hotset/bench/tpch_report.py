@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.reports.model.schema import Versioned
-from hotset.reports.render.plain import csv_text
+from hotset.core.record import Versioned
+from hotset.core.text import csv_text
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 

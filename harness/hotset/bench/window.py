@@ -16,21 +16,21 @@ from hotset.core.errors import (
     ThresholdError,
     interrupted_by,
 )
+from hotset.core.progress import Reporter
 from hotset.core.sql import DatabaseError
 from hotset.core.units import parse_span
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import copies, limits
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.databases.time_use import TimeSampler
 from hotset.load import search, steady
 from hotset.load.record import Latency, RunFailed, WindowOptions, WindowResult
 from hotset.load.search import FoundRate
 from hotset.load.steady import Steadiness
 from hotset.reports.model.windows import ServerIo, TimeUse
-from hotset.terminal.progress import Reporter
 
 from . import thresholds
-from .server import ServerUse, Watch
+from .server.sampled import ServerUse, Watch
+from .server.time_use import TimeSampler
 from .thresholds import Threshold, Values, Verdict, judge
 
 Result = TypeVar("Result", bound=WindowResult)

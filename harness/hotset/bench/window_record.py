@@ -13,7 +13,7 @@ from hotset.load.search import FoundRate, Trial
 from hotset.reports.analysis.comparison import curve
 from hotset.reports.model.windows import DeviceUse, ServerIo, TimeUse
 
-from .server import ServerUse
+from .server.sampled import ServerUse
 from .thresholds import ThresholdVerdict
 from .window import Outcome, Result, Warned, WindowTime
 

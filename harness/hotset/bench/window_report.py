@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hotset.core.text import percent, plural
 from hotset.load.record import KindResult, Latency, WindowResult
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.caveats import unsteadiness
 from hotset.reports.analysis.comparison import curve
 from hotset.reports.model.windows import Steadiness
-from hotset.reports.model.words import percent, plural
 
 from .thresholds import Case, ThresholdVerdict, junit
 from .window import Outcome, Result, Warned, was_partial

@@ -19,10 +19,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from hotset import __version__
-from hotset.core import extras, wording
+from hotset.core import extras, structured, wording
 from hotset.core.environment import hide_password
 from hotset.core.errors import FAILED, INTERRUPTED, USAGE, HotsetError
-from hotset.terminal import structured
 
 from .groups import fill
 

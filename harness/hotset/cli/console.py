@@ -75,7 +75,7 @@ def console(
     from hotset.console.app import create
     from hotset.console.serving import serve
     from hotset.console.web import Settings
-    from hotset.operations.base.remote import MACHINE_VARIABLE
+    from hotset.operations.remote import MACHINE_VARIABLE
 
     environment = of_server(os.environ)
     os.environ.clear()
@@ -143,7 +143,7 @@ def _public_name(url: str) -> str:
 
 def _check_machine(name: str) -> None:
     """Its name; that it answers is seen by each page. Raises MachineNameError."""
-    from hotset.operations import connect
+    from hotset.core.machines import names as connect
 
     if name not in (connect.LOCAL, *connect.GUESTS):
         connect.account(name)
@@ -161,7 +161,7 @@ def _first_password() -> None:
 def _save(file: Path | None) -> None:
     """Set the password that a file holds, or that is asked for."""
     from hotset.console import passwords
-    from hotset.operations.base import audit
+    from hotset.operations import audit
 
     try:
         given = _asked() if file is None else passwords.read(file)

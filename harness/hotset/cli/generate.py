@@ -14,11 +14,11 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand
 
 from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError
+from hotset.core.operation.context import Context, OutputError
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Cli, Operation
+from hotset.core.operation.result import Lines, Result
 from hotset.core.wording import option
-from hotset.operations.base.context import Context, OutputError
-from hotset.operations.base.kinds import FieldKind
-from hotset.operations.base.registry import Cli, Operation
-from hotset.operations.base.result import Lines, Result
 
 from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
 
@@ -50,8 +50,8 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
 
     :raises HotsetError: as the operation does, or what its result amounts to.
     """
-    from hotset.operations.base import audit
-    from hotset.terminal.progress import Reporter
+    from hotset.core.progress import Reporter
+    from hotset.operations import audit
 
     form = given.pop("format_", None)
     quiet = given.pop("quiet_", False)
@@ -152,8 +152,9 @@ def show(result: Result, form: Format) -> None:
     """Print a result to standard output."""
     import json
 
-    from hotset.terminal.progress import to_stdout
-    from hotset.terminal.screen import screen
+    from hotset.core.progress import to_stdout
+
+    from .screen import screen
 
     if form is Format.JSON:
         to_stdout(json.dumps(result.document(), indent=1))

@@ -73,12 +73,12 @@ def fill(app: typer.Typer, word: str | None) -> None:
 
 
 def _fill(group: typer.Typer, word: str) -> None:
-    from hotset.operations.base import registry
+    from hotset.operations import table
 
     from .generate import add
 
     below: dict[str, typer.Typer] = {}
-    for found in registry.group(word):
+    for found in table.group(word):
         parent = " ".join(found.words[:-1])
         if parent == word:
             add(group, found)
@@ -92,11 +92,11 @@ def _fill(group: typer.Typer, word: str) -> None:
 
 
 def _single(name: str) -> Command:
-    from hotset.operations.base import registry
+    from hotset.operations import table
 
     from .generate import command
 
-    return command(registry.find(name))
+    return command(table.find(name))
 
 
 def _nothing() -> None:

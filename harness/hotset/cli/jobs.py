@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hotset.reports.render.plain import listing
+from hotset.core.text import listing
 
 from .options import Format, FormatOption
 
 if TYPE_CHECKING:
-    from hotset.jobs.store import Job
+    from hotset.operations.jobs.store import Job
 
 app = typer.Typer(
     help="Manage the jobs that the console and the HTTP API have started.", no_args_is_help=True
@@ -26,8 +26,8 @@ _COLUMNS = ("id", "verb", "machine", "state", "latest")
 @app.command("list")
 def list_jobs(format_: FormatOption = Format.TABLE) -> None:
     """List all jobs, newest first."""
-    from hotset.jobs import store as jobs
-    from hotset.terminal.progress import to_stdout
+    from hotset.core.progress import to_stdout
+    from hotset.operations.jobs import store as jobs
 
     found = jobs.every()
     if format_ is Format.JSON:
@@ -52,8 +52,8 @@ def show_job(
     """Show a job's request, its last messages and, as JSON, its result."""
     import asyncio
 
-    from hotset.jobs import store as jobs
-    from hotset.terminal.progress import to_stdout
+    from hotset.core.progress import to_stdout
+    from hotset.operations.jobs import store as jobs
 
     found = jobs.find(job)
     if follow:
@@ -78,8 +78,8 @@ def show_job(
 @app.command("cancel")
 def cancel_job(job: JobArgument) -> None:
     """Interrupt a job, as Ctrl-C would. It removes what it had set up."""
-    from hotset.jobs import store as jobs
-    from hotset.operations.base import audit
+    from hotset.operations import audit
+    from hotset.operations.jobs import store as jobs
 
     found = jobs.find(job)
     if not found.running:
@@ -96,8 +96,8 @@ def cancel_job(job: JobArgument) -> None:
 @app.command("rm")
 def remove_job(job: JobArgument) -> None:
     """Delete a job that has ended, with its messages."""
-    from hotset.jobs import store as jobs
-    from hotset.operations.base import audit
+    from hotset.operations import audit
+    from hotset.operations.jobs import store as jobs
 
     found = jobs.find(job)
     with audit.keeping(audit.on_command_line(), "jobs rm", {"job": found.id}):
@@ -122,7 +122,7 @@ def _lines(job: Job, with_said: bool) -> list[str]:
 
 
 async def _follow(job: Job) -> None:
-    from hotset.jobs import store as jobs
+    from hotset.operations.jobs import store as jobs
 
     async for event in jobs.follow(job.id):
         if event.kind != "end":

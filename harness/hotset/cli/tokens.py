@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hotset.operations.base.rights import Right
-from hotset.reports.render.plain import listing
+from hotset.core.operation.rights import Right
+from hotset.core.text import listing
 
 from .options import Format, FormatOption
 
@@ -41,8 +41,8 @@ def create_token(
 ) -> None:
     """Create a token and print it. It is shown only this once; hotset keeps its hash."""
     from hotset.api import tokens
-    from hotset.operations.base import audit
-    from hotset.terminal.progress import to_stdout
+    from hotset.core.progress import to_stdout
+    from hotset.operations import audit
 
     asked = {"name": name, "right": right.value, "valid_days": valid_days}
     with audit.keeping(audit.on_command_line(), "console token create", asked):
@@ -54,7 +54,7 @@ def create_token(
 def list_tokens(format_: FormatOption = Format.TABLE) -> None:
     """List the tokens: name, creation, right, expiry, last use."""
     from hotset.api import tokens
-    from hotset.terminal.progress import to_stdout
+    from hotset.core.progress import to_stdout
 
     uses = tokens.last_uses()
     rows = [
@@ -77,7 +77,7 @@ def list_tokens(format_: FormatOption = Format.TABLE) -> None:
 def revoke_token(name: NameArgument) -> None:
     """Revoke a token. It stops working at once."""
     from hotset.api import tokens
-    from hotset.operations.base import audit
+    from hotset.operations import audit
 
     with audit.keeping(audit.on_command_line(), "console token revoke", {"name": name}):
         tokens.revoke(name)

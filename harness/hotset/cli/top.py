@@ -37,10 +37,10 @@ def top(
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise typer.BadParameter("top needs a terminal; `hotset tier watch` prints lines instead")
+    from hotset.core.machines import names as machines
     from hotset.databases import connect
     from hotset.monitoring.top import Feed, Watch
-    from hotset.operations import connect as machines
-    from hotset.operations.computer import activity
+    from hotset.operations import activity
 
     with ExitStack() as stack:
         there = stack.enter_context(machines.open_machine(machine))
@@ -48,7 +48,7 @@ def top(
         if dsn is not None:
             database = connect.database(engine, dsn, password_of(password_file))
             server = stack.enter_context(closing(connect.engine(database)))
-        watch = Watch(there, machine == "local", server, interval, activity.running)
+        watch = Watch(lambda: activity.disks(there), server, interval, activity.running)
         feed = Feed(watch, interval)
         try:
             with feed:

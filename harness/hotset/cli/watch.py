@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.reports.render.plain import csv_text
+from hotset.core.text import csv_text
 
 from .options import Format, FormatOption, HostOption
 
@@ -30,8 +30,8 @@ def watch(
     """Print a line per interval: requests per second, hit ratios, bypassed, moved, dirty, used."""
     import sys
 
+    from hotset.hitratio.hit_report import target_of
     from hotset.monitoring import watch as watching
-    from hotset.operations.base.places import target_of
 
     disk, interval, count = _watch_words(words or [])
     with target_of(machine, disk) as target:

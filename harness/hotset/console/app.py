@@ -20,10 +20,10 @@ from starlette.types import Scope
 
 from hotset.api import app as api
 from hotset.core.machines import ssh
-from hotset.jobs.store import JobConflictError, NoSuchJobError
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Observation
 from hotset.monitoring.history.recorder import Recorder
+from hotset.operations.jobs.store import JobConflictError, NoSuchJobError
 from hotset.reports.archive import NoSuchRunError
 
 from .backend import BackendError

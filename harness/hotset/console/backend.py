@@ -11,13 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from hotset.block import devices
 from hotset.block.devices import Device
 from hotset.core.errors import PrerequisiteError, code_of
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle, prerequisites
 from hotset.disk.cache_device import Card
 from hotset.monitoring import tier_status
 from hotset.monitoring.tier_status import DiskStatus
-from hotset.operations import connect
 from hotset.tier import kinds
 from hotset.tier.base import TierKind
 

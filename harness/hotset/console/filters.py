@@ -8,10 +8,10 @@ from datetime import datetime
 from hotset.block import devicemapper
 from hotset.core import wording
 from hotset.core.errors import Remedy
+from hotset.core.text import ABSENT, duration, milliseconds, part_of_all, size
 from hotset.disk.cache_device import Card
-from hotset.jobs import store as jobs
-from hotset.jobs.store import Job
-from hotset.reports.model.words import ABSENT, duration, milliseconds, part_of_all, size
+from hotset.operations.jobs import store as jobs
+from hotset.operations.jobs.store import Job
 
 from .split import Split
 

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core.errors import HotsetError, RequestError, field_of, remedies_of
-from hotset.jobs.store import JobConflictError
-from hotset.operations.base import registry, run
-from hotset.operations.base.kinds import FieldKind
+from hotset.core.operation.kinds import FieldKind
+from hotset.operations import run, table
+from hotset.operations.jobs.store import JobConflictError
 
 from . import filters, lab_database
 from .web import caller, problem, see
@@ -28,7 +28,7 @@ def values_of(form: FormData | QueryParams, operation: str, **fixed: object) -> 
     :param fixed: what is not the form's to say.
     """
     found: dict[str, object] = {}
-    for name, field in registry.find(operation).fields.items():
+    for name, field in table.find(operation).fields.items():
         text, kind = str(form.get(name, "")), FieldKind.from_field(field)
         if kind.is_list:
             lines = [line.strip() for line in text.splitlines() if line.strip()]

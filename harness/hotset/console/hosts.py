@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hotset.core.errors import HotsetError
-from hotset.operations.base import remote
+from hotset.operations import remote
 
 
 class KnownHosts:

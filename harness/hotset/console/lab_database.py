@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from hotset.experiment.site import live
 from hotset.experiment.site.live import Live
-from hotset.operations.base import registry
+from hotset.operations import table
 
 from .web import console_of
 
@@ -24,7 +24,7 @@ async def find_lab(request: Request) -> Live | None:
 
 def with_password(operation: str, values: Mapping[str, object]) -> dict[str, object]:
     """An operation's values, with the lab's own password if its database is named without one."""
-    if "password" not in registry.find(operation).fields or values.get("password"):
+    if "password" not in table.find(operation).fields or values.get("password"):
         return dict(values)
     lab = live.find_live() if values.get("dsn") else None
     if lab is None or values["dsn"] != lab.dsn:

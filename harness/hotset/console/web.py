@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hotset.api.access import address_of
 from hotset.experiment.site import live
 from hotset.monitoring.history.recorder import Recorder
-from hotset.operations.base.audit import Caller
+from hotset.operations.audit import Caller
 
 from . import filters, passwords
 from .sampling.sampler import Sampler

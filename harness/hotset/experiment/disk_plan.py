@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hotset.bench.disks import arrays, mounted_model, raffle, reread, serving_path
 from hotset.block.flashdev import Model
+from hotset.core.progress import Reporter, to_stdout
 from hotset.core.units import Bytes
 from hotset.lab import served_model
-from hotset.terminal.progress import Reporter, to_stdout
 
 from .disk_scenario import phases, ways
 from .file.disk_spec import ArraysTable, DiskSpec, RereadTable

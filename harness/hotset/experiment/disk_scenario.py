@@ -9,13 +9,13 @@ from contextlib import closing
 from hotset.bench.disks import arrays, mounted_model, reread, serving_path
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.record import document_of
 from hotset.lab.served_model import ServingPath, Way
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
 from hotset.reports.model.disks import DiskResults
 from hotset.reports.model.document import RunDocument
-from hotset.terminal.progress import Reporter
 
 from . import runner
 from .file.disk_spec import ArraysTable, DiskSpec, RereadTable

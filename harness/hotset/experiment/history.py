@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from hotset.core import extras
+from hotset.core import text as words
 from hotset.core.errors import Remedy, RequestError
 from hotset.reports.analysis.comparison import compare, pool
 from hotset.reports.analysis.comparison import trend as trends
 from hotset.reports.analysis.comparison.compare import Labelled
 from hotset.reports.analysis.comparison.trend import Sample, Trend
 from hotset.reports.archive import Archive, NoSuchRunError
-from hotset.reports.model import words
 from hotset.reports.model.document import RunDocument
 
 from . import verdicts

@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, Self
 
 from hotset import __version__
 from hotset.bench.thresholds import Threshold
-from hotset.core.errors import Remedy, ThresholdError, interrupted_by
+from hotset.core.errors import Remedy, interrupted_by
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import BusyError
 from hotset.reports.analysis import caveats
@@ -40,10 +40,6 @@ from .file.spec import Spec, SpecError
 
 _REFUSALS = (BusyError, PrerequisiteMissingError)
 """In a run's first phase they say that it cannot begin: nothing has been changed by then."""
-
-
-class ThresholdMissedError(ThresholdError):
-    """A figure did not reach what the experiment asked for; the message names both."""
 
 
 class Journal:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hotset.bench import window
 from hotset.bench.kept.records import Measured
+from hotset.bench.server.time_use import TimeSampler, readings
 from hotset.databases.postgres.tpch import PostgresTpch
-from hotset.databases.time_use import TimeSampler, readings
 from hotset.hitratio.sampler import Sampler, Window
 from hotset.load.record import WindowOptions, WindowResult
 from hotset.load.search import FoundRate
@@ -91,7 +91,7 @@ def run_queries(
             queries=numbers,
             timeout_s=want.timeout_s,
             refresh=False,
-            observe=site.report.on_tpch_run,
+            observe=site.report.on_step,
         )
         window = sampler.around(result.started, result.ended)
     if result.cause:

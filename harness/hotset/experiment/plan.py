@@ -21,10 +21,12 @@ from typing import cast
 
 from hotset.block import loop
 from hotset.block.extents import Run
+from hotset.core import text as words
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.dry_run import Showing
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter, to_stdout
 from hotset.lab import image
 from hotset.lab import lab as labs
 from hotset.lab.backend import KernelBackend, ModelledBackend
@@ -32,9 +34,7 @@ from hotset.lab.lab import Lab, MachineKind
 from hotset.lab.machines import chroot, uml
 from hotset.lab.machines.guest import FLASH, SAVED, Disk
 from hotset.lab.slow_disk import Portal, Target
-from hotset.reports.model import words
 from hotset.reports.model.document import Workload
-from hotset.terminal.progress import Reporter, to_stdout
 from hotset.tier.engine.control import PROTOCOL
 
 from . import sequence, timed

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
+from hotset.bench.server.time_use import TimeSampler, readings
 from hotset.core.waiting import wait_until
 from hotset.databases.base import number, sql
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.databases.time_use import TimeSampler, readings
 from hotset.hitratio.sampler import Sampler, Window
 from hotset.load.record import NotServed, Phase, Tick, WindowResult
 from hotset.load.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level

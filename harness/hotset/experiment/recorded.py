@@ -9,20 +9,22 @@ from statistics import fmean
 
 from hotset.bench import tpcc as checks
 from hotset.bench.kept.records import power_record, rate_record, repeat_record
+from hotset.bench.thresholds import ThresholdMissedError
 from hotset.block.extents import Run
+from hotset.core import text as words
 from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
 from hotset.load.record import WindowResult
 from hotset.reports.analysis import units
 from hotset.reports.analysis.headlines import write_headlines
-from hotset.reports.model import base, document, windows, words
+from hotset.reports.model import base, document, windows
 from hotset.reports.model.document import Workload
 from hotset.tier.base import Warmup
 from hotset.tpcc.data import consistency
 
 from . import learning, sequence, table_hits, timed
 from .file.spec import Spec, WarmupTable
-from .journal import Journal, ThresholdMissedError, compare_arms
+from .journal import Journal, compare_arms
 from .measure import highest_rate, measure, run_queries
 from .preparation import OnProbe, prepare
 from .sequence import Turn

@@ -14,13 +14,13 @@ from hotset.bench.thresholds import Threshold
 from hotset.block import flashdev
 from hotset.block.devices import Confirm
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.lab import lab as labs
 from hotset.lab.backend import ModelledBackend
 from hotset.lab.lab import Lab, LabSpec
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
 from hotset.reports.model.document import RunDocument
-from hotset.terminal.progress import Reporter
 
 from . import sequence, timed
 from .file.spec import Spec, SpecError

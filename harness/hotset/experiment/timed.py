@@ -11,15 +11,16 @@ from hotset.bench import tpcc_metrics
 from hotset.bench.sql import run as sql_runs
 from hotset.bench.sql.users import SqlWorkload
 from hotset.bench.thresholds import Values
+from hotset.core import text as words
+from hotset.core.progress import Reporter
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hammerdb import kept, release
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.progress import observer
+from hotset.load.live import line_printer
 from hotset.load.record import Phase, Tick, WindowOptions, WindowResult
 from hotset.load.run import Observer, run_workload
-from hotset.reports.model import words
 from hotset.reports.model.base import TimedWorkload
-from hotset.terminal.progress import Reporter
 from hotset.tpcc import driver
 from hotset.tpcc.record import RunOptions
 
@@ -160,7 +161,7 @@ def _minutes_s(seconds: float) -> float:
 
 def _observer(options: WindowOptions, report: Reporter, more: Observer) -> Observer:
     """Tells both."""
-    show = report.on_run_of(options.rampup_s + options.duration_s)
+    show = line_printer(report, options.rampup_s + options.duration_s)
 
     def observe(event: Tick | Phase) -> None:
         show(event)

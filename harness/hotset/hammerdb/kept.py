@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hotset.core.paths import data_dir
+from hotset.core.progress import Reporter
 from hotset.reports.archive import new_folder
-from hotset.terminal.progress import Reporter
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import Versioned
 
 DISK_NAME = "disk"
 SOCKET_NAME = "control"

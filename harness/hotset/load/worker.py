@@ -17,14 +17,14 @@ from multiprocessing import connection
 from random import Random
 from typing import Any, TypeAlias
 
-from hotset.core.sql import Aborted, ServerGone
+from hotset.core.sql import Aborted, IntendedRollback, ServerGone
 
 from .arrivals import LATE_S, Arrivals
 from .processes import Channel
 from .record import DRAIN_S, WindowOptions
 from .samples import Recorder, Tally
 from .streams import stream
-from .workload import IntendedRollback, User, UserFailed, Workload
+from .workload import User, UserFailed, Workload
 
 RETRIES = 10
 """Repetitions of a transaction the server aborted before it counts as failed."""

@@ -6,13 +6,7 @@ Run, worker processes and samples know no more of a transaction than the number 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from hotset.core.sql import DatabaseError
-
 from .record import WindowOptions
-
-
-class IntendedRollback(DatabaseError):
-    """A new-order that met the unused item number and rolled back (clause 2.4.1.4)."""
 
 
 class Step(NamedTuple):

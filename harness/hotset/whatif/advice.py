@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotset.core.errors import RequestError
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import Versioned
 
 from .caches import Cache, Curve, Outcome, TraceFigures
 from .doubt import Doubt

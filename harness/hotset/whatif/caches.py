@@ -16,9 +16,8 @@ from hotset.block.engine_program import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.paths import state_dir
-from hotset.core.record import derived, extended
+from hotset.core.record import Versioned, derived, extended
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import Versioned
 
 from .choices import BOUNDS, Mode, Policy
 

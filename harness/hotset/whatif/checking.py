@@ -8,6 +8,7 @@ from itertools import islice
 from statistics import mean
 
 from hotset.core.errors import HotsetError, RequestError
+from hotset.core.record import Versioned
 from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import (
@@ -18,7 +19,6 @@ from hotset.reports.model.document import (
     Predictions,
     RunDocument,
 )
-from hotset.reports.model.schema import Versioned
 from hotset.reports.model.windows import Repeat
 
 from .demands import FlashPromise, SetUp

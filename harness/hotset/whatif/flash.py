@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.hitratio.heat import Grid
 from hotset.hitratio.heat_ratios import between, hottest
-from hotset.reports.model.schema import Versioned
 
 from .prediction import PredictedRun
 

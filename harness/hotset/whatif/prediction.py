@@ -22,11 +22,11 @@ from math import exp, log
 from statistics import mean
 
 from hotset.core.errors import Remedy, RequestError
+from hotset.core.record import Versioned
+from hotset.core.text import percent
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm, RunDocument
-from hotset.reports.model.schema import Versioned
 from hotset.reports.model.windows import Repeat
-from hotset.reports.model.words import percent
 
 from .demands import (
     Demands,

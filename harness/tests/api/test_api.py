@@ -25,10 +25,11 @@ from starlette.routing import Mount
 from hotset.api import app, tokens
 from hotset.api.values import BODY_MAX_BYTES
 from hotset.cli import tokens as tokens_cli
+from hotset.core.operation import registry
+from hotset.core.operation.rights import Right
 from hotset.core.paths import data_dir, repository_file
-from hotset.jobs import store as jobs
-from hotset.operations.base import registry, run
-from hotset.operations.base.rights import Right
+from hotset.operations import run, table
+from hotset.operations.jobs import store as jobs
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
@@ -447,7 +448,7 @@ def test_the_description_needs_no_token_and_names_every_route(ask: Ask) -> None:
         ("/runs/{run}/report", "get"),
         ("/runs/{run}/trend", "get"),
     }
-    for found in registry.every():
+    for found in table.every():
         if found.name not in app.PLACED:
             routes.add(("/" + "/".join(found.words), "post"))
             names_a_database = "dsn" in found.fields and found.fields["dsn"].is_required()

@@ -20,8 +20,8 @@ from threading import Thread
 import pytest
 
 from hotset.api import tokens
+from hotset.core.operation.rights import Right
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.operations.base.rights import Right
 from tests import powershell
 from tests.cli_server import XDG, plain_environment
 from tests.powershell import MODULE

@@ -20,13 +20,14 @@ from schemathesis.checks import negative_data_rejection, positive_data_acceptanc
 from schemathesis.config import SchemathesisConfig
 
 from hotset.api import app, tokens
+from hotset.core.operation import registry
+from hotset.core.operation.context import Context
+from hotset.core.operation.registry import Request
+from hotset.core.operation.result import Lines, Result
+from hotset.core.operation.rights import Right
 from hotset.core.record import model_of
-from hotset.operations.base import audit, registry, run
-from hotset.operations.base.context import Context
-from hotset.operations.base.registry import Request
-from hotset.operations.base.result import Lines, Result
-from hotset.operations.base.rights import Right
-from hotset.operations.experiment.runs import RunResult
+from hotset.experiment.commands.runs import RunResult
+from hotset.operations import audit, run, table
 from tests import documents
 
 EXAMPLES = 4
@@ -96,9 +97,9 @@ def bearer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     def lines(request: Request, context: Context) -> Lines:  # noqa: ARG001
         return Lines((str(report) if getattr(request, "format", "html") == "html" else "{}",))
 
-    for found in registry.every():
+    for found in table.every():
         stand_in = lines if issubclass(found.result, Lines) else Least(found.result).answer
-        monkeypatch.setitem(registry._table, found.name, replace(found, function=stand_in))
+        monkeypatch.setitem(registry.declared, found.name, replace(found, function=stand_in))
     monkeypatch.setattr(run, "PROGRAM", "tests.no_job")
     monkeypatch.setattr(audit, "A_MINUTE", 10**9)
     return {"Authorization": f"Bearer {tokens.create('fuzz', Right.ADMIN)}"}

@@ -21,15 +21,15 @@ import pytest
 from tree_sitter import Node
 
 from hotset.api import app
-from hotset.clients import cmdlets
-from hotset.clients.cmdlets import Cmdlet
+from hotset.api.clients import cmdlets
+from hotset.api.clients.cmdlets import Cmdlet
+from hotset.core.operation.rights import Right
 from hotset.core.record import columns_of
+from hotset.hitratio import report as hits
 from hotset.monitoring import tier_status
-from hotset.operations.base import registry
-from hotset.operations.base.rights import Right
+from hotset.operations import table
 from hotset.reports.analysis.comparison.compare import Line
 from hotset.reports.model.document import RunDocument
-from hotset.reports.render import hits
 from hotset.reports.render.tables import ListingRow
 from hotset.tpcc.record import RunResult
 from hotset.warmup import text as warmup_text
@@ -430,14 +430,12 @@ def test_what_changes_something_takes_whatif(cmdlet: powershell.Function) -> Non
     changes = any(
         request.method != "get" and "200" not in operations_served()[_key(request)]["responses"]
         for request in cmdlet.requests
-        if not request.operation or registry.find(request.operation).right is not Right.READ
+        if not request.operation or table.find(request.operation).right is not Right.READ
     )
     changes |= cmdlet.name == "Export-HotsetReport"  # it writes a file here
     assert changes == ("[CmdletBinding(SupportsShouldProcess" in body)
     assert changes == ("$PSCmdlet.ShouldProcess(" in body)
-    destroys = any(
-        registry.find(one.operation).destroys for one in cmdlet.requests if one.operation
-    )
+    destroys = any(table.find(one.operation).destroys for one in cmdlet.requests if one.operation)
     if destroys:
         assert "ConfirmImpact = 'High'" in body
 

@@ -11,8 +11,8 @@ from hotset.bench.disks.disk_bench import Sample
 from hotset.bench.disks.fidelity import Cell, Kept, Point
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
-from hotset.terminal.progress import Reporter
 from tests.cli_server import CommandLine
 
 SIZE = Bytes(256 * 1024**2)

@@ -11,9 +11,9 @@ from hotset.bench import window
 from hotset.bench.runs import Runs
 from hotset.bench.window import Outcome
 from hotset.core.errors import Interrupted
+from hotset.core.progress import Reporter
 from hotset.load.latency import NO_LATENCY
 from hotset.load.record import Arrived, RunFailed, RunInterrupted, WindowOptions, WindowResult
-from hotset.terminal.progress import Reporter
 
 OPTIONS = WindowOptions(users=1, rampup_s=5, duration_s=10)
 

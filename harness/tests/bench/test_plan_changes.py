@@ -10,11 +10,10 @@ import pytest
 from rich.console import Console
 
 from hotset.bench import tpcc as workload
+from hotset.bench.commands.tpcc import RunOutcome
+from hotset.core.progress import Reporter
 from hotset.core.record import model_of
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.load.record import Phase, Tick
-from hotset.operations.bench.tpcc import RunOutcome
-from hotset.terminal.progress import Reporter
 from hotset.tpcc.record import RunOptions
 
 pytestmark = pytest.mark.database
@@ -29,7 +28,7 @@ class DropsAnIndex(Reporter):
         self._database = database
         self._waiting = True
 
-    def on_run(self, event: Tick | Phase, *_: object) -> None:  # noqa: ARG002
+    def figure(self, *_: object) -> None:
         if self._waiting:
             self._waiting = False
             with closing(self._database.session()) as session:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from hotset.bench.commands.reread import Rereads
 from hotset.bench.disks import raffle, reread
 from hotset.bench.disks.mounted_model import RootError
 from hotset.bench.disks.raffle import Draw, Pass
 from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
-from hotset.operations.bench.reread import Rereads
-from hotset.terminal.progress import Reporter
 
 
 def drawn(*seconds: float, memory: float = 0.0) -> Pass:

@@ -13,8 +13,8 @@ from hotset.bench.disks.search_engine import EmptyIndexError
 from hotset.core.machines import memory_limit
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
-from hotset.terminal.progress import Reporter
 
 pytestmark = pytest.mark.night
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hotset.bench import server, window_report
-from hotset.bench.server import ServerUse, TierDevices
+from hotset.bench import window_report
+from hotset.bench.server import sampled as server
+from hotset.bench.server.sampled import ServerUse, TierDevices
 from hotset.bench.window_record import Sampled
 from hotset.block.io_counters import CACHE, ORIGIN, Direction, IoCounters, KernelDevice, between
 from hotset.core.record import document_of

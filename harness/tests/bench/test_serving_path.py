@@ -10,9 +10,9 @@ import pytest
 from hotset.bench.disks import arrays, bench_target, disk_bench, serving_path
 from hotset.bench.disks.disk_bench import PROFILES
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.lab.served_model import ServingPath, Way
-from hotset.terminal.progress import Reporter
 
 SIZE = Bytes(64 * 1024**2)
 SLOWER_US = 20_000

@@ -8,10 +8,10 @@ import pytest
 
 from hotset.bench.runs import Runs
 from hotset.bench.window import Outcome
+from hotset.core.progress import Reporter
 from hotset.load.latency import NO_LATENCY
 from hotset.load.record import WindowOptions, WindowResult
 from hotset.load.steady import Round, Steadiness, judge
-from hotset.terminal.progress import Reporter
 
 OPTIONS = WindowOptions(users=1, rampup_s=5, duration_s=10)
 

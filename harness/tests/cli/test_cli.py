@@ -25,13 +25,12 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import exclusive
 from hotset.core.machines.programs import PROGRAMS, lacking_argv
 from hotset.core.paths import repository_file
-from hotset.doctor import examination as doctor
-from hotset.lab import image
+from hotset.core.record import SCHEMA_VERSION
+from hotset.lab import doctor, image
 from hotset.lab.lab import choose, lab_folder
-from hotset.operations.base import registry
+from hotset.operations import table
 from hotset.reports.archive import DOCUMENT, Archive
 from hotset.reports.model.document import RunDocument
-from hotset.reports.model.schema import SCHEMA_VERSION
 from tests import documents
 from tests.cli_server import CommandLine, Done
 from tests.disk.test_cache_device import CARD, Keeping
@@ -280,7 +279,7 @@ def test_a_run_is_published(hotset: CommandLine, run: RunDocument, tmp_path: Pat
     done = hotset("report", "last", "--publish", str(folder))
     assert (done.code, done.out.strip()) == (0, str(folder / run.run))
     assert "hotset demo" in (folder / run.run / "README.md").read_text()
-    fields = registry.find("report run").fields
+    fields = table.find("report run").fields
     assert not {"publish", "output"} & set(fields), "no folder of the server's is written to"
 
 
@@ -550,3 +549,10 @@ def test_an_interruption(hotset: CommandLine, run: RunDocument, number: signal.S
     assert done.code == 130
     assert "interrupted" in done.err
     assert len(Archive.default().listing()) == 1
+
+
+def test_top_refuses_what_is_no_terminal(hotset: CommandLine) -> None:
+    done = hotset("top")
+    assert done.code == 2
+    assert "hotset tier watch" in done.err
+    assert done.out == ""

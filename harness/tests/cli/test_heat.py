@@ -12,12 +12,12 @@ from typer.testing import CliRunner, Result
 
 from hotset import cli
 from hotset.core import wording
+from hotset.core.machines import names as connect
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device
 from hotset.disk.cache_device import Card, Disk
 from hotset.disk.lifecycle import TierRefusedError
-from hotset.operations import connect
 from hotset.tier.base import Counters, Counting, Report, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 

@@ -16,18 +16,17 @@ from typer.testing import CliRunner
 from hotset import cli
 from hotset.block.devicemapper import Part
 from hotset.core.errors import HotsetError
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Result
 from hotset.core.machines.local import Local
 from hotset.core.machines.locks import MachineBusyError
 from hotset.core.record import columns_of
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device as cards
-from hotset.disk import lifecycle
+from hotset.disk import lifecycle, places
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.lifecycle import DiskState
 from hotset.monitoring import tier_status
-from hotset.operations import connect
-from hotset.operations.base import places
 from hotset.tier.base import Counters, Report, State, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 

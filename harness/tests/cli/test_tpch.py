@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset.core.record import SCHEMA_VERSION
 from hotset.databases.postgres.tpch import PostgresTpch
-from hotset.reports.model.schema import SCHEMA_VERSION
 from hotset.tpch.load import load
 from tests.cli_server import CommandLine, Done
 from tests.postgres_cluster import PASSWORD, Cluster

@@ -13,10 +13,10 @@ import pytest
 from hotset.block.extents import Run
 from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
-from hotset.operations.warmup.warmup import PlanResult, Warmed
 from hotset.tier.base import Warmup
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import plan_store, text
+from hotset.warmup.commands.warmup import PlanResult, Warmed
 from hotset.warmup.division import Kept
 from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.planner import Plan, Row

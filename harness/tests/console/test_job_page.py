@@ -17,9 +17,9 @@ from hotset.console.web import STATIC
 from hotset.core import wording
 from hotset.core.errors import HotsetError, Remedy, RequestError, field_of, remedies_of
 from hotset.core.paths import data_dir
-from hotset.jobs import store as jobs
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.recorder import Recorder
+from hotset.operations.jobs import store as jobs
 from tests.benchmark_results import outcome, tpcc_document, tpch_document
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 from tests.observations import Clock, counters, disk

@@ -16,9 +16,9 @@ from hotset.console.app import create
 from hotset.console.sessions import Attempts, Limits, Sessions, known_browser, mark_browser
 from hotset.console.web import COOKIE, Settings
 from hotset.experiment.site import live
-from hotset.jobs import store as jobs
 from hotset.lab import lab as labs
-from hotset.operations.base import remote
+from hotset.operations import remote
+from hotset.operations.jobs import store as jobs
 from tests.console_client import HERE, LIMITS, PASSWORD, client, hashed, token_on, try_password
 
 __all__ = ["client", "hashed"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hotset.jobs import store as jobs
+from hotset.operations.jobs import store as jobs
 from hotset.reports.archive import Archive
 from tests import documents
 from tests.cli_server import XDG

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from hotset.bench.commands.tpcc import RunOutcome
 from hotset.console import results
 from hotset.console.results import Grid, Line, Told, UnreadableError
 from hotset.load.latency import Latencies
 from hotset.load.record import KindResult
-from hotset.operations.bench.tpcc import RunOutcome
 from tests.benchmark_results import outcome, tpcc_document, tpch_document
 
 

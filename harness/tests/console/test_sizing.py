@@ -17,8 +17,8 @@ from hotset.console.filters import rate
 from hotset.console.pages import sizing
 from hotset.core.units import Bytes
 from hotset.hitratio.heat import Grid
-from hotset.operations.whatif import models
 from hotset.reports.archive import Archive
+from hotset.whatif.commands import models
 from hotset.whatif.doubt import doubt_of, in_words
 from hotset.whatif.flash import FlashNeeds, needs
 from tests.console_browser import Visitor, chromium, faults, served

@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, Page, expect
 from hotset.console.web import template
 from hotset.core.record import document_of
 from hotset.hitratio.attribution import FILE_SYSTEM
+from hotset.hitratio.report import HitRatios, HitRow
 from hotset.monitoring.heat_view import Hot
-from hotset.reports.render.hits import HitRatios, HitRow
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)

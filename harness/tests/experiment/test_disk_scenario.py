@@ -15,6 +15,7 @@ from hotset.bench.disks import serving_path
 from hotset.bench.disks.mounted_model import RootError
 from hotset.block.engine_program import RefusedError
 from hotset.core.paths import repository_file
+from hotset.core.progress import Reporter
 from hotset.experiment import disk_plan, disk_scenario
 from hotset.experiment.file.disk_spec import DiskSpec
 from hotset.experiment.file.spec import SpecError, read, read_any
@@ -22,7 +23,6 @@ from hotset.experiment.journal import Journal
 from hotset.reports.analysis import disks
 from hotset.reports.archive import REPORT, Archive
 from hotset.reports.render import html, markdown, tables, terminal
-from hotset.terminal.progress import Reporter
 
 REREAD = repository_file("experiments/hybrid-disk-reread.toml")
 ARRAYS = repository_file("experiments/flash-arrays.toml")

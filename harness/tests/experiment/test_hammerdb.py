@@ -12,6 +12,7 @@ import pytest
 from hotset.bench.kept.records import Measured, repeat_record
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import repository_file
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.experiment import timed
 from hotset.experiment.file.spec import Spec, SpecError, read
@@ -20,7 +21,6 @@ from hotset.hammerdb import settings
 from hotset.hitratio.sampler import Cpu, Sample, Window
 from hotset.reports.analysis import stats
 from hotset.reports.model.document import Arm
-from hotset.terminal.progress import Reporter
 from tests.hammerdb.test_runs import Connection
 
 DEMO = repository_file("experiments/demo.toml")

@@ -11,11 +11,11 @@ import pytest
 
 from hotset.block.extents import Run
 from hotset.core.paths import repository_file
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.experiment import learning
 from hotset.experiment.file.spec import read
 from hotset.hitratio.heat import Grid, Reading, Tally
-from hotset.terminal.progress import Reporter
 
 if TYPE_CHECKING:
     from hotset.experiment.site.context import Site

@@ -16,6 +16,7 @@ from hotset.bench.kept.records import rate_record
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
+from hotset.core.sql import LoadFailed
 from hotset.databases.postgres.server import Place, PostgresServer
 from hotset.experiment import history, plan, runner, sequence, timed, verdicts
 from hotset.experiment.file import sql_load
@@ -29,11 +30,10 @@ from hotset.experiment.site.context import SavedDatabase, SavedImage
 from hotset.load.latency import NO_LATENCY
 from hotset.load.record import Arrived, WindowOptions, WindowResult
 from hotset.load.search import FoundRate, Trial, find_rate
-from hotset.operations.base.remote import NotPermittedError, require_files
+from hotset.operations.remote import NotPermittedError, require_files
 from hotset.reports.analysis import answer, caveats
 from hotset.reports.archive import Archive
 from hotset.reports.render import charts
-from hotset.tpcc.data.record import LoadFailed
 from tests import documents
 
 SHOP = repository_file("experiments/shop.toml")

@@ -16,6 +16,7 @@ import pytest
 from hotset.block.io_counters import KernelDevice
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
+from hotset.core.progress import Reporter
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.experiment import timed
 from hotset.experiment.file.spec import Spec, SpecError, read
@@ -24,7 +25,6 @@ from hotset.hitratio.sampler import Window
 from hotset.load.record import RunFailed
 from hotset.load.steady import LEVEL_LEAST, LEVEL_MOST
 from hotset.reports.model.windows import Preparation
-from hotset.terminal.progress import Reporter
 
 DEMO = repository_file("experiments/demo.toml")
 SHOP = repository_file("experiments/shop.toml")

@@ -15,24 +15,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.bench.thresholds import ThresholdMissedError
 from hotset.core.machines.base import Command, PrerequisiteMissingError, Result
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
+from hotset.core.progress import Reporter
+from hotset.core.sql import LoadFailed
 from hotset.core.units import Bytes
 from hotset.experiment import recorded, sequence
 from hotset.experiment.file.spec import Spec, read
-from hotset.experiment.journal import Journal, ThresholdMissedError
+from hotset.experiment.journal import Journal
 from hotset.experiment.recorded import Recorded
 from hotset.experiment.sequence import Turn, order
 from hotset.experiment.site import base_image
-from hotset.experiment.site.calibrate import CalibratedLine
+from hotset.lab.calibrate import CalibratedLine
 from hotset.load.record import WindowOptions
 from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.windows import Preparation, Repeat
-from hotset.terminal.progress import Reporter
 from hotset.tpcc.data.consistency import ConditionResult, Violated
-from hotset.tpcc.data.record import LoadFailed
 from tests import documents
 
 DEMO = repository_file("experiments/demo.toml")

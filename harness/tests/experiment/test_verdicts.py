@@ -11,9 +11,9 @@ from hotset.bench.thresholds import ThresholdFormError
 from hotset.core.errors import code_of
 from hotset.core.paths import repository_file
 from hotset.experiment import verdicts
+from hotset.experiment.commands.experiment import Measured, _junit
 from hotset.experiment.file.spec import SpecError, read
 from hotset.experiment.journal import Journal
-from hotset.operations.experiment.experiment import Measured, _junit
 from hotset.reports.analysis import answer
 from hotset.reports.archive import Archive
 from tests import documents

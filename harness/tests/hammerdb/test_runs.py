@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from hotset.core.errors import FAILED, LACKS, USAGE, code_of
+from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted, Row
-from hotset.doctor import examination as doctor
 from hotset.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
+from hotset.lab import doctor
 from hotset.load.record import ServerErrors
-from hotset.terminal.progress import Reporter
 from hotset.tpcc.record import RunOptions
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server

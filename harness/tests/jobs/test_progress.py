@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from hotset.block.transfer import Progress
+from hotset.core.progress import FlushWatch, Reporter
 from hotset.core.units import Blocks, Bytes
-from hotset.jobs import events
+from hotset.load.live import line_printer
 from hotset.load.record import Tick
-from hotset.terminal.progress import FlushWatch, Reporter
+from hotset.operations.jobs import events
 from hotset.tpcc.data.record import LoadProgress
 from hotset.tpch import record as tpch
 
@@ -20,7 +21,7 @@ NAMES = ("done", "total", "unit", "eta_s")
 
 
 def tick(report: Reporter) -> None:
-    report.on_run_of(70.0)(Tick(24, "window", 10, 25, 0, 1.5, 2.5))
+    line_printer(report, 70.0)(Tick(24, "window", 10, 25, 0, 1.5, 2.5))
 
 
 def flush(report: Reporter) -> None:
@@ -30,21 +31,21 @@ def flush(report: Reporter) -> None:
 
 SAID: list[tuple[Callable[[Reporter], Any], list[Any]]] = [
     (
-        lambda report: report.on_warmup(Progress(Bytes(25), Bytes(100), 10.0)),
+        lambda report: report.on_step(Progress(Bytes(25), Bytes(100), 10.0)),
         [25, 100, "bytes", 30.0],
     ),
-    (lambda report: report.on_load(LoadProgress(2, 8, 200, 10.0)), [2, 8, "warehouses", 30.0]),
+    (lambda report: report.on_step(LoadProgress(2, 8, 200, 10.0)), [2, 8, "warehouses", 30.0]),
     (
-        lambda report: report.on_tpch_load(tpch.LoadProgress("rows", 50, 100, 8.0)),
+        lambda report: report.on_step(tpch.LoadProgress("rows", 50, 100, 8.0)),
         [50, 100, "bytes", 8.0],
     ),
-    (lambda report: report.on_tpch_run(tpch.Begun(0, 7, 3, 22)), [2, 22, "queries", None]),
+    (lambda report: report.on_step(tpch.Begun(0, 7, 3, 22)), [2, 22, "queries", None]),
     (tick, [25, 70.0, "s", 45.0]),
     (flush, [0, 409600, "bytes", None]),
     # Nothing is done yet: how long it takes is not known.
-    (lambda report: report.on_load(LoadProgress(0, 8, 0, 1.0)), [0, 8, "warehouses", None]),
+    (lambda report: report.on_step(LoadProgress(0, 8, 0, 1.0)), [0, 8, "warehouses", None]),
     (
-        lambda report: report.on_load(LoadProgress(8, 8, 9, 1.0, "indexes")),
+        lambda report: report.on_step(LoadProgress(8, 8, 9, 1.0, "indexes")),
         [None, None, None, None],
     ),
 ]

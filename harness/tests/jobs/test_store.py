@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from hotset.core.errors import RequestError
+from hotset.core.operation import lock
 from hotset.core.paths import data_dir, repository_file
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.jobs import lock
-from hotset.jobs import store as jobs
-from hotset.jobs.events import Event
-from hotset.jobs.store import Job, JobConflictError, NoSuchJobError
-from hotset.operations.base import registry, run
+from hotset.operations import run, table
+from hotset.operations.jobs import store as jobs
+from hotset.operations.jobs.events import Event
+from hotset.operations.jobs.store import Job, JobConflictError, NoSuchJobError
 from tests.cli_server import CommandLine
 from tests.silent_server import silent_server
 
@@ -124,7 +124,7 @@ def test_old_jobs_and_those_beyond_the_most_are_forgotten_but_never_running_ones
     monkeypatch.setattr(run, "PROGRAM", "tests.no_job")
     monkeypatch.setattr(jobs, "KEPT", 3)
     old = ended(run.start("lab down", {}))
-    monkeypatch.setattr(run, "PROGRAM", "hotset.operations.base.child")
+    monkeypatch.setattr(run, "PROGRAM", "hotset.operations.child")
     busy = run.start(CHECK, {"dsn": waits})
     monkeypatch.setattr(run, "PROGRAM", "tests.no_job")
     for job in (old, busy):
@@ -195,7 +195,7 @@ def test_cancel_interrupts(waits: str) -> None:
     job = run.start(CHECK, {"dsn": waits})
     with pytest.raises(JobConflictError, match=f"{job.id} is running"):
         jobs.remove(job.id)
-    until(lambda: b"operations.base.child" in Path(f"/proc/{process_of(job)}/cmdline").read_bytes())
+    until(lambda: b"operations.child" in Path(f"/proc/{process_of(job)}/cmdline").read_bytes())
     until(lambda: connected(job))
     jobs.cancel(job.id)
     job = ended(job)
@@ -272,7 +272,7 @@ def test_what_a_job_needs_for_itself(
     }
     locks = []
     for name, values in (one, other):
-        found, given = registry.find(name), values
+        found, given = table.find(name), values
         if "disk" in values and "disk" not in found.fields:
             given = {"card": values["disk"]}
         locks.append(found.lock(found.parse({**needed.get(name, {}), **given})))
@@ -323,7 +323,7 @@ def test_jobs_on_the_command_line(hotset: CommandLine, waits: str) -> None:
 
 STARTS = """
 import os, signal, sys
-from hotset.operations.base import run
+from hotset.operations import run
 
 print(run.start("tpcc build", {"dsn": sys.argv[1], "warehouses": 1,
                                "password": sys.argv[2]}).id, flush=True)
@@ -350,7 +350,7 @@ def test_a_job_outlives_its_starter_and_keeps_no_secret(empty: PostgresDatabase)
     while jobs.find(job.id).running:
         seen |= command_lines(process_of(job))
         time.sleep(0.05)
-    assert any("operations.base.child" in line for line in seen)
+    assert any("operations.child" in line for line in seen)
     assert [line for line in seen if empty.password in line] == []
     events = heard(job.id)
     assert events[-1].state == "done", events[-1]

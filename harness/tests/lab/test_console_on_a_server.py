@@ -23,7 +23,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.lab.lab import Lab, LabSpec
-from hotset.operations.base import remote
+from hotset.operations import remote
 from hotset.tier import pins
 from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
 from tests.own_lab import own_lab

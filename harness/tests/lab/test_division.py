@@ -15,20 +15,20 @@ import pytest
 
 from hotset.block.extents import Run, count, intersection
 from hotset.core.errors import RequestError
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
+from hotset.core.operation.context import Context
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device as cards
+from hotset.disk import commands as tier
 from hotset.disk import create as creation
 from hotset.disk import lifecycle
 from hotset.disk.create import CreateRequest
-from hotset.operations import connect
-from hotset.operations.base.context import Context
-from hotset.operations.hitratio import heat
-from hotset.operations.tier import tier
-from hotset.operations.warmup import pins, warmup
+from hotset.monitoring.commands import heat
 from hotset.tier.base import TierFailedError
 from hotset.tier.division import Division
 from hotset.tier.engine.tier import Userspace
+from hotset.warmup.commands import pins, warmup
 from hotset.warmup.resolve import TargetError
 from tests.enclosed import enclosed
 

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from hotset.block import devices
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
+from hotset.core.operation.context import Context
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk import lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.health.findings import Health
-from hotset.operations import connect
-from hotset.operations.base import registry
-from hotset.operations.base.context import Context
+from hotset.operations import table
 from tests.enclosed import Enclosed, enclosed
 
 pytestmark = [
@@ -74,7 +74,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Enclose
 
 
 def asked(name: str, **values: object) -> Any:  # noqa: ANN401 - as the operation has it
-    found = registry.find(name)
+    found = table.find(name)
     return found.function(found.parse(values), Context())
 
 

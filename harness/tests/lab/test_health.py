@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from hotset.core import wording
+from hotset.core.operation.context import Context
 from hotset.core.units import Bytes
 from hotset.health import findings
 from hotset.health.findings import Finding, Health
-from hotset.operations.base import registry
-from hotset.operations.base.context import Context
-from hotset.operations.warmup import pins
+from hotset.operations import table
 from hotset.warmup import plan_store
+from hotset.warmup.commands import pins
 from hotset.warmup.plan_store import SavedPlan
 from tests.lab.test_division import Disk, disk
 
@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def examined(**values: object) -> Health:
-    found = registry.find("tier health")
+    found = table.find("tier health")
     result = found.function(found.parse(values), Context())
     health: Health = result.recorded()
     assert json.loads(json.dumps(result.document()))["disks"] == ["pg"]
@@ -43,7 +43,7 @@ def by_subject(health: Health) -> dict[str, Finding]:
 
 
 def code(health: Health) -> int:
-    failure = registry.find("tier health").result(health).failure()  # type: ignore[call-arg]
+    failure = table.find("tier health").result(health).failure()  # type: ignore[call-arg]
     return 0 if failure is None else failure.exit_code  # type: ignore[attr-defined]
 
 
@@ -75,7 +75,7 @@ def test_what_is_not_known_is_said_and_what_is_broken_comes_with_its_command(dis
     )
 
     disk.machine.run(["umount", str(disk.folder / "mounted")])
-    off = registry.find("tier deactivate")
+    off = table.find("tier deactivate")
     off.function(off.parse({"disk": "pg"}), disk.context)
     down = examined()
     state = by_subject(down)["state"]

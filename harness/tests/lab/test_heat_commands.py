@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from hotset import cli
 from hotset.block import devicemapper
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.disk import cache_device, lifecycle
@@ -23,7 +24,6 @@ from hotset.disk.create import CreateRequest
 from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab
-from hotset.operations import connect
 from hotset.tier import pins
 from hotset.warmup.targets import parse
 from tests.console_browser import Visitor, chromium, served

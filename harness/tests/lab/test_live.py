@@ -16,13 +16,13 @@ import pytest
 
 from hotset.core.machines.cleanup import read_journal
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.databases import connect
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
 from hotset.experiment.site import live
 from hotset.lab.lab import lab_folder
 from hotset.reports.archive import Archive
-from hotset.terminal.progress import Reporter
 from tests.one_lab import one_lab
 
 pytestmark = [

@@ -20,11 +20,11 @@ import pytest
 from hotset.api import tokens
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, Result, put_text
+from hotset.core.operation.rights import Right
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.lab import image
 from hotset.lab import lab as labs
-from hotset.operations.base.rights import Right
 from tests.console_browser import served
 from tests.inside_guest import hotset, lab_with_hotset, remove_slow_disk, slow_disk
 

@@ -12,6 +12,7 @@ from hotset.block import devices
 from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run, count, difference, intersection
 from hotset.core.machines.base import Machine
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
@@ -19,7 +20,6 @@ from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.disk.create import CreateRequest
 from hotset.lab.lab import Lab, LabSpec
-from hotset.terminal.progress import Reporter
 from hotset.tier import pins
 from hotset.tier.base import TierKind, hits_between
 from hotset.tier.bcache.tier import Bcache

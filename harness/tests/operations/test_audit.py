@@ -12,20 +12,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from hotset.cli.screen import screen
 from hotset.core.errors import ForbiddenError
+from hotset.core.operation.rights import Right
 from hotset.core.paths import data_dir
-from hotset.jobs import store
-from hotset.operations.base import audit, registry, run, strangers
-from hotset.operations.base.audit import ITSELF, Caller
-from hotset.operations.base.rights import Right
-from hotset.operations.computer import audit_view
-from hotset.terminal.screen import screen
+from hotset.operations import audit, audit_view, run, strangers, table
+from hotset.operations.audit import ITSELF, Caller
+from hotset.operations.jobs import store
 
 OPERATOR = Caller("token nightly", Right.OPERATE, "192.0.2.7")
 
 
 def test_a_call_is_kept_from_its_beginning_to_its_end() -> None:
-    found = registry.find("runs rm")
+    found = table.find("runs rm")
     request = found.parse({"run": "20260101-000000-demo", "yes": True})
     with audit.doing(OPERATOR, found, request):
         (begun,) = audit.entries(10)
@@ -64,7 +63,7 @@ def test_what_only_reads_is_not_kept() -> None:
 
 
 def test_a_dry_run_is_not_kept() -> None:
-    found = registry.find("tier activate")
+    found = table.find("tier activate")
     with audit.doing(OPERATOR, found, found.parse({"disk": "erp", "dry_run": True})):
         pass
     assert audit.entries(10) == []
@@ -79,7 +78,7 @@ def test_who_may_not_is_kept_without_the_values() -> None:
 
 
 def test_no_secret_is_kept() -> None:
-    found = registry.find("tpcc check")
+    found = table.find("tpcc check")
     request = found.parse({"dsn": "host=127.0.0.1", "password": "open-sesame"}, strict=False)
     with audit.doing(OPERATOR, found, request):
         pass

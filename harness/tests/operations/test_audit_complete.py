@@ -22,18 +22,18 @@ from hotset.console import passwords
 from hotset.console.app import create
 from hotset.console.web import Settings
 from hotset.core.errors import HotsetError
-from hotset.jobs import store
-from hotset.operations.base import audit, registry, run
-from hotset.operations.base.kinds import FieldKind
-from hotset.operations.base.registry import Kind, Operation
-from hotset.operations.base.rights import Right
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Kind, Operation
+from hotset.core.operation.rights import Right
+from hotset.operations import audit, run, table
+from hotset.operations.jobs import store
 from hotset.reports.archive import Archive
 from tests import documents
 from tests.console.test_login import HERE, PASSWORD, token_of, try_password
 from tests.operations.test_remote import NEEDED, allow
 
 RUN = "20261121-100000-demo"
-CHANGING = [one for one in registry.every() if not Right.READ.includes(one.right)]
+CHANGING = [one for one in table.every() if not Right.READ.includes(one.right)]
 READS = {"audit"}
 
 
@@ -103,7 +103,7 @@ def archived() -> None:
 
 def test_every_route_of_the_api_that_changes_something_is_kept() -> None:
     served = api.create()
-    words = {"/" + "/".join(one.words) for one in registry.every()}
+    words = {"/" + "/".join(one.words) for one in table.every()}
     found = {
         (method, route.path)
         for route in served.routes
@@ -234,7 +234,7 @@ def commands(group: Any, before: str = "") -> Iterator[str]:  # noqa: ANN401 - t
 
 def test_every_command_that_changes_something_is_kept(tmp_path: Any) -> None:  # noqa: ANN401
     whole = typer.main.get_command(cli.create())
-    operations = {one.name for one in registry.every()}
+    operations = {one.name for one in table.every()}
     assert set(commands(whole)) - operations == KEPT.keys() | LOOKS
     word = tmp_path / "word"
     word.write_text(PASSWORD)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import MachineGoneError, PrerequisiteMissingError
+from hotset.core.machines.names import MachineNameError, account, open_machine
 from hotset.core.machines.ssh import Account
-from hotset.operations import connect
-from hotset.operations.connect import MachineNameError, account, open_machine
 
 
 def test_this_computer() -> None:

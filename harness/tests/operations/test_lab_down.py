@@ -18,10 +18,9 @@ from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.waiting import wait_until
 from hotset.experiment.site import live
-from hotset.jobs import store as jobs
 from hotset.lab import lab as labs
-from hotset.operations.base import audit, registry, run
-from hotset.operations.computer import lab_use
+from hotset.operations import audit, lab_use, run, table
+from hotset.operations.jobs import store as jobs
 from tests.console_client import client, hashed, token_on, try_password
 from tests.silent_server import silent_server
 
@@ -123,7 +122,7 @@ def test_what_was_killed_or_is_elsewhere_does_not_use_it(
         assert wait_until(lambda: bool(audit.running()), 60)
         assert lab_use.in_use() == ()
         elsewhere.kill()
-    found = registry.find("lab down")
+    found = table.find("lab down")
     assert not found.asked(found.parse({}))
     del dsn
 

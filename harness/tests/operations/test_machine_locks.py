@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from hotset.core.machines import names as connect
 from hotset.core.machines.dry_run import only_reads
 from hotset.core.machines.locks import MachineBusyError
-from hotset.operations import connect
-from hotset.operations.base import registry
-from hotset.operations.base.context import Context
-from hotset.operations.base.rights import Right
+from hotset.core.operation.context import Context
+from hotset.core.operation.rights import Right
+from hotset.operations import table
 from tests.disk.test_cache_device import Keeping
 from tests.disk.test_create import FLASH, ORIGIN, with_card
 
@@ -63,7 +63,7 @@ OTHERS = {
 def test_each_operation_on_a_machine_is_known_here() -> None:
     named = {
         found.name
-        for found in registry.every()
+        for found in table.every()
         if "machine" in found.fields and not Right.READ.includes(found.right)
     }
     assert named == WORKING.keys() | OTHERS.keys()
@@ -84,7 +84,7 @@ def test_it_waits_for_whoever_has_the_lock(name: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(there, "stream", occupied)
     monkeypatch.setattr(connect, "open_machine", opened)
-    found = registry.find(name)
+    found = table.find(name)
     with pytest.raises(MachineBusyError, match="tier flush oltp"):
         found.function(found.request(**WORKING[name]), Context())
     assert [line for line in there.commands if not only_reads(line.split())] == [

@@ -19,22 +19,22 @@ from hotset.block.extents import Run, difference, union
 from hotset.core import environment, wording
 from hotset.core.errors import HotsetError
 from hotset.core.machines.local import Local
+from hotset.core.operation.context import Context
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.disk import places
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.health import tier_now
 from hotset.health.findings import Ask, Finding
-from hotset.operations.base import places
-from hotset.operations.base.context import Context
-from hotset.operations.warmup import pins as operations
-from hotset.operations.warmup import warmup
-from hotset.terminal.progress import Reporter
 from hotset.tier import pins
 from hotset.tier.base import TierSpec, Warmup
 from hotset.tier.division import Division, Owners, Part
 from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import division, plan_store, planning, text
+from hotset.warmup.commands import pins as operations
+from hotset.warmup.commands import warmup
 from hotset.warmup.planner import PlanTarget
 from hotset.warmup.planning import Request, _Maker
 from hotset.warmup.resolve import OWN, MountedView, TargetGoneError

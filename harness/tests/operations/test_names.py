@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from hotset.core.errors import RequestError
-from hotset.operations.base import registry
+from hotset.operations import table
 
 NAMED = {
     "tier deactivate": "disk",
@@ -20,7 +20,7 @@ WHOSE = ("disk", "card", "machine")
 
 
 def test_what_takes_a_disk_down_or_cannot_be_undone_names_it() -> None:
-    for one in registry.every():
+    for one in table.every():
         field = next((name for name in WHOSE[:2] if name in one.fields), None)
         if one.name not in NAMED:
             assert not one.destroys or field is None or one.fields[field].is_required(), one.name
@@ -34,7 +34,7 @@ def test_what_takes_a_disk_down_or_cannot_be_undone_names_it() -> None:
 def test_a_name_that_is_given_and_empty_is_refused_by_every_operation() -> None:
     """Also where it may be left out: then it means the only disk, all disks or this computer."""
     tried = 0
-    for one in registry.every():
+    for one in table.every():
         for name in set(WHOSE) & set(one.fields):
             if name == "machine" and one.fields[name].default is None:
                 continue  # another, to be looked at as well
@@ -47,7 +47,7 @@ def test_a_name_that_is_given_and_empty_is_refused_by_every_operation() -> None:
 
 
 def test_whoever_trusts_the_flash_or_takes_the_origin_names_the_disk() -> None:
-    activate = registry.find("tier activate")
+    activate = table.find("tier activate")
     for wish in ("keep_flash", "break_reservation"):
         with pytest.raises(RequestError, match="name the disk") as refused:
             activate.parse({wish: True})

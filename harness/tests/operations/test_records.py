@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from hotset.api import app
+from hotset.bench.commands import arrays, disk, fidelity, reread
 from hotset.bench.disks import raffle
 from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, CutFile, DiskArrays
 from hotset.bench.disks.disk_bench import Cell, DiskBench, JudgedBench, Sample
@@ -20,37 +21,30 @@ from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.bench.disks.search import ArraySearch, Heat
 from hotset.bench.disks.search_engine import Searched
 from hotset.bench.thresholds import ThresholdVerdict
+from hotset.core.operation.result import Lines, Result
 from hotset.core.record import extended, model_of
 from hotset.core.units import Bytes
-from hotset.doctor import examination
-from hotset.experiment.site.calibrate import CalibratedLine, DiskCalibration
+from hotset.disk.boot.schedules import Schedule, Schedules
 from hotset.experiment.site.live import LabStatus, Live
+from hotset.hitratio.report import HitRatios, HitRow, moment
+from hotset.lab import doctor as examination
+from hotset.lab.calibrate import CalibratedLine, DiskCalibration
+from hotset.lab.commands import doctor
 from hotset.lab.lab import LabProcess
 from hotset.lab.served_model import DiskArray, DiskPowerCut, Member
 from hotset.monitoring import heat_view
+from hotset.monitoring.commands import heat, hit_ratio, tier_views
 from hotset.monitoring.explain import Explanation
 from hotset.monitoring.heat_view import Cell as Stretch
 from hotset.monitoring.heat_view import Hot
 from hotset.monitoring.tier_status import CachedRange, CachedRanges
-from hotset.operations.base import registry, run
-from hotset.operations.base.result import Lines, Result
-from hotset.operations.bench import arrays, disk, fidelity, reread
-from hotset.operations.computer import doctor, lab
-from hotset.operations.hitratio import heat, hit_ratio
-from hotset.operations.tier import tier_views
-from hotset.operations.warmup import pins, schedule
-from hotset.operations.whatif import advice as whatif_advice
-from hotset.operations.whatif import caches as whatif_caches
-from hotset.operations.whatif import check as whatif_check
-from hotset.operations.whatif import models as whatif
-from hotset.operations.whatif import traces as whatif_traces
+from hotset.operations import lab, run, table
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import PredictedArm
-from hotset.reports.render.hits import HitRatios, HitRow, moment
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import text as warmup_text
+from hotset.warmup.commands import pins, schedule
 from hotset.warmup.division import Found, Kept
-from hotset.warmup.schedule import Schedule, Schedules
 from hotset.whatif.advice import CacheAdvice, Size, Wear
 from hotset.whatif.caches import Cache as SimulatedCache
 from hotset.whatif.caches import (
@@ -64,6 +58,11 @@ from hotset.whatif.caches import (
     TraceFigures,
 )
 from hotset.whatif.checking import PredictionCheck
+from hotset.whatif.commands import advice as whatif_advice
+from hotset.whatif.commands import caches as whatif_caches
+from hotset.whatif.commands import check as whatif_check
+from hotset.whatif.commands import models as whatif
+from hotset.whatif.commands import traces as whatif_traces
 from hotset.whatif.demands import Demands
 from hotset.whatif.doubt import doubt_of
 from hotset.whatif.flash import FlashNeeds, Need
@@ -230,7 +229,7 @@ NAMES = dict(described())
 def test_a_result_is_what_its_record_says(result: Result) -> None:
     document = json.loads(json.dumps(result.document()))
     model_of(result.record()).model_validate(document)
-    names = [one.name for one in registry.every() if one.result is type(result)]
+    names = [one.name for one in table.every() if one.result is type(result)]
     for name in names:
         reference = NAMES.get(name)
         if reference is not None:
@@ -248,7 +247,7 @@ def test_a_query_answers_what_its_record_says(name: str) -> None:
 
 
 def test_every_operation_tells_what_it_comes_to() -> None:
-    for one in registry.every():
+    for one in table.every():
         assert model_of(one.result.record()).model_fields, one.name
 
 

@@ -21,18 +21,18 @@ from hotset import cli
 from hotset.cli import generate
 from hotset.core import extras, wording
 from hotset.core.errors import HotsetError, NotFoundError, Remedy, RequestError
-from hotset.operations import connect
-from hotset.operations.base import audit, registry, run
-from hotset.operations.base.audit import Caller
-from hotset.operations.base.kinds import FieldKind
-from hotset.operations.base.registry import Kind, Operation
-from hotset.operations.base.remote import Names
-from hotset.operations.base.result import Lines
-from hotset.operations.base.rights import Needs, Right
+from hotset.core.machines import names as connect
+from hotset.core.operation import registry
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Kind, Operation
+from hotset.core.operation.result import Lines
+from hotset.core.operation.rights import Names, Needs, Right
+from hotset.operations import audit, run, table
+from hotset.operations.audit import Caller
 from hotset.tier import kinds
 from tests.disk.test_cache_device import Keeping
 
-OPERATIONS = list(registry.every())
+OPERATIONS = list(table.every())
 SECRET = "open-sesame"  # noqa: S105
 DSN = "host=127.0.0.1 port=1 user=tester dbname=shop"
 # Texts that a shell, or a parser of options, would take for something else.
@@ -87,9 +87,9 @@ COMMANDS = commands(typer.main.get_command(cli.create()))
 
 def test_the_order_of_commands_is_not_that_of_imports() -> None:
     """The reference follows it."""
-    text = "from hotset.operations.base import registry; "
-    names = "print([one.name for one in registry.group('disk')])"
-    first = "import hotset.operations.bench.reread; "
+    text = "from hotset.operations import table; "
+    names = "print([one.name for one in table.group('disk')])"
+    first = "import hotset.bench.commands.reread; "
     asked = ([sys.executable, "-c", before + text + names] for before in ("", first))
     usual, other = (
         subprocess.run(argv, capture_output=True, text=True, check=True).stdout for argv in asked
@@ -140,7 +140,7 @@ def test_whoever_only_reads_has_nothing_connected_mounted_or_measured(
 
 
 def test_prices_are_kept_with_a_run_for_whoever_may_change_one() -> None:
-    found = registry.find("report run")
+    found = table.find("report run")
     for values, right in (({}, Right.READ), ({"price": ["server=1"]}, Right.OPERATE)):
         request = found.parse({"run": "last", **values})
         assert found.right_for(dict(request)) is right
@@ -233,8 +233,8 @@ def test_one_caller_does_not_hold_all_that_answer(monkeypatch: pytest.MonkeyPatc
         assert go_on.wait(60)
         return Lines()
 
-    stand_in = replace(registry.find("lab status"), function=waits)
-    monkeypatch.setitem(registry._table, "lab status", stand_in)
+    stand_in = replace(table.find("lab status"), function=waits)
+    monkeypatch.setitem(registry.declared, "lab status", stand_in)
     one, other = (Caller(f"token {name}", Right.READ) for name in ("one", "other"))
     with ThreadPoolExecutor(run.QUERIES_AT_ONCE + 1) as pool:
         waiting = [
@@ -306,14 +306,14 @@ def test_command_line_and_json_make_the_same_request(
 )
 def test_refused_values_are_named(name: str, values: dict[str, Any], field: str, said: str) -> None:
     with pytest.raises(HotsetError) as refused:
-        (run.start if registry.find(name).kind is Kind.JOB else run.answer)(name, values)
+        (run.start if table.find(name).kind is Kind.JOB else run.answer)(name, values)
     assert refused.value.field == field
     assert said in str(refused.value)
     assert SECRET not in str(refused.value)
 
 
 def test_a_form_has_texts_only() -> None:
-    found = registry.find("tpcc run").parse_remote(
+    found = table.find("tpcc run").parse_remote(
         {"dsn": DSN, "users": "8", "check": "false"}, strict=False
     )
     assert (found.users, found.check) == ("8", False)
@@ -321,19 +321,19 @@ def test_a_form_has_texts_only() -> None:
 
 def test_a_dry_run_needs_no_yes() -> None:
     values = {"dsn": DSN, "engine": "postgres", "dry_run": True}
-    assert registry.find("database memory").parse_remote(values).dry_run
+    assert table.find("database memory").parse_remote(values).dry_run
 
 
 def test_the_servers_own_password_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTSET_PASSWORD", "the-servers-own")
-    found = registry.find("heat top").parse_remote({"dsn": DSN})
+    found = table.find("heat top").parse_remote({"dsn": DSN})
     assert found.password.get_secret_value() == ""
 
 
 def test_unknown_operations() -> None:
     for name in ("lab shell", "tier", "frobnicate"):
         with pytest.raises(NotFoundError, match=name):
-            registry.find(name)
+            table.find(name)
     with pytest.raises(RequestError, match="answers at once"):
         run.start("tier status", {})
     with pytest.raises(RequestError, match="is a job"):

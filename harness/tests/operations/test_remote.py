@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from hotset.core.errors import ForbiddenError
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.lock import Lock
+from hotset.core.operation.registry import Kind, Operation
+from hotset.core.operation.rights import Names
 from hotset.core.paths import data_dir
 from hotset.core.units import Bytes
 from hotset.databases import dsn_rules
-from hotset.jobs import store
-from hotset.jobs.lock import Lock
-from hotset.operations.base import audit, registry, remote, run
-from hotset.operations.base.kinds import FieldKind
-from hotset.operations.base.registry import Kind, Operation
-from hotset.operations.base.remote import Names
+from hotset.operations import audit, remote, run, table
+from hotset.operations.jobs import store
 from hotset.warmup import plan_store
 
 DSN = "host=127.0.0.1 port=1 user=tester dbname=shop"
-OPERATIONS = list(registry.every())
+OPERATIONS = list(table.every())
 
 
 def text_fields() -> list[tuple[Operation, str, Names | None]]:
@@ -122,7 +122,7 @@ def test_no_field_names_a_file_a_device_or_a_host_unasked(
     refusals = 0
     for found, field, mark in FIELDS:
         with subtests.test(found=found.name, field=str(field), mark=str(mark)):
-            assert mark is not None, "say what its text names: see operations/base/remote.py"
+            assert mark is not None, "say what its text names: see operations/remote.py"
             if mark is Names.NOTHING:
                 continue
             with pytest.raises(ForbiddenError) as refused:
@@ -170,7 +170,7 @@ def test_no_field_names_a_file_a_device_or_a_host_unasked(
 )
 def test_ways_round_are_refused(name: str, field: str, text: str, said: str) -> None:
     allow('folders = ["/srv/allowed", "F:/data"]\nmachines = ["ssh://db1"]')
-    found = registry.find(name)
+    found = table.find(name)
     with pytest.raises(ForbiddenError) as refused:
         ask(found, request(found, field, text))
     assert refused.value.field == field
@@ -310,7 +310,7 @@ def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
 def test_the_machine_that_the_console_was_started_for_is_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fields = registry.find("tier status").fields
+    fields = table.find("tier status").fields
     monkeypatch.setenv(remote.MACHINE_VARIABLE, "ssh://db1")
     remote.require(fields, {"machine": "ssh://db1"}, "postgres")
     with pytest.raises(ForbiddenError):

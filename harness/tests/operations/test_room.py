@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from pydantic import BeforeValidator
 
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Kind
+from hotset.core.operation.rights import Right
 from hotset.core.paths import repository_file
 from hotset.experiment.file import spec
 from hotset.experiment.site import live
-from hotset.jobs import store
-from hotset.operations.base import fields, registry, room, run
-from hotset.operations.base.context import Context
-from hotset.operations.base.kinds import FieldKind
-from hotset.operations.base.registry import Kind
-from hotset.operations.base.rights import Right
-from hotset.operations.computer import lab
+from hotset.operations import lab, room, run, table
+from hotset.operations.jobs import store
 from hotset.tpch.data import text_bytes
 from tests.operations.test_remote import FakeJob, allow, wait
 
@@ -47,7 +47,7 @@ def free(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 
 def test_every_size_that_becomes_a_file_is_marked() -> None:
-    for found in registry.every():
+    for found in table.every():
         if found.kind is not Kind.JOB or not Right.OPERATE.includes(found.right):
             continue
         for name, field in found.fields.items():

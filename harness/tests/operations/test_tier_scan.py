@@ -8,8 +8,8 @@ from rich.console import Console
 
 from hotset.core.errors import FAILED, HotsetError
 from hotset.core.record import model_of
+from hotset.monitoring.commands.tier_views import Labelled
 from hotset.monitoring.tier_status import LabelledFlash, UnreadFlash
-from hotset.operations.tier.tier_views import Labelled
 
 
 def text_of(found: Labelled) -> str:

@@ -10,13 +10,13 @@ from rich.console import Console
 
 from hotset.bench import tpcc as workload
 from hotset.bench import tpcc_metrics
+from hotset.bench.commands.tpcc import RunOutcome
 from hotset.bench.tpcc import Outcome
 from hotset.bench.window import Warned
+from hotset.core.progress import Reporter
 from hotset.core.record import model_of
 from hotset.load.record import KindResult, Latency
 from hotset.load.steady import Steadiness
-from hotset.operations.bench.tpcc import RunOutcome
-from hotset.terminal.progress import Reporter
 from hotset.tpcc.plans import Flip
 from hotset.tpcc.record import RunOptions, RunResult
 

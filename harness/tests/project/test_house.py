@@ -16,11 +16,11 @@ from pydantic import BaseModel
 
 from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
+from hotset.core.operation.result import Result
 from hotset.core.record import types_of
 from hotset.core.wording import option
-from hotset.operations.base import registry
-from hotset.operations.base.result import Result
-from hotset.operations.tier.tier import Create
+from hotset.disk.commands import Create
+from hotset.operations import table
 from hotset.reports.model import setup
 from hotset.tier import kinds
 from hotset.tier.base import TierKind
@@ -93,7 +93,7 @@ def test_functions_fit_a_screen() -> None:
 
 
 # Those whose words are one caller's own: the command line, and what is generated of it.
-CALLERS = ("hotset/cli/", "hotset/clients/")
+CALLERS = ("hotset/cli/", "hotset/api/clients/")
 TELLS = frozenset(("add_note", "message", "note", "say", "warn"))
 """Who is told something by these hears it from every caller: a job's messages travel."""
 READS = frozenset(("compile", "partition", "removeprefix", "rpartition", "search", "split"))
@@ -109,7 +109,7 @@ def own_words() -> re.Pattern[str]:
     """A command of hotset's, or an option of one; `losetup --find` is neither."""
     options = {
         word
-        for one in registry.every()
+        for one in table.every()
         for name, field in one.request.model_fields.items()
         if not marks(field).argument
         for word in (option(name), option(f"no_{name}"))
@@ -392,16 +392,14 @@ def test_they_are_seen_side_by_side(source: str) -> None:
 
 # Who asks for a form by its name is told it by the caller: a list of the command line's own, and
 # the environment.
-FORMS_BY_NAME = frozenset(
-    ("hotset.cli.jobs", "hotset.reports.render.plain", "hotset.terminal.structured")
-)
+FORMS_BY_NAME = frozenset(("hotset.cli.jobs", "hotset.core.text", "hotset.core.structured"))
 
 
 def record_modules() -> dict[str, ast.Module]:
     """Where results and their records are described."""
     kinds: set[type] = set()
-    left: list[type] = [part for one in registry.every() for part in one.result.__mro__]
-    left += [one.result.record() for one in registry.every()]
+    left: list[type] = [part for one in table.every() for part in one.result.__mro__]
+    left += [one.result.record() for one in table.every()]
     while left:
         kind = left.pop()
         if kind in kinds or not kind.__module__.startswith("hotset."):
@@ -418,7 +416,7 @@ def record_modules() -> dict[str, ast.Module]:
 
 def test_a_result_is_described_by_one_record(subtests: pytest.Subtests) -> None:
     """Else its JSON, its CSV and its schema are three descriptions, of which two are not kept."""
-    for one in registry.every():
+    for one in table.every():
         with subtests.test(one=str(one)):
             record = one.result.record()
             assert one.result.document is Result.document, "a result writes JSON by itself"

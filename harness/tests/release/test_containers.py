@@ -20,8 +20,8 @@ from hotset import __version__
 from hotset.core import environment, wording
 from hotset.core.errors import PrerequisiteError
 from hotset.core.extras import Extra
+from hotset.core.machines import names as connect
 from hotset.lab import lab
-from hotset.operations import connect
 from shipping import oci
 
 ROOT = Path(__file__).parents[3]

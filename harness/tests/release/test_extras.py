@@ -17,8 +17,8 @@ import pytest
 
 from hotset.core.errors import LACKS
 from hotset.core.extras import MODULES, Extra, ExtraMissingError, explained, require
-from hotset.operations.base import registry
-from hotset.operations.base.registry import Kind, Operation
+from hotset.core.operation.registry import Kind, Operation
+from hotset.operations import table
 from rooms import imports, modules, targets, tree
 
 ROOT = Path(__file__).parents[3]
@@ -62,7 +62,6 @@ COMMANDS: dict[tuple[str, ...], str | None] = {
     ("tier", "list"): None,
     ("tier", "health"): None,
     ("runs", "list"): None,
-    ("doctor",): None,
     ("demo",): "bench,report",
     ("experiment", "run", "x.toml", "--yes"): "bench,report",
     ("tpcc", "run", "--dsn", "postgresql:///x", "--duration", "1"): "bench",
@@ -89,9 +88,9 @@ def test_a_command_that_needs_an_extra_names_it(
 
 def test_every_command_has_its_help_in_the_base(base: Path) -> None:
     """Completion and the API make them all: none may need an extra only to be declared."""
-    code = "from hotset.operations.base import registry; print(len(list(registry.every())))"
+    code = "from hotset.operations import table; print(len(list(table.every())))"
     done = run(str(base / "python"), "-c", code)
-    assert (done.stdout, done.stderr) == (f"{len(list(registry.every()))}\n", "")
+    assert (done.stdout, done.stderr) == (f"{len(list(table.every()))}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +175,7 @@ def used(operation: Operation) -> Iterator[ast.AST]:
                 left.add(node.id)
 
 
-JOBS = [one for one in registry.every() if one.kind is Kind.JOB]
+JOBS = [one for one in table.every() if one.kind is Kind.JOB]
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)

@@ -26,8 +26,7 @@ from hotset.block import label
 from hotset.core import extras
 from hotset.core.extras import Extra
 from hotset.core.machines import elf, needrestart
-from hotset.disk.boot import systemd_unit
-from hotset.warmup import schedule
+from hotset.disk.boot import schedules, systemd_unit
 from shipping import entry, modules, packages
 from shipping.programs import PROGRAMS, CannotBuildError
 
@@ -212,8 +211,8 @@ def test_a_purge_knows_what_hotset_writes() -> None:
     assert label.MAGIC in text
     assert f"units={systemd_unit.FOLDER}\n" in text
     assert str(needrestart.CONF) in text
-    assert f"{schedule.PREFIX}*.timer" in text
-    assert str(schedule.SNAPSHOTS) in text
+    assert f"{schedules.PREFIX}*.timer" in text
+    assert str(schedules.SNAPSHOTS) in text
 
 
 def test_programs_of_wheels_are_where_their_callers_look(tmp_path: Path) -> None:

@@ -17,16 +17,16 @@ from hotset.block.engine_program import RefusedError
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
+from hotset.core.operation.context import Context
+from hotset.core.operation.result import Result
 from hotset.core.paths import state_dir
 from hotset.core.units import Bytes
-from hotset.operations.base import registry
-from hotset.operations.base.context import Context
-from hotset.operations.base.result import Result
-from hotset.operations.whatif import models
+from hotset.operations import table
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from hotset.whatif import caches, workers
 from hotset.whatif.caches import Cache, Outcome
+from hotset.whatif.commands import models
 from hotset.whatif.traffic import CacheKind
 
 BLOCK = 8192
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def asked(name: str, **values: Any) -> Result:  # noqa: ANN401 - JSON
-    found = registry.find(name)
+    found = table.find(name)
     return found.function(found.parse(values), Context())
 
 

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from hotset.core.errors import RequestError
-from hotset.operations.base import registry
-from hotset.operations.base.context import Context
+from hotset.core.operation.context import Context
+from hotset.operations import table
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from hotset.reports.render import html, markdown, terminal
@@ -58,7 +58,7 @@ def test_the_operation_shows_it_by_the_arm() -> None:
     run = DEMO.model_copy(update={"run": archive.new("demo", later), "started_at": later})
     for one in (by, run):
         archive.save(one)
-    found = registry.find("whatif check")
+    found = table.find("whatif check")
     request = found.parse({"run": run.run, "by": by.run})
     document = found.function(request, Context()).document()
     assert (document["run"], document["by"]) == (run.run, by.run)

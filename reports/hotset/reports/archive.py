@@ -27,8 +27,7 @@ from hotset.core import formats
 from hotset.core.errors import ConflictError, NotFoundError, Remedy
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import data_dir, write_whole
-
-from .model.schema import SCHEMA_VERSION
+from hotset.core.record import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from .model.document import RunDocument

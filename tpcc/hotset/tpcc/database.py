@@ -1,14 +1,10 @@
 """What this package needs from a database, beside what every connection does."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from hotset.core import sql
-from hotset.core.sql import Row, Value
-
-Argument: TypeAlias = Value | tuple[int, ...]
-"""A scalar, or a list of integers (the items of one order), as procedures take it."""
+from hotset.core.sql import Argument, Libpq, Row, Value
 
 
 class Session(sql.Session, Protocol):
@@ -41,26 +37,6 @@ class Database(Protocol):
 
     def session(self) -> Session:
         """Open a connection; raises `CannotConnect`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Libpq:
-    """How a program of its own reaches a PostgreSQL database, and what its errors mean.
-
-    library            path of the libpq that this process's connections use
-    parameters         connection parameters by libpq's names, the password among them
-    setup              statements that each connection begins with
-    intended_rollback  the SQLSTATE of `workload.IntendedRollback`
-    retryable          SQLSTATE to `Aborted.cause`, of what is worth a repetition
-    gone               beginnings of the SQLSTATEs of `ServerGone`
-    """
-
-    library: str
-    parameters: dict[str, str] = field(repr=False)
-    setup: str
-    intended_rollback: str
-    retryable: dict[str, str]
-    gone: tuple[str, ...]
 
 
 @runtime_checkable

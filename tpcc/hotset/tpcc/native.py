@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from hotset.core.sql import Libpq
 from hotset.load.processes import WorkerDied, deaf_to_interrupts
 from hotset.load.record import DRAIN_S
 from hotset.load.samples import Tally
@@ -32,7 +33,6 @@ from hotset.load.worker import (
 )
 
 from .data.nurand import Constants
-from .database import Libpq
 from .program import PROGRAM, program
 from .record import DriverMissing, RunOptions
 from .schema import PROCEDURES

@@ -7,10 +7,10 @@ from functools import cache
 
 import numpy as np
 
+from hotset.core.sql import Argument
 from hotset.load.streams import stream
 
 from .data.nurand import LAST_NAMES, Constants, nurand, shares
-from .database import Argument
 from .record import Items
 from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES, TABLES
 

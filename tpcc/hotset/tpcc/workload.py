@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from hotset.core.sql import Argument
 from hotset.load.streams import stream
 from hotset.load.workload import Step
 
 from .data.nurand import Constants
-from .database import Argument, Database, Session
+from .database import Database, Session
 from .record import RunOptions
 from .transactions import KEYING_S, PROCEDURE, Kind, Terminal
 

@@ -1,12 +1,17 @@
 """What loads and runs say while they work, and what they leave."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hotset.core.errors import HotsetError, PrerequisiteError
 from hotset.core.record import derived
+
+if TYPE_CHECKING:
+    from hotset.core.progress import Measured, Reporter
 
 Outcome = Literal["ok", "timed out", "failed"]
 Function = Literal["RF1", "RF2"]
@@ -23,7 +28,7 @@ class DataFailed(HotsetError):
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C; `partial` is what the run had measured."""
 
-    def __init__(self, partial: "PowerResult") -> None:
+    def __init__(self, partial: PowerResult) -> None:
         super().__init__(partial)
         self.partial = partial
 
@@ -45,6 +50,22 @@ class LoadProgress:
     bytes_done: int
     bytes_total: int
     seconds: float
+
+    def show(self, report: Reporter) -> None:
+        """As :class:`~hotset.core.progress.Step`."""
+        from hotset.core.units import Bytes
+
+        step = self.step.replace("_", " ")
+        if step not in ("data", "rows"):
+            report.figure(f"{self.seconds:.1f} s, {step}")
+            return
+        share = self.bytes_done / self.bytes_total
+        left = f", ETA {self.seconds / share - self.seconds:.0f} s" if share else ""
+        report.figure(
+            f"{self.seconds:.1f} s, {step}: {Bytes(self.bytes_done)} of"
+            f" {Bytes(self.bytes_total)}{left}",
+            _measured().by_rate(self.bytes_done, self.bytes_total, "bytes", self.seconds),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +96,12 @@ class Begun:
     place: int
     total: int
 
+    def show(self, report: Reporter) -> None:
+        """As :class:`~hotset.core.progress.Step`."""
+        known = None if self.stream else _measured()(self.place - 1, self.total, "queries")
+        where = f"{_stream(self.stream)}query {self.number}"
+        report.figure(f"{where} ({self.place} of {self.total})", known)
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -82,6 +109,15 @@ class Ended:
 
     stream: int
     result: QueryResult
+
+    def show(self, report: Reporter) -> None:
+        """As :class:`~hotset.core.progress.Step`."""
+        done = self.result
+        rows = "1 row" if done.rows == 1 else f"{done.rows or 0:,} rows"
+        ending = rows if done.outcome == "ok" else done.outcome
+        cause = f": {done.cause}" if done.cause else ""
+        where = f"{_stream(self.stream)}query {done.number}"
+        report.say(f"{where}: {done.seconds:.3f} s, {ending}{cause}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +128,23 @@ class Refreshed:
     function: Function
     seconds: float
 
+    def show(self, report: Reporter) -> None:
+        """As :class:`~hotset.core.progress.Step`."""
+        report.say(f"{_stream(self.stream)}{self.function}: {self.seconds:.3f} s")
+
 
 Event: TypeAlias = Begun | Ended | Refreshed
+
+
+def _stream(number: int) -> str:
+    return f"stream {number}: " if number else ""
+
+
+def _measured() -> type[Measured]:
+    # Only what shows progress loads what a terminal needs.
+    from hotset.core.progress import Measured
+
+    return Measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,11 @@ from typing import Any, BinaryIO, Literal
 from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
-from hotset.core.record import derived
+from hotset.core.progress import Reporter
+from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
 from hotset.lab import served_model
 from hotset.lab.served_model import ServingPath, Way
-from hotset.reports.model.schema import Versioned
-from hotset.terminal.progress import Reporter
 
 from . import disk_bench, search, serving_path
 from .disk_bench import PROFILES, Direction, Sample

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hotset.bench.thresholds import ThresholdVerdict
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.lab.served_model import ServingPath
-from hotset.reports.model.schema import Versioned
+
+from ..thresholds import ThresholdVerdict
 
 Direction = Literal["read", "write", "mix"]
 DIRECTIONS: tuple[Direction, ...] = ("read", "write", "mix")

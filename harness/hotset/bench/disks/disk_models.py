@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
-from hotset.reports.model.schema import Versioned
 
 _SIZE = Bytes(4 * 1024**3)
 

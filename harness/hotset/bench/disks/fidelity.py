@@ -23,12 +23,12 @@ from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
+from hotset.core.progress import Measured, Reporter
 from hotset.core.record import derived
+from hotset.core.text import deviation, percent
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Cpu, parse_cpu
 from hotset.lab import served_model
-from hotset.reports.model.words import deviation, percent
-from hotset.terminal.progress import Measured, Reporter
 
 from . import disk_bench, serving_path
 from .disk_bench import DIRECTIONS, Direction, Profile, Sample

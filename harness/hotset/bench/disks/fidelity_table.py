@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotset.reports.model.schema import Versioned
-from hotset.reports.model.words import deviation, percent, plural
+from hotset.core.record import Versioned
+from hotset.core.text import deviation, percent, plural
 
 from .disk_bench import DIRECTIONS
 from .fidelity import BLOCKS, DEPTHS, TOLERANCE, TOLERANCE_MB_PER_S, Cell, Verdict

@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotset.core.errors import RequestError
-from hotset.core.record import derived
+from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
 from hotset.lab.served_model import Reads
 from hotset.reports.model.disks import Layer
-from hotset.reports.model.schema import Versioned
 
 Counted = Callable[[], Reads | None]
 """What a device's flash and the disk behind it have served so far; None of other devices."""

@@ -17,12 +17,11 @@ from pathlib import Path
 
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
-from hotset.core.record import derived
+from hotset.core.progress import Reporter
+from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
 from hotset.lab import served_model
 from hotset.lab.served_model import ServingPath, Way
-from hotset.reports.model.schema import Versioned
-from hotset.terminal.progress import Reporter
 
 from . import mounted_model, raffle, serving_path
 from .mounted_model import MountedModel

@@ -19,9 +19,9 @@ from pathlib import Path
 from hotset.block.flashdev import Model
 from hotset.core.machines import memory_limit
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.record import derived
 from hotset.core.units import Bytes
-from hotset.terminal.progress import Reporter
 
 from . import mounted_model, search_engine
 from .search_engine import Searched

@@ -15,10 +15,10 @@ from hotset.block import loop
 from hotset.block.flashdev import Model
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.lab import served_model
 from hotset.lab.served_model import ServingPath, Way
-from hotset.terminal.progress import Reporter
 
 from . import disk_bench
 from .disk_bench import PROFILES, Direction, Profile, Sample

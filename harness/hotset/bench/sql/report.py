@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotset.core.record import extended
+from hotset.core.record import Versioned, extended
+from hotset.core.text import csv_text, plural
 from hotset.databases.statements import Protocols
 from hotset.load.record import WindowResult
-from hotset.reports.model.schema import Versioned
-from hotset.reports.model.words import plural
-from hotset.reports.render.plain import csv_text
 
 from .. import window_report
 from ..window_record import WindowCurve, WindowRun

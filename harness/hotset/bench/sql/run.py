@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from hotset.core import text as words
+from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase
+from hotset.load.live import following
 from hotset.load.record import WindowOptions, WindowResult
 from hotset.load.run import run_workload
-from hotset.reports.model import words
-from hotset.terminal.live import following
-from hotset.terminal.progress import Reporter
 
 from .. import runs, window
 from ..thresholds import Threshold, Values, parse, require_known

@@ -6,8 +6,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.operations.base import audit
-from hotset.operations.computer.audit_view import describe, unknown
+from hotset.operations import audit
+from hotset.operations.audit_view import describe, unknown
 
 from ..web import page, render
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core.paths import repository_file
-from hotset.jobs import store as jobs
+from hotset.operations.jobs import store as jobs
 
 from .. import backend, lab_database
 from ..forms import start, values_of

@@ -7,7 +7,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.jobs import store as jobs
+from hotset.operations.jobs import store as jobs
 
 from .. import actions, backend
 from ..web import action, console_of, page, render

@@ -16,13 +16,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from hotset.core.errors import HotsetError, Remedy
-from hotset.jobs import store as jobs
-from hotset.jobs.events import Event
-from hotset.jobs.store import Job
 from hotset.monitoring.history import opening, series
 from hotset.monitoring.history.series import DiskSeries
-from hotset.operations.base import audit
-from hotset.operations.base.audit import Caller
+from hotset.operations import audit
+from hotset.operations.audit import Caller
+from hotset.operations.jobs import store as jobs
+from hotset.operations.jobs.events import Event
+from hotset.operations.jobs.store import Job
 
 from .. import filters, passwords, results
 from ..web import COOKIE, Console, action, caller, console_of, page, render, see

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.operations.computer import lab_use
+from hotset.operations import lab_use
 
 from .. import lab_database
 from ..forms import start

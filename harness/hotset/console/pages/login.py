@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from hotset.operations.base import audit, strangers
+from hotset.operations import audit, strangers
 
 from .. import passwords
 from ..sessions import known_browser, mark_browser, who_tries

@@ -9,7 +9,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from hotset.operations.base import run as operations
+from hotset.operations import run as operations
 from hotset.reports.archive import Archive
 
 from ..web import action, caller, page, problem, render, see

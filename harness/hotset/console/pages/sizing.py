@@ -12,9 +12,9 @@ from starlette.responses import Response
 from hotset.block import flashdev
 from hotset.core.errors import HotsetError
 from hotset.core.machines.local import Local
+from hotset.core.text import percent
 from hotset.core.units import Bytes
 from hotset.reports.archive import Archive
-from hotset.reports.model.words import percent
 from hotset.whatif.doubt import Doubt, in_words
 
 from .. import backend

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.jobs import store as jobs
+from hotset.operations.jobs import store as jobs
 from hotset.warmup import plan_store as kept
 
 from .. import backend, lab_database

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from hotset.core.machines import names as connect
 from hotset.core.paths import data_dir
 from hotset.monitoring.history.observation import Event, EventKind
 from hotset.monitoring.history.store import RESOLUTIONS
-from hotset.operations import connect
-from hotset.operations.base import audit
-from hotset.operations.base.audit import Entry
+from hotset.operations import audit
+from hotset.operations.audit import Entry
 
 _ENTRIES = 500
 _KINDS: tuple[tuple[str, EventKind], ...] = (

@@ -12,16 +12,17 @@ from pathlib import PurePosixPath
 from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters
 from hotset.core.errors import code_of
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device as cards
 from hotset.hitratio.heat import Tally
-from hotset.jobs import store as jobs
-from hotset.jobs.store import Job
-from hotset.monitoring import top, watch
+from hotset.monitoring import watch
 from hotset.monitoring.history.observation import Observation, SeenDisk
 from hotset.monitoring.top import DiskReading
 from hotset.monitoring.watch import Line
-from hotset.operations import connect
+from hotset.operations import activity
+from hotset.operations.jobs import store as jobs
+from hotset.operations.jobs.store import Job
 from hotset.tier import kinds
 from hotset.tier.base import Counters, Counting, hits_over
 
@@ -113,8 +114,7 @@ class Reader:
         try:
             if self._machine is None:
                 self._machine = self._open.enter_context(connect.open_machine(self._name))
-            here = self._name == connect.LOCAL
-            found = top.inspect(self._machine, here)
+            found = activity.disks(self._machine)
             at, elapsed = self._clock(), self._passed()
             disks = tuple(self._sample(self._machine, one, elapsed) for one in found)
         except Exception as error:

@@ -22,11 +22,11 @@ from pydantic import (
 from hotset.bench.thresholds import Threshold, ThresholdFormError
 from hotset.block.filesystem import FileSystem
 from hotset.block.flashdev import Model
+from hotset.core import text as words
 from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
 from hotset.lab.lab import FLASH_MODEL, ExperimentMachine, TierChoice
-from hotset.reports.model import words
 from hotset.reports.model.base import ArmName, ComparedArm, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published

@@ -238,8 +238,8 @@ def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
     )
     with site.report.task(f"warm-up ({want.method})"):
         if want.method == "fill":
-            return fill(tier, runs, want.samples, site.report.on_warmup)
-        return reading.fill(tier, runs, want.passes, site.report.on_warmup)
+            return fill(tier, runs, want.samples, site.report.on_step)
+        return reading.fill(tier, runs, want.passes, site.report.on_step)
 
 
 def _own_volume(site: Site, volume: PurePosixPath) -> None:

@@ -21,16 +21,16 @@ from hotset.block import filesystem
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.paths import cache_dir
+from hotset.core.progress import Reporter
+from hotset.core.sql import LoadFailed
 from hotset.core.units import Bytes
 from hotset.databases.postgres.server import PostgresServer, load_settings, log_size
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.lab import image
 from hotset.lab.lab import Lab
 from hotset.reports.model.document import Workload
-from hotset.terminal.progress import Reporter
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.load import load
-from hotset.tpcc.data.record import LoadFailed
 from hotset.tpch import load as tpch_load
 from hotset.tpch import schema as tpch_schema
 
@@ -163,7 +163,7 @@ def _load_tpcc(server: PostgresServer, want: TpccTable, report: Reporter) -> Sav
         consistency.require(workload.build_by_hammerdb(database, want.warehouses, report))
         return _looked_up(server, "tpcc")
     with report.task(f"loading {want.warehouses} warehouses (once)"):
-        done = load(database, want.warehouses, seed=want.seed, observe=report.on_load)
+        done = load(database, want.warehouses, seed=want.seed, observe=report.on_step)
     consistency.require(workload.check(database, report))
     loaded = _looked_up(server, "tpcc")
     report.say(f"loaded {done.rows:,} rows, {loaded.size}, in {done.seconds:.0f} s")
@@ -187,7 +187,7 @@ def _load_tpch(server: PostgresServer, want: TpchTable, report: Reporter) -> Sav
     server.create_database("tpch")
     database = PostgresTpch(server.database("tpch"))
     with report.task(f"loading TPC-H, scale {want.scale:g} (once)"):
-        done = tpch_load.load(database, want.scale, cache_dir() / "tpch", report.on_tpch_load)
+        done = tpch_load.load(database, want.scale, cache_dir() / "tpch", report.on_step)
     loaded = _looked_up(server, "tpch")
     report.say(f"loaded {sum(done.rows.values()):,} rows, {loaded.size}, in {done.seconds:.0f} s")
     return loaded

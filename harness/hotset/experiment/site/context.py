@@ -11,12 +11,12 @@ from hotset.block.extents import Run
 from hotset.block.flashdev import Model
 from hotset.core.machines.base import CommandError, Machine
 from hotset.core.machines.cleanup import Cleanup
+from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.databases.postgres.server import Place, PostgresServer
 from hotset.lab.lab import Lab
 from hotset.lab.slow_disk import RealDisk, SlowDisk
 from hotset.reports.model.document import Workload
-from hotset.terminal.progress import Reporter
 from hotset.tier.base import TierSpec
 
 from ..file.spec import Spec

@@ -21,7 +21,8 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.machines.cleanup import Cleanup, end_process, exclusive, read_journal
 from hotset.core.machines.local import Local
-from hotset.core.record import derived
+from hotset.core.progress import Reporter
+from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
@@ -33,8 +34,6 @@ from hotset.lab import lab as labs
 from hotset.lab.lab import LabSpec, Status
 from hotset.lab.machines import chroot
 from hotset.lab.slow_disk import LoopDevice, ModelledStorage
-from hotset.reports.model.schema import Versioned
-from hotset.terminal.progress import Reporter
 from hotset.tier import pins
 from hotset.tier.engine import service as userspace_service
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hotset.terminal.progress import Reporter
+from hotset.core.progress import Reporter
 
 from .output import Counter, Line, Message, Query, WindowEdge
 

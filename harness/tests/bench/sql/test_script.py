@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from hotset.bench.sql import users
 from hotset.bench.sql.script import Assign, Choice, ScriptError, Sleep, Statement, read, require_set
-from hotset.operations.base.remote import Names, _without_weight
+from hotset.core.operation.rights import Names
+from hotset.operations.remote import _without_weight
 
 CHECKOUT = r"""
 -- one order; :not a variable

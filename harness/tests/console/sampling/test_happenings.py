@@ -8,8 +8,8 @@ import pytest
 
 from hotset.console.sampling import happenings
 from hotset.console.sampling.happenings import Happenings, event_of
-from hotset.operations.base import audit, registry
-from hotset.operations.base.audit import Caller, Entry
+from hotset.operations import audit, table
+from hotset.operations.audit import Caller, Entry
 
 CHIEF = Caller("chief (command line)")
 WARMED = Entry(
@@ -67,5 +67,5 @@ def test_every_operation_that_is_told_exists(subtests: pytest.Subtests) -> None:
     """A renamed operation would vanish from the history without a word."""
     for words in [words for words, _ in happenings._KINDS]:
         with subtests.test(words=str(words)):
-            names = [one.name for one in registry.every()]
+            names = [one.name for one in table.every()]
             assert any(name.startswith(words) for name in names), words

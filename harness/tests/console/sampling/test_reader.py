@@ -10,13 +10,13 @@ import pytest
 from hotset.console.pages.overview import frame
 from hotset.console.sampling import reader as reading
 from hotset.console.sampling.reader import DiskSample, Reader, Sample
+from hotset.core.machines import names as connect
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import Disk
 from hotset.monitoring import tier_metrics
 from hotset.monitoring.tier_metrics import Measured
 from hotset.monitoring.watch import Line
-from hotset.operations import connect
 from hotset.tier.base import Counters, TierSpec
 from tests.observations import device
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, POLICY_ARMS, Arm, Factor, RunDocument
 from ..model.measurement import Measurement

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
 from ..model.setup import Calibration
 from ..model.windows import Repeat, Steadiness, Window

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.disks import BenchLine
 
 Document = Mapping[str, Any]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.document import Arm, RunDocument
 from ..model.windows import Latency
 from . import answer, units

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.base import ArmName
 from ..model.document import RunDocument
 from ..model.measurement import ObservedTier

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.base import ArmName
 from ..model.document import PowerArm, RunDocument
 from ..model.windows import PowerRun

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from math import fsum
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, Cost, RunDocument
 from ..model.setup import Prices

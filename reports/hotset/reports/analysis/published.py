@@ -8,7 +8,8 @@ of 2014), hotset's are commits (2.2).
 
 from __future__ import annotations
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.document import RunDocument
 from . import answer, power
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Literal, TypeAlias
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, Arm, RunDocument
 from ..model.windows import Preparation, Repeat

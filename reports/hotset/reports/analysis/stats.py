@@ -30,7 +30,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.document import Arm, Factor, PowerArm
 
 LEAST_REPEATS = 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..model import words
+from hotset.core import text as words
+
 from ..model.base import TimedWorkload
 from ..model.document import RunDocument
 

@@ -21,11 +21,12 @@ from pydantic import (
     model_validator,
 )
 
-from . import words
+from hotset.core import text as words
+from hotset.core.record import SCHEMA_VERSION
+
 from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
 from .measurement import Measurement
-from .schema import SCHEMA_VERSION
 from .setup import Database, Experiment, Machine, Prices, Storage, Tier
 from .windows import Latency, PowerRun, Repeat
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from hotset.core.text import LABEL_PATTERN
+
 from .base import Record, Share
-from .words import LABEL_PATTERN
 
 Measured = Literal["tpcc run", "tpch run", "sql run", "disk bench"]
 Label = Annotated[str, Field(pattern=LABEL_PATTERN, max_length=64)]

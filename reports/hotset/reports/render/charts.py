@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from hotset.core import text as words
+
 from ..analysis import answer, power, prices, units
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest
-from ..model import words
 from ..model.base import ArmName
 from ..model.document import RunDocument, WarmUp
 from ..model.windows import Latency, Repeat

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from hotset.core import text as words
+
 from ..analysis import answer, headlines
 from ..analysis import disks as analysis
-from ..model import words
 from ..model.disks import BenchLine
 from ..model.document import RunDocument
 from . import vega

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model import words
+from hotset.core import text as words
+from hotset.core.text import csv_text
+
 from ..model.disks import BenchLine
-from .plain import csv_text
 
 Document = Mapping[str, Any]
 Rows = tuple[Sequence[str], list[tuple[object, ...]]]

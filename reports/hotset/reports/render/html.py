@@ -19,6 +19,9 @@ from importlib.resources import files
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from hotset.core import text as words
+from hotset.core.record import SCHEMA_VERSION
+
 from ..analysis import (
     answer,
     caveats,
@@ -33,10 +36,8 @@ from ..analysis import (
 from ..analysis import measured as of_measurement
 from ..analysis.answer import ArmFigures
 from ..analysis.comparison import policies
-from ..model import words
 from ..model.base import ArmName
 from ..model.document import POLICY_ARMS, RunDocument
-from ..model.schema import SCHEMA_VERSION
 from ..model.setup import Calibration
 from ..model.windows import Counters
 from . import charts, disk_pages

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from hotset.core import text as words
+
 from ..analysis import (
     answer,
     caveats,
@@ -20,7 +22,6 @@ from ..analysis import (
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
-from ..model import words
 from ..model.document import RunDocument
 from ..model.windows import Repeat
 from . import charts, disk_pages, html

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+from hotset.core import text as words
+
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown.device_use import ORIGIN
-from ..model import words
 from ..model.windows import Second
 from .vega import Row
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from hotset.core import text as words
+from hotset.core.record import Versioned
+from hotset.core.text import csv_text
+
 from ..analysis import answer, measured
-from ..model import words
 from ..model.document import RunDocument, State
-from ..model.schema import Versioned
 from . import disk_tables
-from .plain import csv_text
 
 SUMMARY_COLUMNS = (
     "run",

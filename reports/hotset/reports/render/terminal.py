@@ -13,6 +13,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from hotset.core import text as words
+
 from ..analysis import (
     answer,
     caveats,
@@ -29,7 +31,6 @@ from ..analysis import disks as disk_analysis
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, server_io, time_use
 from ..analysis.comparison import curve, highest, policies
-from ..model import words
 from ..model.document import RunDocument
 from ..model.windows import Repeat
 from .tables import ListingRow

@@ -11,13 +11,13 @@ from datetime import datetime
 from multiprocessing import connection
 from typing import Any, TypeAlias
 
-from hotset.core.sql import CannotConnect, DatabaseError
+from hotset.core.sql import CannotConnect, DatabaseError, LoadFailed
 from hotset.load.processes import Channel, PythonCrew, WorkerDied
 
 from .. import schema
 from ..database import Database, Session
 from ..schema import TABLES
-from .record import LoadFailed, LoadProgress
+from .record import LoadProgress
 from .rows import table_rows
 
 _ITEMS_ONLY = 0

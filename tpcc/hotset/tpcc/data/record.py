@@ -1,12 +1,12 @@
-"""What a load tells while it lasts, and how it fails."""
+"""What a load tells while it lasts."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hotset.core.errors import HotsetError
-
-
-class LoadFailed(HotsetError):
-    """The load did not finish."""
+if TYPE_CHECKING:
+    from hotset.core.progress import Reporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +18,18 @@ class LoadProgress:
     rows: int
     seconds: float
     step: str = "rows"
+
+    def show(self, report: Reporter) -> None:
+        """As :class:`~hotset.core.progress.Step`."""
+        from hotset.core.progress import Measured
+
+        if self.step != "rows":
+            report.figure(f"{self.seconds:.1f} s, {self.step}")
+            return
+        share = self.warehouses_done / self.warehouses
+        left = f", ETA {self.seconds / share - self.seconds:.0f} s" if share else ""
+        report.figure(
+            f"{self.seconds:.1f} s, {self.warehouses_done} of {self.warehouses}"
+            f" warehouses, {self.rows:,} rows{left}",
+            Measured.by_rate(self.warehouses_done, self.warehouses, "warehouses", self.seconds),
+        )

@@ -10,9 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hotset.core.text import percent, size
 from hotset.core.units import Bytes
 from hotset.monitoring import heat_view
-from hotset.reports.model.words import percent, size
 from hotset.tier import kinds
 
 from ... import backend, lab_database

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean
 
-from ...model import words
+from hotset.core import text as words
+
 from ...model.document import RunDocument
 from ...model.windows import Repeat, ServerIo
 from .. import answer

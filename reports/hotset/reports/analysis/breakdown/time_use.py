@@ -7,7 +7,8 @@ from math import fsum
 from statistics import fmean
 from typing import get_args
 
-from ...model import words
+from hotset.core import text as words
+
 from ...model.base import ArmName
 from ...model.document import RunDocument
 from ...model.windows import TimeClass, TimeUse

@@ -11,12 +11,12 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from hotset.core import text as words
 from hotset.core.errors import ConflictError
+from hotset.core.record import Versioned
 
-from ...model import words
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument, Workload
-from ...model.schema import Versioned
 from .. import answer, power, stats, units
 from . import curve, highest
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from ...model import words
+from hotset.core import text as words
+
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument
 from ...model.windows import Repeat

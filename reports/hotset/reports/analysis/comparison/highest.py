@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from ...model import words
+from hotset.core import text as words
+
 from ...model.base import ArmName
 from ...model.document import HighestRate, RunDocument
 from ...model.windows import Latency

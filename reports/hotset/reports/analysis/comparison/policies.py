@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...model import words
+from hotset.core import text as words
+
 from ...model.base import ArmName
 from ...model.document import POLICY_ARMS, Arm, RunDocument
 from .. import answer, units

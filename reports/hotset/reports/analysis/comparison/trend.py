@@ -22,10 +22,8 @@ from statistics import median
 
 import numpy as np
 
-from hotset.core.record import extended
-
-from ...model import words
-from ...model.schema import Versioned
+from hotset.core import text as words
+from hotset.core.record import Versioned, extended
 
 LEAST_RUNS = 4
 """Two on either side of a change."""

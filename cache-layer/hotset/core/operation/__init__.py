@@ -1,0 +1,1 @@
+"""What an operation is: declared once by its subject, for every way to call it."""

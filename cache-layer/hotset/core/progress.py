@@ -1,0 +1,167 @@
+"""What a long job says while it works: on a terminal one live line, elsewhere plain lines, and for
+a program what :func:`emit` writes.
+
+Everything goes to standard error; standard output is for data.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, Self
+
+from rich.console import Console
+from rich.status import Status
+
+from . import structured
+from .units import Blocks, Bytes, mb_per_s
+
+_PLAIN_INTERVAL_S = 5.0
+_JSON_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How far a step is.
+
+    :ivar total: in the same ``unit`` as ``done``.
+    :ivar eta_s: seconds that it will still take.
+    """
+
+    done: float | None = None
+    total: float | None = None
+    unit: str | None = None
+    eta_s: float | None = None
+
+    @classmethod
+    def by_rate(cls, done: float, total: float, unit: str, seconds: float) -> Self:
+        """By the rate until now.
+
+        >>> Measured.by_rate(25, 100, "bytes", 10.0)
+        Measured(done=25, total=100, unit='bytes', eta_s=30.0)
+        """
+        left = seconds * (total - done) / done if done > 0 else None
+        return cls(done, total, unit, None if left is None else round(max(0.0, left), 1))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Without what is not known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class Step(Protocol):
+    """How far long work is, or a part of it that is done."""
+
+    def show(self, report: Reporter) -> None:
+        """Tell it."""
+
+
+class Reporter:
+    """Says what happens; chosen once as quiet, live, plain or for a program."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.json = structured.is_wanted() and not quiet
+        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self.live = self.console.is_terminal and not quiet and not self.json
+        self._begun = time.monotonic()
+        self._status: Status | None = None
+        self._last_plain = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._begun
+
+    def say(self, text: str) -> None:
+        """One line that stays, with the seconds since the start."""
+        if self.json:
+            structured.emit(say=text)
+            return
+        self.console.print(f"[dim]{self.seconds:6.1f} s[/dim]  ", end="")
+        self.console.print(text, markup=False)
+
+    def warn(self, text: str) -> None:
+        """What has to be known of whoever wants to hear of nothing else, too."""
+        if structured.is_wanted():
+            structured.emit(say=text)
+        else:
+            Console(stderr=True, highlight=False, soft_wrap=True).print(
+                f"warning: {text}", markup=False
+            )
+
+    @contextmanager
+    def task(self, text: str) -> Iterator[None]:
+        """A step that takes a while: live figures on a terminal until it ends."""
+        if self.json:
+            structured.emit(task=text)
+            yield
+            return
+        self.say(text)
+        if not self.live:
+            yield
+            return
+        with self.console.status(text) as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def figure(self, text: str, measured: Measured | None = None) -> None:
+        """The running figure of the task at hand, and how far it is, where that is known."""
+        if self._status is not None:
+            self._status.update(text)
+            return
+        interval_s = _JSON_INTERVAL_S if self.json else _PLAIN_INTERVAL_S
+        if self.live or time.monotonic() - self._last_plain < interval_s:
+            return
+        self._last_plain = time.monotonic()
+        if self.json:
+            structured.emit(figure=text, **(measured or Measured()).as_dict())
+        else:
+            self.console.print(f"progress: {text}", markup=False)
+
+    def on_step(self, step: Step) -> None:
+        """A step of long work, as an observer of it."""
+        step.show(self)
+
+
+class FlushWatch:
+    """Progress of a flush, with the time it will still take by the rate measured so far.
+
+    The kernel writes back, and counts, in batches, and takes its time to begin: a rate is taken
+    from the first drop of the count to its latest, and between drops the estimate only counts down.
+    """
+
+    def __init__(self, reporter: Reporter, block: Bytes) -> None:
+        self._reporter = reporter
+        self._block = block
+        self._drops: list[tuple[float, int]] = []
+        self.estimates: list[tuple[float, float]] = []
+        """(when by ``time.monotonic()``, seconds it will still take)."""
+
+    def __call__(self, left: Blocks) -> None:
+        """:param left: dirty blocks; the first call says how many there were."""
+        now = time.monotonic()
+        if not self._drops or left < self._drops[-1][1]:
+            self._drops.append((now, int(left)))
+        text = f"{left.bytes(self._block)} dirty"
+        if len(self._drops) > 2:
+            (begun, first), (last, known) = self._drops[1], self._drops[-1]
+            rate = (first - known) / (last - begun)
+            rest = max(0.0, known / rate - (now - last))
+            self.estimates.append((now, rest))
+            speed = mb_per_s(Blocks(first - known).bytes(self._block), last - begun)
+            text += f", {speed:.1f} MB/s, ETA {rest:.0f} s"
+        first, eta = self._drops[0][1], self.estimates[-1][1] if len(self._drops) > 2 else None
+        done, total = (
+            int(Blocks(one).bytes(self._block)) for one in (max(0, first - int(left)), first)
+        )
+        self._reporter.figure(text, Measured(done, total, "bytes", eta))
+
+
+def to_stdout(text: str) -> None:
+    """Data, as it is."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

@@ -1,0 +1,231 @@
+"""What a server tells: records, and tables of them for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from hotset.core.record import Record, columns_of, document_of
+from hotset.core.text import csv_text
+from hotset.core.units import Bytes
+
+from .base import (
+    Counter,
+    DatabaseFile,
+    Engine,
+    Figure,
+    FileIo,
+    Memory,
+    Unavailable,
+    Version,
+    Wait,
+    difference,
+)
+
+_WAITS_SHOWN = 15
+Cell = str | int | float | None
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All counters of a server at one time, or what was added between two."""
+
+    files: list[FileIo] | Unavailable
+    waits: list[Wait] | Unavailable
+    counters: list[Counter] | Unavailable
+
+    @classmethod
+    def take(cls, server: Engine) -> Reading:
+        return cls(server.file_io(), server.waits(), server.counters())
+
+    def since(self, before: Reading) -> Reading:
+        return Reading(
+            _since(before.files, self.files),
+            _since(before.waits, self.waits),
+            _since(before.counters, self.counters),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NotTold:
+    """What a server does not give, and why."""
+
+    unavailable: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseMemory:
+    """The machine's, as far as the server knows, and what the server may take at most."""
+
+    machine: Bytes | NotTold
+    cap: Bytes | None
+
+
+@dataclass(frozen=True)
+class DatabaseServer(Record):
+    """A server: its version, databases, memory, and which file lies where."""
+
+    version: Version
+    databases: tuple[str, ...]
+    memory: DatabaseMemory | NotTold
+    files: tuple[DatabaseFile, ...] | NotTold
+
+    @classmethod
+    def of(cls, server: Engine) -> DatabaseServer:
+        version, databases = server.version(), server.databases()
+        memory, files = _memory_of(server.memory()), _told(server.placement())
+        return cls(version, tuple(databases), memory, _rows(files))
+
+
+@dataclass(frozen=True)
+class DatabaseCounters(Record):
+    """What a server counted in an interval."""
+
+    interval_s: float
+    files: tuple[FileIo, ...] | NotTold
+    waits: tuple[Wait, ...] | NotTold
+    counters: tuple[Counter, ...] | NotTold
+
+    @classmethod
+    def of(cls, reading: Reading, interval_s: float) -> DatabaseCounters:
+        return cls(
+            interval_s,
+            _rows(_told(reading.files)),
+            _rows(_told(reading.waits)),
+            _rows(_told(reading.counters)),
+        )
+
+
+def _told(part: T | Unavailable) -> T | NotTold:
+    return NotTold(part.reason) if isinstance(part, Unavailable) else part
+
+
+def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotTold:
+    if isinstance(memory, Unavailable):
+        return NotTold(memory.reason)
+    return DatabaseMemory(_told(memory.machine), memory.cap)
+
+
+def _rows(part: Sequence[T] | NotTold) -> tuple[T, ...] | NotTold:
+    return part if isinstance(part, NotTold) else tuple(part)
+
+
+def show_server(found: DatabaseServer) -> str:
+    """Version, memory and files, as a table."""
+    version, files = found.version, found.files
+    rows: list[Sequence[Cell]] | NotTold = (
+        files
+        if isinstance(files, NotTold)
+        else [(file.database, file.name, file.kind, file.path, str(file.size)) for file in files]
+    )
+    edition = f", {version.edition}" if version.edition else ""
+    head = [
+        f"{version.product} {version.version}{edition}",
+        f"memory: {_memory(found.memory)}",
+        f"databases: {', '.join(found.databases)}",
+        "",
+    ]
+    columns = ("database", "name", "kind", "path", "size")
+    return "\n".join(head) + _table("files", columns, rows)
+
+
+def csv_of_files(found: DatabaseServer) -> str:
+    """A line a file; none where the server does not tell."""
+    columns = columns_of(DatabaseFile)
+    files = [] if isinstance(found.files, NotTold) else map(document_of, found.files)
+    return csv_text(columns, ([file[name] for name in columns] for file in files))
+
+
+def show_counters(found: DatabaseCounters) -> str:
+    """I/O, waits and counters, as tables."""
+    waits, counters = found.waits, found.counters
+    if not isinstance(waits, NotTold):
+        waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
+    values: list[Sequence[Cell]] | NotTold = (
+        counters
+        if isinstance(counters, NotTold)
+        else [(counter.name, counter.value) for counter in counters]
+    )
+    columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
+    parts = [
+        _table("I/O", columns, _records(found.files)),
+        _table("waits", ("wait", "count", "ms"), _records(waits)),
+        _table("counters", ("counter", "value"), values),
+    ]
+    return "\n\n".join(parts)
+
+
+def csv_of_counters(found: DatabaseCounters) -> str:
+    """One figure a line."""
+    return csv_text(("metric", "name", "value"), _long(found))
+
+
+def _since(
+    before: list[Figure] | Unavailable, after: list[Figure] | Unavailable
+) -> list[Figure] | Unavailable:
+    if isinstance(before, Unavailable):
+        return before
+    return after if isinstance(after, Unavailable) else difference(before, after)
+
+
+def _records(
+    figures: Sequence[FileIo] | Sequence[Wait] | NotTold,
+) -> list[Sequence[Cell]] | NotTold:
+    if isinstance(figures, NotTold):
+        return figures
+    return [tuple(asdict(figure).values()) for figure in figures]
+
+
+def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
+    """What is unavailable has a line too, without a value."""
+    lines: list[Sequence[Cell]] = []
+    for part in ("files", "waits", "counters"):
+        figures = getattr(found, part)
+        if isinstance(figures, NotTold):
+            lines.append((part, f"unavailable: {figures.unavailable}", None))
+            continue
+        for figure in figures:
+            values = asdict(figure)
+            name = values.pop("name")
+            lines += [
+                (f"{part}.{key}", name, value)
+                for key, value in values.items()
+                if key not in ("kind", "gauge")
+            ]
+    return lines
+
+
+def _memory(memory: DatabaseMemory | NotTold) -> str:
+    if isinstance(memory, NotTold):
+        return f"unavailable: {memory.unavailable}"
+    machine = memory.machine
+    known = f"unknown ({machine.unavailable})" if isinstance(machine, NotTold) else str(machine)
+    cap = "no cap" if memory.cap is None else f"cap {memory.cap}"
+    return f"{cap}, machine {known}"
+
+
+def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | NotTold) -> str:
+    """Plain columns, numbers to the right; one line where the figure is unavailable."""
+    if isinstance(rows, NotTold):
+        return f"{what}: unavailable: {rows.unavailable}"
+    texts = [list(columns), *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(line[at]) for line in texts) for at in range(len(columns))]
+    right = [bool(rows) and not isinstance(rows[0][at], str) for at in range(len(columns))]
+    lines = [
+        "  ".join(
+            text.rjust(width) if numeric else text.ljust(width)
+            for text, width, numeric in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in texts
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.3f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if isinstance(value, int) else value

@@ -1,0 +1,186 @@
+"""SQL Server as a client sees it: the sessions that `hotset.tpcc` asks for, over ODBC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, cast
+
+from hotset.core.sql import (
+    Aborted,
+    Argument,
+    CannotConnect,
+    DatabaseError,
+    IntendedRollback,
+    Row,
+    ServerGone,
+    Value,
+)
+
+from . import odbc
+from .address import Address
+from .freetds import is_freetds
+
+if TYPE_CHECKING:
+    import pyodbc
+
+PORT = 1433
+INTENDED_ROLLBACK = 50241
+"""The number that neword.sql throws for the unused item of clause 2.4.1.4."""
+_RETRYABLE = {1205: "deadlock", 1222: "lock timeout", 3960: "serialization"}
+_LIST_DIGITS = 10
+"""How many digits each integer of a list has in the string that carries it (see neword.sql)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServerDatabase(Address):
+    """A SQL Server database that sessions can be opened on."""
+
+    def odbc_driver(self) -> str:
+        """The driver's name or path, as this computer has it; raises PrerequisiteMissingError."""
+        return odbc.driver(self.driver)
+
+    def uses_freetds(self) -> bool:
+        """Whether that is FreeTDS, which other programs cannot have check a certificate."""
+        return is_freetds(self.odbc_driver())
+
+    def session(self) -> SqlServerSession:
+        """Open a connection. Raises CannotConnect with the server's reason, never the password."""
+        try:
+            connection, by_array = odbc.connect(self)
+        except ConnectionError as error:
+            raise CannotConnect(str(error)) from None
+        return SqlServerSession(connection, by_array=by_array)
+
+
+class SqlServerSession:
+    """One connection, in autocommit: each batch or call is a transaction of its own."""
+
+    def __init__(self, connection: pyodbc.Connection, *, by_array: bool) -> None:
+        # No statement timeout: building an index takes its time. Set before any cursor is made.
+        connection.timeout = 0
+        self._connection = connection
+        self._by_array = by_array
+        self._calls: dict[str, pyodbc.Cursor] = {}
+
+    def script(self, sql: str) -> None:
+        """Run one batch."""
+        with known_errors(), self._connection.cursor() as cursor:
+            odbc.drain(cursor.execute(sql))
+
+    def query(self, sql: str) -> list[Row]:
+        """All rows of the one statement of a batch that has some."""
+        with known_errors(), self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            # Babelfish answers each statement, also those before that have none.
+            while cursor.description is None:
+                if not cursor.nextset():
+                    raise Aborted("no rows", False, "the server answered, and sent no table")
+            rows = [tuple(row) for row in cursor.fetchall()]
+            odbc.drain(cursor)
+            return cast("list[Row]", rows)
+
+    def call(self, procedure: str, args: Sequence[Argument]) -> Row:
+        """Run `EXEC procedure ?, …`, prepared once per cursor.
+
+        A null is part of the text, not a parameter: for one without a type the driver would
+        ask the server, a round trip each time. Everything the procedure sends is read to its
+        end, since an error behind a result would otherwise be lost.
+        """
+        marks = ", ".join("NULL" if value is None else "?" for value in args)
+        statement = f"EXEC {procedure} {marks}"
+        given = [value for value in args if value is not None]
+        with known_errors():
+            cursor = self._calls.get(statement)
+            if cursor is None:
+                cursor = self._calls[statement] = self._connection.cursor()
+                cursor.setinputsizes([_type(value) for value in given])
+            cursor.execute(statement, [_bound(value) for value in given])
+            row: tuple[Value, ...] | None = None
+            while row is None and (cursor.description is not None or cursor.nextset()):
+                if cursor.description is None:
+                    continue
+                found = cursor.fetchone()
+                if found is None:
+                    break
+                row = tuple(found)
+            odbc.drain(cursor)
+        if row is None:
+            raise Aborted("no result", False, f"{procedure} returned no row")
+        return row
+
+    def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> int:
+        """Insert rows by the array, in one transaction."""
+        with known_errors():
+            return odbc.insert(self._connection, table, columns, rows, by_array=self._by_array)
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        import pyodbc
+
+        with suppress(pyodbc.Error):
+            self._connection.close()
+
+
+@contextmanager
+def known_errors() -> Iterator[None]:
+    """Turn the driver's errors into the three that the benchmark knows."""
+    import pyodbc
+
+    try:
+        yield
+    except pyodbc.Error as error:
+        raise meaning(odbc.failure(error)) from error
+
+
+def meaning(found: odbc.Failure) -> DatabaseError:
+    """Map what the driver reports to the benchmark's errors.
+
+    >>> meaning(odbc.Failure("40001", (1205,), "deadlock victim"))
+    Aborted('deadlock', True, 'deadlock victim')
+    >>> meaning(odbc.Failure("08S01", (), "Communication link failure"))
+    ServerGone('Communication link failure')
+    """
+    if INTENDED_ROLLBACK in found.numbers:
+        return IntendedRollback("item number is not valid")
+    if found.gone:
+        return ServerGone(found.message)
+    for number, cause in _RETRYABLE.items():
+        if number in found.numbers:
+            return Aborted(cause, True, found.message)
+    if found.state == "40001":
+        return Aborted("deadlock", True, found.message)
+    name = next((str(number) for number in found.numbers if number), found.state)
+    return Aborted(f"error {name}", False, found.message)
+
+
+def _bound(value: Argument) -> object:
+    """A value as it travels; a list of integers becomes one string of ten digits each.
+
+    >>> _bound((7, 1234))
+    '00000000070000001234'
+    """
+    if isinstance(value, tuple):
+        return "".join([f"{number:0{_LIST_DIGITS}d}" for number in value])
+    return value
+
+
+def _type(value: Argument) -> tuple[int, int, int]:
+    """SQL type, size and digits of a parameter, always the same for one kind of value.
+
+    Left to itself, the driver names the size of each single value, and the server prepares the
+    statement anew for every length of a name.
+    """
+    import pyodbc
+
+    if isinstance(value, str | tuple):
+        return pyodbc.SQL_VARCHAR, 200, 0
+    if isinstance(value, Decimal):
+        return pyodbc.SQL_DECIMAL, 12, 2
+    if isinstance(value, int):
+        return pyodbc.SQL_INTEGER, 0, 0
+    if isinstance(value, float):
+        return pyodbc.SQL_FLOAT, 0, 0
+    return pyodbc.SQL_TYPE_TIMESTAMP, 23, 3

@@ -1,0 +1,195 @@
+"""The machine and the disk that an operation works with, one operation at a time: the lock first,
+then the card as it is under the lock. And the fields that name them.
+
+Cards are read after the lock is held, never before: what another operation has changed meanwhile
+is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from hotset.core.operation import fields
+from hotset.core.operation.lock import Lock
+from hotset.core.operation.registry import Cli
+from hotset.core.operation.rights import Names
+
+if TYPE_CHECKING:
+    from hotset.core.machines.base import Machine
+    from hotset.core.machines.locks import Mode
+
+    from .cache_device import AttachedDisk, Card
+
+
+@contextmanager
+def machine(name: str) -> Iterator[Machine]:
+    """The machine of a name; see :mod:`hotset.core.machines.names`."""
+    from hotset.core.machines import names
+
+    with names.open_machine(name) as there:
+        yield there
+
+
+@contextmanager
+def maybe_machine(name: str | None) -> Iterator[Machine | None]:
+    """The machine of a name, where one is given."""
+    if name is None:
+        yield None
+        return
+    with machine(name) as there:
+        yield there
+
+
+@contextmanager
+def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterator[Machine]:
+    """A machine on which hotset is root, for an operation that cuts its flash anew: create, resize,
+    detach, destroy, import.
+
+    :param what: has the machine's lock meanwhile: ``tier detach shop``.
+    :param commands: a dry run, which locks nothing: commands that would change something are added
+        here and not run.
+    :raises MachineBusyError: another operation has one of the cards.
+    """
+    from hotset.core.machines import locks
+    from hotset.core.machines.dry_run import DryRun
+
+    from . import cache_device
+
+    with machine(name) as there:
+        cache_device.need_root(there)
+        if commands is not None:
+            yield DryRun(there, commands.append)
+            return
+        with locks.held(there, what) as alone:
+            yield alone
+
+
+@contextmanager
+def disk_of(
+    name: str, disk: str | None, what: str = "", mode: Mode = "exclusive"
+) -> Iterator[AttachedDisk]:
+    """The disk a user means, on its card and machine.
+
+    :param disk: None takes the only one there is.
+    :param what: has the disk's lock meanwhile: ``warmup run``; without one nothing is locked.
+    :raises CardError: there is no such disk, or more than one to choose from.
+    :raises MachineBusyError: another operation has it.
+    """
+    with machine(name) as there, locked(there, disk, what, mode) as attached:
+        yield attached
+
+
+@contextmanager
+def disk_as_root(
+    name: str, disk: str | None, what: str, commands: list[str] | None = None
+) -> Iterator[AttachedDisk]:
+    """As :func:`disk_of`, on a machine on which hotset is root; a dry run locks nothing."""
+    from hotset.core.machines.dry_run import DryRun
+
+    from . import cache_device
+
+    with machine(name) as there:
+        cache_device.need_root(there)
+        with locked(there, disk, what if commands is None else "") as attached:
+            tried = there if commands is None else DryRun(there, commands.append)
+            yield replace(attached, machine=tried) if commands is not None else attached
+
+
+@contextmanager
+def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[AttachedDisk]:
+    """A disk, for an operation that cuts the flash anew."""
+    from . import cache_device
+
+    with cut_anew(name, f"{what} {disk or ''}".strip()) as there:
+        yield cache_device.find(there, disk)
+
+
+@contextmanager
+def locked(
+    machine: Machine, disk: str | None, what: str, mode: Mode = "exclusive"
+) -> Iterator[AttachedDisk]:
+    """As :func:`disk_of`, on a machine that is open."""
+    from hotset.core.machines import locks
+
+    from . import cache_device
+
+    attached = cache_device.find(machine, disk)
+    if not what:
+        yield attached
+        return
+    known = attached.disk.name
+    with locks.held(machine, f"{what} {known}", known, mode) as there:
+        yield cache_device.find(there, known)
+
+
+def disks(name: str) -> list[str]:
+    """The accelerated disks of a machine.
+
+    :raises HotsetError: they cannot all be read.
+    """
+    return [disk.name for card in _cards(name) for disk in card.disks]
+
+
+def cards(name: str) -> list[str]:
+    """As :func:`disks`, the cards."""
+    return [card.name for card in _cards(name)]
+
+
+def _cards(name: str) -> tuple[Card, ...]:
+    from . import cache_device
+
+    with machine(name) as there:
+        known = cache_device.inventory(there)
+    if known.problems:
+        raise cache_device.CardError("; ".join(known.problems))
+    return known.cards
+
+
+def on_disk(machine: str, disk: str | None) -> Lock:
+    """What needs a disk for itself."""
+    return Lock(f"machine {machine}", disk)
+
+
+def _given(name: object) -> object:
+    if name is None:
+        raise ValueError("null is no name: leave the field out, or name one")
+    return name
+
+
+_DISK = "The accelerated disk; may be left out if there is only one."
+DiskOption = Annotated[
+    fields.Name | None,
+    BeforeValidator(_given),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": fields.TEXT_MAX,
+            "pattern": fields.TEXT_PATTERN,
+        }
+    ),
+    Field(description=_DISK),
+    Names.WORD,
+]
+Disk = Annotated[DiskOption, Cli(argument=True, metavar="DISK")]
+# What takes a disk down, or cannot be undone, is told of which, although there is only one.
+NamedDisk = Annotated[
+    fields.Name,
+    Field(description="The accelerated disk. It is named, although there is only one."),
+    Cli(argument=True, metavar="DISK", there=disks),
+    Names.WORD,
+]
+NamedCard = Annotated[
+    fields.Name,
+    Field(
+        description="The card, by its name or by that of a disk on it. It is named, although there"
+        " is only one."
+    ),
+    Cli(argument=True, metavar="CARD", there=cards),
+    Names.WORD,
+]

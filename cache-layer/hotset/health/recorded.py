@@ -1,0 +1,134 @@
+"""What a console's history tells of a disk: its hit ratio beside earlier days, its dirty data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hotset.core.errors import HotsetError
+from hotset.core.text import percent
+from hotset.core.units import Bytes
+from hotset.disk.cache_device import Disk
+from hotset.monitoring.history import opening
+from hotset.monitoring.history.observation import Event
+from hotset.monitoring.history.store import RESOLUTIONS, Span, Store
+
+from . import thresholds as limits
+from .comparison import Comparison, TooLittleError, compare, hours_of
+from .findings import Ask, Finding
+
+_STEP_S = RESOLUTIONS[-1][0]
+_TOLD = ("setting", "size", "reset", "disk", "warm-up")
+"""The kinds of events that may explain a change."""
+_TOLD_MAX = 3
+
+
+class UnrecordedError(HotsetError):
+    """Nothing is recorded of a disk; the message says what records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A disk's spans of eight days, oldest first, and what happened in the last day."""
+
+    spans: Sequence[Span]
+    events: Sequence[Event]
+
+
+def read(machine: str, disk: Disk, now: float) -> Recorded:
+    """What is recorded; nothing of it is changed.
+
+    :param machine: as ``--machine`` names it.
+    :raises UnrecordedError: nothing.
+    :raises HotsetError: as :func:`opening.look`.
+    """
+    path = opening.path_of(machine)
+    found = opening.look(path, lambda store: _of(store, disk, now))
+    if found is None or not found.spans:
+        raise UnrecordedError(
+            "nothing is recorded of it here: a console that runs records it, for the user who"
+            " starts it"
+        )
+    return found
+
+
+def _of(store: Store, disk: Disk, now: float) -> Recorded:
+    mine = [
+        identity
+        for identity, known in store.disks().items()
+        if identity == disk.identity
+        or (not disk.identity and known.present and known.facts.name == disk.name)
+    ]
+    spans = store.spans(_STEP_S, now - RESOLUTIONS[-1][1], now + _STEP_S)
+    happened = store.events(now - limits.DAY_S, now)
+    return Recorded(
+        [span for identity in mine for span in spans.get(identity, ())],
+        [one for one in happened if one.disk in ("", *mine) and one.kind in _TOLD],
+    )
+
+
+def hit_ratio(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
+    """The last day's beside earlier days'."""
+    try:
+        found = compare(hours_of(seen.spans), int(now) // limits.HOUR_S)
+    except TooLittleError as error:
+        return [ask.unknown(f"whether it changed: {error}")]
+    if not found.fell:
+        return [ask.say("ok", in_words(found))]
+    causes = "; ".join(one.text for one in seen.events[-_TOLD_MAX:])
+    meanwhile = f"; meanwhile: {causes}" if causes else ""
+    return [
+        ask.say(
+            "warning",
+            f"{in_words(found)}; by chance alone it would be at least"
+            f" {percent(found.least)}{meanwhile}",
+            ask.remedy("see when it fell", "report history", disk=ask.disk, since="7d"),
+            ask.remedy("see what is hot now", "heat top"),
+        )
+    ]
+
+
+def in_words(found: Comparison) -> str:
+    """
+    >>> in_words(Comparison(0.91, 0.95, 0.94, 7, 1000))
+    '91.0 % hit in the last day, 95.0 % at the same hours of 7 earlier days'
+    """
+    return (
+        f"{percent(found.now)} hit in the last day, {percent(found.before)} at the same hours of"
+        f" {found.days} earlier days"
+    )
+
+
+def dirty(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
+    """Whether what is dirty is ever written back."""
+    first = (int(now) - limits.DIRTY_HOURS * limits.HOUR_S) // limits.HOUR_S
+    lows = _lows(seen.spans, first)
+    if len(lows) < limits.DIRTY_HOURS_MIN:
+        return [
+            ask.unknown(
+                f"{len(lows)} of the last {limits.DIRTY_HOURS} hours are recorded, of which"
+                f" {limits.DIRTY_HOURS_MIN} are needed"
+            )
+        ]
+    size = seen.spans[-1].levels.size
+    if not size:
+        return [ask.unknown("the size of the cache is not recorded")]
+    least, last = min(lows) / size, lows[-1] / size
+    rises = all(after >= before for before, after in pairwise(lows))
+    if least < limits.DIRTY_SHARE and not (rises and last >= limits.DIRTY_RISEN):
+        return [ask.say("ok", f"fell to {percent(least, 0)} of the cache in the last day")]
+    how = f"never less than {percent(least, 0)} of the cache in the last day"
+    if rises:
+        how = f"has not fallen for a day, and is {percent(last, 0)} of the cache"
+    return [ask.say("warning", f"dirty data {how}", ask.remedy("write it back", "tier flush"))]
+
+
+def _lows(spans: Sequence[Span], first: int) -> list[Bytes]:
+    """The lowest that was dirty in each hour from then on, of hours that were recorded."""
+    hours: dict[int, Bytes] = {}
+    for span in spans:
+        number = span.start // limits.HOUR_S
+        if number >= first:
+            hours[number] = min(hours.get(number, span.levels.dirty), span.levels.dirty)
+    return [hours[number] for number in sorted(hours)]

@@ -1,0 +1,370 @@
+"""Hit ratios of an accelerated disk: of all of it, or by file, database or table.
+
+The whole comes from the tier's own counters, the parts from the counters per region (`hotset heat
+start`), each as a difference of two readings; the parts' sum is their own last line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Literal
+
+from hotset.core import clock
+from hotset.core.clock import Moment
+from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes, parse_span
+from hotset.disk import lifecycle
+from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.disk.places import disk_of
+from hotset.tier.base import Counters, Counting, Hits, began_anew, hits_over
+from hotset.tier.disk_tier import DiskTier
+
+from . import attribution, region_counters
+from .attribution import SystemName
+from .heat import Reading, Tally, total
+from .heatstore import Store, open_store, store_path
+from .report import HitRatios, HitRow, moment
+
+By = Literal["total", "volume", "file", "database", "table"]
+Since = Literal["boot", "last"] | float
+Label = Callable[[str], str]
+_SERVED = "all of it is flash: no cache, no ratio"
+
+
+_TOLD = 5
+_LATE_S = 1.0
+"""A time that counting begins later than was asked for is told from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A disk, where it is, and what it is called there."""
+
+    machine_name: str
+    attached: AttachedDisk
+
+    @property
+    def machine(self) -> Machine:
+        return self.attached.machine
+
+    @property
+    def card(self) -> Card:
+        return self.attached.card
+
+    @property
+    def disk(self) -> Disk:
+        return self.attached.disk
+
+    @property
+    def tier(self) -> DiskTier:
+        return self.attached.tier
+
+    def store(self) -> AbstractContextManager[Store]:
+        """Where its readings are kept."""
+        return open_store(store_path(self.machine_name, self.disk.name, self.disk.identity))
+
+
+def parse_since(text: str, now: float) -> Since:
+    """``boot``, ``last``, a span back from now (``90min``, ``8h``) or a time of day or date.
+
+    :raises ValueError: none of these; shows them.
+
+    >>> parse_since("2h", 10_000.0)
+    2800.0
+    """
+    if text in ("boot", "last"):
+        return "boot" if text == "boot" else "last"
+    with suppress(ValueError):
+        return now - parse_span(text)
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}", text):
+            hour, minute = (int(part) for part in text.split(":"))
+            # Without an offset: today may have two.
+            today = datetime.fromtimestamp(now)
+            found = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        else:
+            found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a time: write boot, last, a span (30min, 8h, 2d), a time of day"
+            " (08:00) or a date and time (2026-11-21T08:00)"
+        ) from None
+    at = found.timestamp()
+    if found.tzinfo is None and datetime.fromtimestamp(at) != found:
+        raise ValueError(f"{text!r} never was: the clocks were set forward over it")
+    if at > now:
+        raise ValueError(f"{text!r} is in the future")
+    return at
+
+
+def of_disk(
+    target: Target, since: Since, now: Moment | None = None, *, mark: bool = False
+) -> HitRatios:
+    """The whole disk, by the tier's own counters; the reading is kept.
+
+    :param mark: what is since ``last`` counts from here on. A look alone does not move that.
+    """
+    now = now or clock.moment()
+    tier = target.tier
+    counters = tier.counters()
+    with target.store() as store:
+        at = store.now(now)
+        samples = [(store.wall(when), reading) for when, reading in _samples(store, since)]
+        if not counters.stale:
+            store.keep_sample(counters, at)
+        if mark:
+            store.mark(at)
+    readings = [*(reading for _, reading in samples), counters]
+    counted = hits_over(readings, tier.counting) if samples else counters.hits
+    row = _whole(target.disk, counters, counted)
+    begun = samples[0][0] if samples else None
+    notes = [_no_reading(since)] if since != "boot" and begun is None else []
+    notes += _lost([*samples, (now.wall, counters)], tier.counting)
+    if counters.stale:
+        notes.append(
+            "what was asked lately is in no figure: a flush is at work, or the origin works without"
+            " its cache (hotset tier status)"
+        )
+    elif late := tier.counting.late:
+        notes.append(late)
+    return HitRatios(
+        target.disk.name,
+        tier.kind,
+        "total",
+        None if begun is None else moment(begun),
+        moment(now.wall),
+        Tally.from_hits(counted).denominator,
+        (row,),
+        row,
+        tuple(notes),
+    )
+
+
+def of_card(target: Target, now: Moment | None = None) -> HitRatios:
+    """All disks of a card and its VOLUME, since their counters began.
+
+    :raises TierRefusedError: one of the disks is not active; the message names it.
+    """
+    now = now or clock.moment()
+    rows, kinds, tallies = [], [], []
+    for disk in target.card.disks:
+        tier = lifecycle.active(AttachedDisk(target.machine, target.card, disk))
+        counters = tier.counters()
+        counted = counters.hits
+        rows.append(_whole(disk, counters, counted))
+        kinds.append(tier.kind)
+        tallies.append(Tally.from_hits(counted))
+    whole = total(tallies)
+    if target.card.volume:
+        rows.append(_volume(target))
+    return HitRatios(
+        target.card.name,
+        " + ".join(dict.fromkeys(kinds)),
+        "volume",
+        None,
+        moment(now.wall),
+        whole.denominator,
+        tuple(rows),
+        _row("(disks together)", whole),
+        (f"{target.card.volume_slice.name}: {_SERVED}",) if target.card.volume else (),
+    )
+
+
+def of_parts(
+    target: Target,
+    by: By,
+    label: Label,
+    since: Since,
+    now: Moment | None = None,
+    *,
+    mark: bool = False,
+) -> HitRatios:
+    """By file, or by whatever the label makes of a file's path.
+
+    :param mark: as for :func:`of_disk`.
+    """
+    disk = target.disk
+    reading = region_counters.find_counters(target.tier, disk.name).read()
+    period = _period(target, reading, since, now or clock.moment(), mark=mark)
+    found = attribution.group_by(attribution.files(target.machine, disk.device), label)
+    rows = tuple(
+        _row(name, tally) for name, tally in attribution.split(period.tallies, reading.grid, found)
+    )
+    whole = total(period.tallies.values())
+    notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
+    notes += period.notes
+    notes += _of_others(target, [row.name for row in rows], label, period.begun)
+    if period.dropped:
+        notes.append(
+            f"{period.dropped:,} requests found no room in the kernel's table and are in no line"
+        )
+    return HitRatios(
+        disk.name,
+        disk.kind,
+        by,
+        moment(period.begun),
+        moment(period.ended),
+        whole.denominator,
+        rows,
+        _row("(total)", whole),
+        tuple(notes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """What was counted per region from one time of the wall clock to another."""
+
+    begun: float
+    ended: float
+    tallies: Mapping[int, Tally]
+    dropped: int
+    notes: tuple[str, ...] = ()
+
+
+def _period(target: Target, reading: Reading, since: Since, now: Moment, *, mark: bool) -> Period:
+    """Take a reading in; returns what there is of the time that is asked for."""
+    with target.store() as store:
+        at = store.now(now)
+        store.fold(reading, at)
+        start = _start(store, since) or store.at(reading.begun)
+        if mark:
+            store.mark(at)
+        kept = None if since == "boot" else store.since(start)
+        if kept is None:
+            return Period(reading.begun, now.wall, reading.tallies, reading.dropped)
+        begun, asked = store.wall(kept.begun), store.wall(start)
+        notes = [_anew(*map(store.wall, restart)) for restart in store.restarts(start)]
+        if begun - asked > _LATE_S:
+            notes.append(f"no region was read by {_clock(asked)}: counted from {_clock(begun)} on")
+        return Period(begun, store.wall(kept.at), kept.tallies, kept.dropped, tuple(notes))
+
+
+def _of_others(target: Target, names: Sequence[str], label: Label, begun: float) -> list[str]:
+    """Which rows may be of files that lay at the same places before."""
+    young = attribution.newer(target.machine, target.disk.device, begun, label)
+    if young is None:
+        return ["when files came to be is not known: what is counted may be of files before them"]
+    told = [name for name in names if name in young]
+    if not told:
+        return []
+    more = f" and {len(told) - _TOLD} others" if len(told) > _TOLD else ""
+    return [
+        f"files of {', '.join(told[:_TOLD])}{more} came to be after {_clock(begun)}: what is"
+        " counted where they lie may be of files that were there before them"
+    ]
+
+
+def _samples(store: Store, since: Since) -> list[tuple[float, Counters]]:
+    """The readings kept from the begin of the time on; none: the counters' own."""
+    start = _start(store, since)
+    return store.samples(start) if start is not None else []
+
+
+def _start(store: Store, since: Since) -> float | None:
+    """From when on in the store's time; None: since the counters began."""
+    match since:
+        case "boot":
+            return None
+        case "last":
+            return store.marked
+        case wall:
+            return store.at(wall)
+
+
+def _lost(samples: Sequence[tuple[float, Counters]], counting: Counting) -> list[str]:
+    """What was counted before the counters began anew, and was read by nobody."""
+    settled = [(at, one) for at, one in samples if not one.stale]
+    return [
+        _anew(before, after.begun or at)
+        for (before, earlier), (at, after) in pairwise(settled)
+        if began_anew(earlier, after, counting)
+    ]
+
+
+def _anew(before: float, begun: float) -> str:
+    return (
+        f"the counters began anew by {_clock(begun)}: what was counted after the reading of"
+        f" {_clock(before)} and before that is not known, and in no figure"
+    )
+
+
+def _clock(at: float) -> str:
+    return f"{moment(at):%Y-%m-%d %H:%M:%S}"
+
+
+def _no_reading(since: Since) -> str:
+    return (
+        "no earlier report was marked: this is everything since the tier's counters started"
+        if since == "last"
+        else "no reading of that time is kept: this is everything since the tier's counters started"
+    )
+
+
+def _whole(disk: Disk, counters: Counters, counted: Hits) -> HitRow:
+    row = _row(disk.name, Tally.from_hits(counted))
+    block = disk.spec.block
+    writes = None if counted.write_hits is None else row.writes
+    return HitRow(
+        row.name,
+        row.reads,
+        writes,
+        row.read_hit_ratio,
+        row.write_hit_ratio,
+        row.hit_ratio,
+        row.bypassed,
+        counted.promotions,
+        counted.demotions,
+        int(counters.dirty.bytes(block)),
+        int(counters.used.bytes(block)),
+    )
+
+
+def _row(name: str, tally: Tally) -> HitRow:
+    return HitRow(
+        name,
+        tally.reads,
+        tally.writes,
+        tally.read_ratio,
+        tally.write_ratio,
+        tally.ratio,
+        tally.bypassed,
+        system=isinstance(name, SystemName),
+    )
+
+
+def _volume(target: Target) -> HitRow:
+    """The VOLUME's requests since its device was made (Documentation/block/stat.rst)."""
+    device = target.card.volume_slice.path
+    real = target.machine.run(["readlink", "-f", str(device)]).stdout.strip()
+    stat = f"/sys/class/block/{PurePosixPath(real).name}/stat"
+    words = target.machine.run(["cat", stat]).stdout.split()
+    size = Bytes(sum(part.size for part in target.card.volume))
+    return HitRow(
+        target.card.volume_slice.name,
+        int(words[0]),
+        int(words[4]),
+        None,
+        None,
+        None,
+        None,
+        used_bytes=int(size),
+    )
+
+
+@contextmanager
+def target_of(name: str, disk: str | None) -> Iterator[Target]:
+    """The disk a user means, with where its readings are kept.
+
+    :raises TierRefusedError: it is not active, so there is nothing to read.
+    """
+
+    with disk_of(name, disk) as found:
+        lifecycle.active(found)
+        yield Target(name, found)

@@ -1,0 +1,77 @@
+"""What a console recorded of a disk, to be read without a browser."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.registry import Kind, Request, operation
+from hotset.core.operation.result import Recorded, write
+from hotset.core.operation.rights import Right
+from hotset.core.units import parse_span
+from hotset.disk import places
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..history.table import DiskHistory
+
+
+class History(Request):
+    disk: Annotated[
+        places.Disk,
+        Field(description="The disk, also one that is gone; may be left out if there is only one."),
+    ] = None
+    machine: fields.Machine = "local"
+    since: Annotated[
+        fields.Expression,
+        Field(description="How far back, such as 90min, 24h or 7d. A console keeps 8 days."),
+    ] = "24h"
+    step: Annotated[
+        fields.Expression | None,
+        Field(
+            description="The time of a row, such as 5min or 1h. Kept are steps of 10 s for 2 hours,"
+            " of 1 min for 26 hours, of 5 min for 8 days; without it, about a hundred rows come."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryShown(Recorded["DiskHistory"]):
+    """What was recorded of a disk."""
+
+    rows = "rows"
+
+    @classmethod
+    def record(cls) -> type[DiskHistory]:
+        from ..history.table import DiskHistory
+
+        return DiskHistory
+
+    def show(self, console: Console) -> None:
+        from ..history import table
+
+        write(console, table.to_text(self.found))
+
+
+@operation("report history", Kind.QUERY, Right.READ, ("Get", "HotsetHistory"))
+def history(request: History, context: Context) -> HistoryShown:  # noqa: ARG001
+    """Show what a console recorded of a disk: hit ratios, requests, dirty data, what happened.
+
+    The console's server records for as long as it runs; times in which it did not run are shown as
+    not recorded. The machine itself is not asked, and the record is only read.
+    """
+    from ..history import table
+
+    length = fields.parse_field("since", lambda: parse_span(request.since))
+    step: float = table.step_for(length)
+    if request.step is not None:
+        text = request.step
+        step = fields.parse_field("step", lambda: parse_span(text))
+    choice = table.check(length, step)
+    return HistoryShown(table.of_disk(request.machine, request.disk, choice, time.time()))

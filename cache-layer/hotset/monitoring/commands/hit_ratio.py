@@ -1,0 +1,132 @@
+"""Hit ratios and metrics of accelerated disks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.errors import RequestError
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context, OutputError, check_output
+from hotset.core.operation.registry import Kind, OnThisComputer, Request, operation
+from hotset.core.operation.result import Lines, Recorded, write
+from hotset.core.operation.rights import Needs, Right
+from hotset.core.paths import write_whole
+from hotset.disk import places
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hotset.hitratio.report import HitRatios
+
+
+class HitRatio(Request):
+    disk: places.Disk = None
+    machine: fields.Machine = "local"
+    by: Annotated[
+        Literal["total", "volume", "file", "database", "table"],
+        Field(
+            description="total: the whole disk; file, database, table: its parts (they need"
+            " `hotset heat start`); volume: all disks of the card and its flash volume."
+        ),
+    ] = "total"
+    since: Annotated[
+        fields.Expression,
+        Field(
+            description="boot: since the counters started; last: since the report that was marked"
+            " last; or a time (08:00, 2026-11-21T08:00) or span (8h), if readings from then were"
+            " kept."
+        ),
+    ] = "boot"
+    mark: Annotated[
+        bool,
+        Field(description="Have reports since last count from this one on."),
+        Needs(Right.OPERATE),
+    ] = False
+    engine: fields.Product = "postgres"
+    dsn: fields.OptionalDsn = None
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Recorded["HitRatios"]):
+    """Hit ratios of a disk, and of its parts."""
+
+    rows = "rows"
+
+    @classmethod
+    def record(cls) -> type[HitRatios]:
+        from hotset.hitratio.report import HitRatios
+
+        return HitRatios
+
+    def show(self, console: Console) -> None:
+        from hotset.hitratio import report as hits
+
+        write(console, hits.render(self.found))
+
+    def csv(self) -> str:
+        from hotset.hitratio import report as hits
+
+        return hits.csv(self.found)
+
+
+@operation("report hit-ratio", Kind.QUERY, Right.READ, ("Get", "HotsetHitRatio"))
+def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
+    """Show reads, writes, hits and bypassed requests, from counter differences."""
+    from hotset.databases import owners
+    from hotset.hitratio import hit_report
+
+    start = fields.parse_field("since", lambda: hit_report.parse_since(request.since, time.time()))
+    if request.by == "volume" and request.since != "boot":
+        raise RequestError("a card's volume is counted only since boot", field="since")
+    if request.by == "volume" and request.mark:
+        raise RequestError("a card's volume is counted only since boot", field="mark")
+    with hit_report.target_of(request.machine, request.disk) as target:
+        if request.by == "total":
+            return Hits(hit_report.of_disk(target, start, mark=request.mark))
+        if request.by == "volume":
+            return Hits(hit_report.of_card(target))
+        label = owners.label_of(target.machine, target.disk.device, request.by, request)
+        return Hits(hit_report.of_parts(target, request.by, label, start, mark=request.mark))
+
+
+class Metrics(Request):
+    machine: fields.Machine = "local"
+    output: Annotated[
+        Path | None,
+        Field(
+            description="Write them to this file, atomically, for a textfile collector"
+            " (node_exporter wants a name that ends in .prom)."
+        ),
+        OnThisComputer,
+    ] = None
+
+
+@operation("report metrics", Kind.QUERY, Right.METRICS, ("Get", "HotsetMetric"))
+def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
+    """Print the counters of all accelerated disks, and their condition, as OpenMetrics text.
+
+    Condition: state, metadata, pins, thin pools, wear and warm-ups, as `tier health` has them.
+    """
+    from .. import conditions, tier_metrics
+    from ..metrics import text
+
+    output = request.output
+    check_output(output)
+    with places.machine(request.machine) as there:
+        measured = tier_metrics.measure(there)
+        tier_metrics.keep(request.machine, measured)
+        condition = conditions.families(there)
+    found = text([*tier_metrics.families(measured), *condition])
+    if output is None:
+        return Lines((found.removesuffix("\n"),))
+    try:
+        write_whole(output, found)
+    except OSError as error:
+        raise OutputError(output, error) from None
+    return Lines()

@@ -1,0 +1,232 @@
+"""A disk's recorded history as a table: one row for each step of time, also where nothing is known.
+
+A row in which nothing was recorded has no values: nothing is taken from the rows beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hotset.core.errors import NotFoundError, Remedy, RequestError
+from hotset.core.record import Record
+from hotset.core.text import ABSENT, count, duration, percent, size, text_table
+from hotset.core.units import Bytes
+
+from . import opening, series
+from .series import Choice, DiskSeries, Series
+from .store import DAY_S, RESOLUTIONS, KnownDisk, Span
+
+KEPT_S = RESOLUTIONS[-1][1]
+ROWS_MAX = 3000
+"""Of one answer: eight days in the finest steps that are kept of them have 2,304."""
+_ROWS_SHOWN = 100
+"""About as many rows come without a step of one's own."""
+_HEADS = (
+    *("from", "watched", "hits", "read hits", "write hits", "reads/s", "writes/s"),
+    *("read ms", "write ms", "used", "dirty"),
+)
+
+
+class NoHistoryError(NotFoundError):
+    """Nothing was recorded of it; the message says what records."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """A disk in a step of time, of which ``watched_s`` seconds were recorded; None: not recorded,
+    or not counted by its kind. Requests as the tier counts them, bytes and milliseconds as the
+    kernel counts the accelerated device; ``dirty_bytes`` and ``used_bytes`` at their highest."""
+
+    begun: datetime
+    watched_s: float
+    hit_ratio: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    reads_per_s: float | None
+    writes_per_s: float | None
+    bypassed_per_s: float | None
+    read_bytes_per_s: float | None
+    written_bytes_per_s: float | None
+    read_ms: float | None
+    write_ms: float | None
+    used_bytes: Bytes | None
+    dirty_bytes: Bytes | None
+    cache_bytes: Bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEvent:
+    """What happened; ``until``: when it ended, None: at once, not yet, or nobody knows."""
+
+    at: datetime
+    until: datetime | None
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class DiskHistory(Record):
+    """What a console recorded of a disk: steps of ``step_s`` seconds, oldest first.
+
+    :ivar watched_s: of all of it; the rest is not known.
+    :ivar present: the disk was there when the machine was read last.
+    """
+
+    machine: str
+    disk: str
+    present: bool
+    begun: datetime
+    ended: datetime
+    step_s: int
+    watched_s: float
+    rows: tuple[HistoryRow, ...]
+    events: tuple[HistoryEvent, ...]
+
+
+def step_for(length_s: float) -> int:
+    """The step that shows a span in a table that people read.
+
+    >>> step_for(3600), step_for(24 * 3600), step_for(8 * 24 * 3600)
+    (60, 900, 7200)
+    """
+    steps = (10, 60, 300, 900, 3600, 2 * 3600)
+    return next((one for one in steps if length_s / one <= _ROWS_SHOWN), steps[-1])
+
+
+def check(length_s: float, step_s: float) -> Choice:
+    """A span and its step, as a history is read.
+
+    :raises RequestError: more than is kept, a step that is none of whole ten seconds or finer than
+        what is kept of that time, or more rows than one answer has.
+    """
+    if length_s > KEPT_S:
+        kept = f"{KEPT_S // DAY_S} days"
+        raise RequestError(f"a history is kept for {kept}: ask for at most as much", field="since")
+    finest = next(one for one, kept in RESOLUTIONS if length_s <= kept)
+    if step_s < finest or step_s % finest:
+        raise RequestError(
+            f"of the last {duration(length_s)} spans of {finest} s are kept: give a multiple of it",
+            field="step",
+        )
+    if length_s / step_s > ROWS_MAX:
+        raise RequestError(f"that is more than {ROWS_MAX:,} rows: give a longer step", field="step")
+    return Choice("", duration(length_s), int(length_s), int(step_s))
+
+
+def of_disk(machine: str, disk: str | None, choice: Choice, now: float) -> DiskHistory:
+    """The history of a disk until now; nothing of it is changed.
+
+    :param machine: as ``--machine`` names it.
+    :param disk: None: the only one that was recorded in that time.
+    :raises NoHistoryError: nothing was recorded of the machine, or of this disk in that time.
+    :raises RefusedError: the file is of a later hotset, or no history; and as :func:`opening.look`.
+    """
+    path = opening.path_of(machine)
+    found = opening.look(path, lambda store: series.load(store, choice, now, disk))
+    if found is None:
+        raise NoHistoryError(
+            f"nothing was ever recorded of machine {machine} here ({path}): the console records it"
+            " for as long as it runs, for the user who starts it"
+        )
+    return _recorded(machine, _only(found, machine, disk), found)
+
+
+def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
+    if not found.disks:
+        what = f"disk {disk}" if disk else "a disk"
+        recorded = opening.look(opening.path_of(machine), lambda store: store.disks()) or {}
+        raise NoHistoryError(
+            f"nothing was recorded of {what} of machine {machine} in the last {found.choice.words};"
+            f" recorded ever: {_named(recorded.values())}",
+            field="disk" if disk else "since",
+        )
+    if len(found.disks) > 1:
+        known = sorted({one.name for one in found.disks})
+        raise RequestError(
+            f"there are several: {', '.join(known)}",
+            Remedy("see one of them", parameters={"disk": known[0]}),
+            field="disk",
+        )
+    return found.disks[0]
+
+
+def _named(known: Collection[KnownDisk]) -> str:
+    """The disks of a history by name, those that are gone as such."""
+    present = {one.facts.name: False for one in known}
+    present |= {one.facts.name: True for one in known if one.present}
+    said = (name if there else f"{name} (gone)" for name, there in sorted(present.items()))
+    return ", ".join(said) or "no disk"
+
+
+def _recorded(machine: str, disk: DiskSeries, found: Series) -> DiskHistory:
+    shown = zip(found.starts, disk.spans, strict=True)
+    rows = tuple(_row(start, span) for start, span in shown)
+    events = tuple(
+        HistoryEvent(_at(one.at), None if one.until is None else _at(one.until), one.kind, one.text)
+        for one in found.events
+        if one.disk in ("", disk.identity)
+    )
+    begun, ended = _at(found.starts[0]), _at(found.end)
+    watched = sum(row.watched_s for row in rows)
+    step = found.choice.step_s
+    return DiskHistory(machine, disk.name, disk.present, begun, ended, step, watched, rows, events)
+
+
+def _row(start: int, span: Span | None) -> HistoryRow:
+    if span is None:
+        return HistoryRow(_at(start), 0.0, *(None,) * 13)
+    seen, levels = span.amounts, span.levels
+    return HistoryRow(
+        _at(start),
+        seen.known_ms / 1000,
+        seen.ratio,
+        seen.read_ratio,
+        None if seen.write_hits is None else seen.write_ratio,
+        seen.reads,
+        seen.writes,
+        seen.rate(seen.bypassed),
+        seen.rate(seen.read_bytes),
+        seen.rate(seen.written_bytes),
+        seen.read_ms,
+        seen.write_ms,
+        levels.used,
+        levels.dirty,
+        levels.size,
+    )
+
+
+def to_text(found: DiskHistory) -> str:
+    """A table, what happened below it, and how much of the time is known."""
+    rows = [_cells(row) for row in found.rows]
+    events = [f"{_when(one.at)}  {one.text}" for one in found.events]
+    whole = (found.ended - found.begun).total_seconds()
+    known = (
+        f"hits / (hits + misses) of requests; {duration(found.watched_s)} of"
+        f" {duration(whole)} were recorded, and of the rest nothing is known"
+    )
+    parts = [text_table(_HEADS, rows), "", *events, *([""] if events else []), known]
+    return "\n".join(parts)
+
+
+def _cells(row: HistoryRow) -> tuple[str, ...]:
+    ratios = (row.hit_ratio, row.read_hit_ratio, row.write_hit_ratio)
+    rates = (row.reads_per_s, row.writes_per_s)
+    times = (row.read_ms, row.write_ms)
+    return (
+        _when(row.begun),
+        duration(row.watched_s) if row.watched_s else "not recorded",
+        *(percent(one) for one in ratios),
+        *(count(one) for one in rates),
+        *(ABSENT if one is None else f"{one:.2f}" for one in times),
+        *(size(one) for one in (row.used_bytes, row.dirty_bytes)),
+    )
+
+
+def _at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _when(at: datetime) -> str:
+    return f"{at.astimezone():%a %d %b %H:%M:%S}"

@@ -1,0 +1,200 @@
+"""What ``hotset tier status`` and ``resident`` print: records in, rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hotset.block import devicemapper
+from hotset.core.record import Versioned
+from hotset.core.text import ABSENT, percent, size
+from hotset.core.units import Bytes
+from hotset.disk.adopt import Found, Unread
+from hotset.disk.lifecycle import DiskState
+from hotset.tier import kinds
+from hotset.tier.base import State
+
+
+@dataclass(frozen=True, slots=True)
+class DiskStatus:
+    """A disk's state; sizes in bytes, ratios 0-1, None where nothing is known."""
+
+    disk: str
+    kind: str
+    state: State
+    database: str
+    device: str
+    origin: str
+    flash: str
+    flash_answers: bool
+    card: str
+    card_free_bytes: int
+    volume: str | None
+    volume_bytes: int
+    mode: str
+    policy: str
+    block_bytes: int
+    cache_bytes: int
+    metadata_bytes: int
+    bypass_bytes: int | None
+    used_bytes: int | None
+    dirty_bytes: int | None
+    hit_ratio: float | None
+    read_hit_ratio: float | None
+    write_hit_ratio: float | None
+    hit_ratio_of: str | None
+    read_hits: int | None
+    read_misses: int | None
+    write_hits: int | None
+    write_misses: int | None
+    bypassed: int | None
+    tunables: dict[str, str]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TierStatus(Versioned):
+    """The accelerated disks of a machine."""
+
+    disks: tuple[DiskStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedRange:
+    """A run of bytes of a disk that is cached."""
+
+    start_bytes: Bytes
+    bytes: Bytes
+
+
+@dataclass(frozen=True)
+class CachedRanges(Versioned):
+    """What is cached of a disk, in order: the first of ``count``; ``cached_bytes`` are of all."""
+
+    disk: str
+    block_bytes: Bytes
+    cached_bytes: Bytes
+    count: int
+    runs: tuple[CachedRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledDisk:
+    """A disk of a card, and its origin as the label has it."""
+
+    disk: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlashLabel:
+    """A flash device with a label. ``known_as``: this machine's name for the card, if it has it."""
+
+    flash: str
+    card: str
+    uuid: str | None
+    machine: str
+    this_machine: bool
+    known_as: str | None
+    generation: int
+    disks: tuple[LabelledDisk, ...]
+
+    @classmethod
+    def of(cls, found: Found) -> FlashLabel:
+        card = found.card
+        disks = tuple(LabelledDisk(disk.name, str(disk.origin)) for disk in card.disks)
+        where = (str(found.flash), card.name, card.uuid, card.host_name)
+        return cls(*where, found.ours, found.known_as, card.generation, disks)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadFlash:
+    """A device of which it is not known whether it carries a label."""
+
+    device: str
+    why: str
+
+    @classmethod
+    def of(cls, found: Unread) -> UnreadFlash:
+        return cls(str(found.device), found.why)
+
+
+@dataclass(frozen=True)
+class LabelledFlash(Versioned):
+    """The flash devices that carry hotset's label, and those that could not be looked at."""
+
+    flash_devices: tuple[FlashLabel, ...]
+    unread: tuple[UnreadFlash, ...] = ()
+
+
+def status_row(one: DiskState) -> DiskStatus:
+    """A disk's state as it is shown."""
+    disk, spec, counters = one.disk, one.disk.spec, one.report.counters
+    hits = counters.hits if counters else None
+    since = kinds.of(disk.kind).counted_since
+    return DiskStatus(
+        disk=disk.name,
+        kind=disk.kind,
+        state=one.report.state,
+        database=disk.database,
+        device=str(disk.device),
+        origin=str(disk.origin),
+        flash=str(one.card.flash),
+        flash_answers=one.flash_answers,
+        card=one.card.name,
+        card_free_bytes=int(devicemapper.total(one.card.free())),
+        volume=str(one.card.volume_slice.path) if one.card.volume else None,
+        volume_bytes=int(devicemapper.total(one.card.volume)),
+        mode=spec.mode,
+        policy=spec.policy,
+        block_bytes=int(spec.block),
+        cache_bytes=int(spec.cache),
+        metadata_bytes=int(spec.metadata),
+        bypass_bytes=None if spec.bypass is None else int(spec.bypass),
+        used_bytes=int(counters.used.bytes(spec.block)) if counters else None,
+        dirty_bytes=int(counters.dirty.bytes(spec.block)) if counters else None,
+        hit_ratio=hits.ratio if hits else None,
+        read_hit_ratio=hits.read_ratio if hits else None,
+        write_hit_ratio=hits.write_ratio if hits else None,
+        hit_ratio_of=f"hits / (hits + misses) {since}" if hits else None,
+        read_hits=hits.read_hits if hits else None,
+        read_misses=hits.read_misses if hits else None,
+        write_hits=hits.write_hits if hits else None,
+        write_misses=hits.write_misses if hits else None,
+        bypassed=hits.bypassed if hits else None,
+        tunables=dict(one.report.tunables),
+        notes=tuple(one.report.notes),
+    )
+
+
+def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
+    """The table: a paragraph for each disk, the state first."""
+    lines: list[str] = []
+    for row in rows:
+        lines += [f"{row.disk}: {row.state} ({row.kind}, {row.database})"]
+        lines += [f"  ! {note}" for note in row.notes]
+        bypass = f", bypass above {size(row.bypass_bytes)}" if row.bypass_bytes else ""
+        volume = f"{row.volume}, {size(row.volume_bytes)}" if row.volume else "none"
+        free = f"card {row.card}, {size(row.card_free_bytes)} free"
+        asked = f"{row.mode}, {row.policy}, block {size(row.block_bytes)}{bypass}"
+        reads = f"{percent(row.read_hit_ratio)} ({row.hit_ratio_of or 'not known'})"
+        writes = percent(row.write_hit_ratio)
+        if row.state == "active" and row.write_hits is None:
+            writes = "not counted by this kind"
+        kernel = ", ".join(f"{name} {value}" for name, value in row.tunables.items())
+        pairs = [
+            ("device", f"{row.device} over {row.origin}"),
+            ("flash", f"{row.flash} ({free})"),
+            ("volume", volume),
+            (
+                "cache",
+                f"{size(row.cache_bytes)}, {size(row.used_bytes)} used,"
+                f" {size(row.dirty_bytes)} dirty",
+            ),
+            ("asked for", asked),
+            ("reads hit", reads),
+            ("writes hit", writes),
+            (f"{kinds.of(row.kind).counted_by} says", kernel or ABSENT),
+        ]
+        lines += [f"  {name:12}{text}" for name, text in pairs]
+    return lines

@@ -1,0 +1,180 @@
+"""Schedule warm-ups with systemd: at set times, at boot, at shutdown."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.registry import Cli, Kind, OnThisComputer, Request, operation
+from hotset.core.operation.result import Lines, Recorded, write
+from hotset.core.operation.rights import Right
+from hotset.core.record import columns_of
+from hotset.core.text import text_table
+from hotset.disk import places
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hotset.disk.boot.schedules import Schedules
+
+
+class Add(Request):
+    targets: Annotated[
+        fields.Targets | None,
+        Field(description="What to cache at the times of --at, as for `warmup run`."),
+        Cli(argument=True, metavar="TARGET"),
+    ] = None
+    at: Annotated[
+        fields.Expression | None,
+        Field(description="When to run, as in systemd.time(7), such as 'Mon..Fri 07:00'."),
+    ] = None
+    on_boot: Annotated[
+        bool, Field(description="Restore the last snapshot when the machine boots.")
+    ] = False
+    on_shutdown: Annotated[
+        bool, Field(description="Save a snapshot when the machine shuts down.")
+    ] = False
+    name: Annotated[
+        fields.Word | None,
+        Field(
+            description="Name of the schedule; by default it comes from the disk and the occasion."
+        ),
+    ] = None
+    disk: places.DiskOption = None
+    machine: fields.Machine = "local"
+    method: Annotated[
+        Literal["auto", "offline", "online"], Field(description="As for `warmup run`.")
+    ] = "auto"
+    rate: Annotated[fields.Rate | None, Field(description="Highest rate, such as 50MB/s.")] = None
+    engine: fields.Product = "postgres"
+    dsn: Annotated[
+        fields.Server | None,
+        Field(description="The database's address, as seen from that machine."),
+    ] = None
+    password_file: Annotated[
+        fields.ReadFile | None,
+        Field(description="A file that holds the password, on the disk's machine."),
+    ] = None
+    program: Annotated[
+        fields.Text | None,
+        Field(description="Full path of hotset on that machine."),
+        OnThisComputer,
+    ] = None
+    no_enable: Annotated[bool, Field(description="Write the units, but do not enable them.")] = (
+        False
+    )
+    dry_run: Annotated[bool, Field(description="Print the units without writing them.")] = False
+
+
+@operation("warmup schedule add", Kind.JOB, Right.ADMIN, ("Register", "HotsetWarmupSchedule"))
+def add(request: Add, context: Context) -> Lines:
+    """Write a systemd service (and a timer for --at) on the disk's machine.
+
+    hotset must be installed there, because the units run it. No unit ever holds a password: give
+    --password-file, a path on that machine.
+    """
+    from hotset.disk import cache_device
+    from hotset.disk.boot import fstab
+
+    from .. import schedule
+    from ..schedule import ScheduleRequest
+
+    wanted = ScheduleRequest(
+        tuple(request.targets or ()),
+        request.at,
+        request.on_boot,
+        request.on_shutdown,
+        request.name,
+        request.method,
+        request.rate,
+        request.engine,
+        request.dsn,
+        request.password_file,
+    )
+    schedule.check(wanted)
+    with places.machine(request.machine) as there:
+        found = cache_device.find(there, request.disk).disk
+        hotset = schedule.find_program(there, request.program)
+        mounts = fstab.folders(there, found.device)
+        units = schedule.units(wanted, found.name, hotset, mounts)
+        if wanted.at is not None:
+            at = schedule.calendar(wanted.at)
+            schedule.check_calendar(there, at)
+            for time in schedule.skipped(there, at):
+                context.message(
+                    f"no warm-up on {time}, a time that does not exist: the clock is set forward"
+                    f" over it. Name a time that every day has, or one of UTC ('{at} UTC')"
+                )
+        if request.dry_run:
+            return Lines(tuple(f"# {unit.path}\n{unit.text}".rstrip("\n") for unit in units))
+        schedule.install(there, units, enable=not request.no_enable)
+    for unit in units:
+        context.message(f"{unit.path}{' (not enabled)' * request.no_enable}")
+    return Lines()
+
+
+class Listing(Request):
+    machine: fields.Machine = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Recorded["Schedules"]):
+    """Name, occasion, last run and command of each."""
+
+    rows = "schedules"
+
+    @classmethod
+    def record(cls) -> type[Schedules]:
+        from hotset.disk.boot.schedules import Schedules
+
+        return Schedules
+
+    def show(self, console: Console) -> None:
+        from hotset.disk.boot.schedules import Schedule
+
+        rows = [[one or "-" for one in astuple(row)] for row in self.found.schedules]
+        write(console, text_table(columns_of(Schedule), rows))
+
+
+@operation("warmup schedule list", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupSchedule"))
+def list_schedules(request: Listing, context: Context) -> Listed:
+    """List the schedules on a machine: when each runs, how its last run came out, its command.
+
+    Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
+    shutdown saved.
+    """
+    from hotset.disk.boot import schedules, systemd_unit
+
+    with places.machine(request.machine) as there:
+        found = schedules.Schedules(tuple(schedules.rows(there, schedules.list_units(there))))
+        if found.schedules and not systemd_unit.runs(there):
+            context.note(f"systemd does not run on {there.kind}, so nothing starts them")
+    for one in found.schedules:
+        if one.last == "failed":
+            unit = f"{schedules.PREFIX}{one.name}"
+            context.note(f"{one.name} failed: `journalctl --unit {unit}` there says why")
+    return Listed(found)
+
+
+class Remove(Request):
+    name: Annotated[
+        fields.Word,
+        Field(description="The schedule's name, as in `schedule list`."),
+        Cli(argument=True, metavar="NAME"),
+    ]
+    machine: fields.Machine = "local"
+
+
+@operation("warmup schedule remove", Kind.JOB, Right.ADMIN, ("Unregister", "HotsetWarmupSchedule"))
+def remove(request: Remove, context: Context) -> Lines:
+    """Disable a schedule and remove its units."""
+    from hotset.disk.boot import schedules
+
+    with places.machine(request.machine) as there:
+        for unit in schedules.remove(there, request.name):
+            context.message(f"removed {unit}")
+    return Lines()

@@ -1,0 +1,40 @@
+"""What the clients of the HTTP API take from the table of operations: the cmdlets of the PowerShell
+module and the commands of the bash script.
+
+`make build` makes those that :func:`made` names, which are not kept in git; `make docs` writes
+those of :func:`files`. Everything else in `scripts/` is written by hand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import bash, cmdlets, manifest, page, powershell, views
+
+SCRIPTS = Path(__file__).resolve().parents[4] / "scripts"
+MODULE = SCRIPTS / "Hotset"
+PAGE = SCRIPTS.parent / "docs/reference/powershell.md"
+
+
+def made() -> dict[Path, str]:
+    """What is wholly generated of the PowerShell module, with the text it has to have."""
+    every = cmdlets.every()
+    return {
+        MODULE / "Public/Generated.ps1": powershell.functions(every),
+        MODULE / "Private/Operations.ps1": powershell.table(every),
+        MODULE / "Hotset.Generated.format.ps1xml": views.xml(every),
+    }
+
+
+def files() -> dict[Path, str]:
+    """Every file that is generated in part or for readers, with the text it has to have."""
+    every = cmdlets.every()
+    return {
+        MODULE / "Hotset.psd1": manifest.with_exports(
+            (MODULE / "Hotset.psd1").read_text(encoding="ascii"), MODULE / "Public", every
+        ),
+        PAGE: page.markdown(every),
+        SCRIPTS / "hotset-api.sh": bash.with_commands(
+            (SCRIPTS / "hotset-api.sh").read_text(encoding="utf-8"), every
+        ),
+    }

@@ -1,0 +1,359 @@
+"""A cmdlet for each operation: its name, its parameters and what they become in the request."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
+
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Cli, Kind, Operation
+from hotset.core.operation.rights import Right
+from hotset.operations import table
+
+from .. import describe
+from ..app import PLACED
+from . import wording
+
+ALIASES = {
+    "tier status": "Get-HotsetDisk",
+    "database memory": "Set-HotsetSqlMemory",
+    "database place": "Move-HotsetTempdb",
+}
+"""Names that cmdlets had before."""
+BY_HAND = frozenset(("report hit-ratio", "report run", "runs compare", "runs list"))
+"""Their cmdlets do more than their operations: they wait for the next reading, open a browser,
+put runs into order. A test compares their parameters with the operations' fields."""
+STARTS = "warmup run"
+"""Its cmdlet, Start-HotsetWarmup, returns the job and does not wait."""
+_PLACES = {
+    "report metrics": ("Get", "/metrics", ("machine",)),
+    "report run": ("Get", "/api/v1/runs/{run}/report", ("run", "format")),
+    "runs compare": ("Get", "/api/v1/runs/compare", ("run", "force")),
+    "runs list": ("Get", "/api/v1/runs", ("limit",)),
+    "runs rm": ("Delete", "/api/v1/runs/{run}", ("run",)),
+    "runs show": ("Get", "/api/v1/runs/{run}", ("run",)),
+    "runs trend": ("Get", "/api/v1/runs/{run}/trend", ("run", "metric")),
+}
+"""Operations that the API serves at a place of their own, and the fields it takes there."""
+_TYPES = {
+    "database counters": "DatabaseCounters",
+    "demo": "RunDocument",
+    "disk bench": "DiskSpeed",
+    "disk calibrate": "DiskCalibration",
+    "disk calibrate-all": "DiskFidelity",
+    "disk fail": "DiskArray",
+    "disk replace": "DiskArray",
+    "doctor": "HostCheck",
+    "experiment run": "RunDocument",
+    "runs compare": "Comparison",
+    "runs show": "RunDocument",
+    "sql run": "SqlRun",
+    "tier scan": "Card",
+    "tier status": "Disk",
+    "tpcc check": "TpccCondition",
+    "tpcc run": "TpccRun",
+    "tpch check": "TpchCheck",
+    "tpch run": "TpchRun",
+    "warmup restore": "WarmupRun",
+    "warmup run": "WarmupRun",
+    "whatif check": "PredictionCheck",
+}
+_WHOLE = frozenset(("whatif advise", "whatif check", "whatif mrc", "whatif simulate"))
+"""Results that are one object, although their lists have entries. Of the others with a list its
+entries are the objects; what stands beside it is on each of them."""
+_NAMES = {
+    "duration": "DurationSeconds",
+    "interval": "IntervalSeconds",
+    "queries": "Queries",
+    "rampup": "RampupSeconds",
+    "runs": "Run",
+    "seconds": "Seconds",
+    "targets": "Target",
+    "timeout": "QueryTimeoutSeconds",
+}
+_KEYS = ("disk", "card", "run", "file", "socket", "name", "flash")
+"""What is taken from the pipeline: the first of these that an operation has."""
+_NOT_KEYS = frozenset(
+    (("tier create", "disk"), ("tier create", "flash"), ("warmup schedule add", "name"))
+)
+_LONG = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One of a cmdlet.
+
+    :ivar name: without the dollar.
+    :ivar type: as PowerShell writes it, without brackets.
+    :ivar field: of the request; None where it is the cmdlet's own.
+    :ivar sent: the expression that becomes the field's value.
+    :ivar allowed: the values of a set.
+    :ivar limits: the smallest and the largest, as PowerShell writes them.
+    :ivar filled: given, it is not empty: a variable that was never set is not what it means by
+        itself.
+    :ivar key: taken from the pipeline, one request an item.
+    :ivar gathered: taken from the pipeline, all in one request.
+    """
+
+    name: str
+    type: str
+    help: str
+    field: str | None = None
+    sent: str = ""
+    mandatory: bool = False
+    position: int | None = None
+    allowed: tuple[str, ...] = ()
+    limits: tuple[str, str] | None = None
+    filled: bool = False
+    key: bool = False
+    gathered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cmdlet:
+    """An operation as a cmdlet.
+
+    :ivar type: of its objects; empty: text.
+    :ivar items: the list of the result that holds them.
+    :ivar changes: it takes -WhatIf and -Confirm.
+    :ivar asks: it asks before it does anything, unless told not to.
+    :ivar dry_run: -WhatIf has the server tell what it would do.
+    """
+
+    operation: Operation
+    name: str
+    alias: str | None
+    method: str
+    path: str
+    type: str
+    items: str
+    parameters: tuple[Parameter, ...]
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def job(self) -> bool:
+        return self.operation.kind is Kind.JOB
+
+    @property
+    def changes(self) -> bool:
+        return self.operation.right is not Right.READ and (self.job or self.asks)
+
+    @property
+    def asks(self) -> bool:
+        return self.operation.destroys or self.operation.needs_yes
+
+    @property
+    def dry_run(self) -> bool:
+        return "dry_run" in self.operation.fields
+
+    @property
+    def has_login(self) -> bool:
+        return any(parameter.name == "Credential" for parameter in self.parameters)
+
+    @property
+    def by_hand(self) -> bool:
+        return self.operation.name in BY_HAND
+
+    @property
+    def raw(self) -> bool:
+        """The answer is text, not JSON."""
+        return self.operation.name in ("report metrics", "report run")
+
+    def first_where(self, **wanted: bool) -> Parameter | None:
+        """The first parameter of which this is so."""
+        (name,) = wanted
+        return next((parameter for parameter in self.parameters if getattr(parameter, name)), None)
+
+
+@cache
+def every() -> tuple[Cmdlet, ...]:
+    """All cmdlets that are operations, by name of the operation."""
+    return tuple(_cmdlet(one) for one in table.every())
+
+
+def pascal(name: str) -> str:
+    """
+    >>> pascal("hit_ratio")
+    'HitRatio'
+    """
+    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+def schema(cmdlet: Cmdlet) -> dict[str, Any]:
+    """The JSON Schema of the objects: of the list's entries, with what stands beside the list."""
+    whole = describe.schema_of_result(cmdlet.operation.name)
+    if not cmdlet.items:
+        return whole
+    beside = {
+        name: about
+        for name, about in whole["properties"].items()
+        if name not in (cmdlet.items, "schema_version", "differences", "notes")
+        and not {"array", "object"} & {about.get("type")}
+        and "$ref" not in about
+        and "anyOf" not in about
+    }
+    entries = whole["properties"][cmdlet.items]["items"]
+    inner = resolve(entries, whole["$defs"])
+    return {"properties": {**beside, **inner["properties"]}, "$defs": whole["$defs"]}
+
+
+def resolve(about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """A schema in place of a reference to it."""
+    if "$ref" in about:
+        one: dict[str, Any] = found[about["$ref"].rpartition("/")[2]]
+        return one
+    return about
+
+
+def _cmdlet(found: Operation) -> Cmdlet:
+    verb, noun = found.powershell
+    place = _PLACES.get(found.name)
+    assert (found.name in PLACED) == (place is not None)
+    method, path, taken = place or ("Post", f"/api/v1/{'/'.join(found.words)}", None)
+    own = _parameters(found, taken)
+    is_text = found.result.record().__name__ == "Lines" or found.name == "report run"
+    kind = "" if is_text else _TYPES.get(found.name, noun.removeprefix("Hotset"))
+    values = {one.field: one.sent for one in own if one.field}
+    if taken is None:
+        values |= _confirmations(found)
+    return Cmdlet(
+        found,
+        f"{verb}-{noun}",
+        ALIASES.get(found.name),
+        method,
+        path,
+        f"Hotset.{kind}" if kind else "",
+        "" if found.name in _WHOLE else found.result.rows,
+        (*own, *_common(found)),
+        values,
+    )
+
+
+def _confirmations(found: Operation) -> dict[str, str]:
+    """What the confirmation becomes: it was asked for before."""
+    sent = {}
+    if found.needs_yes and "yes" in found.fields:
+        sent["yes"] = "$go"
+    if "dry_run" in found.fields:
+        sent["dry_run"] = "-not $go"
+    return sent
+
+
+def _parameters(found: Operation, taken: tuple[str, ...] | None) -> list[Parameter]:
+    made: list[Parameter] = []
+    fields = {
+        name: about
+        for name, about in found.fields.items()
+        if taken is None or name in taken or (name == "runs" and "run" in taken)
+    }
+    gathers = bool({"targets", "runs"} & set(fields))
+    keys = [one for one in _KEYS if one in fields and (found.name, one) not in _NOT_KEYS]
+    key = keys[0] if keys and not gathers else None
+    for name in fields:
+        if name in ("dry_run", "password") or (name == "yes" and found.needs_yes):
+            continue
+        made.append(_parameter(found, name, name == key))
+        if name == "dsn" and "password" in fields:
+            made.append(
+                Parameter(
+                    "Credential", "pscredential", wording.CREDENTIAL, "password", "$login.Password"
+                )
+            )
+    arguments = {name for name, about in fields.items() if _marks(about).argument}
+    positions = [one.name for one in made if one.gathered or one.field in arguments]
+    if not positions:
+        positions = [one.name for one in made if one.mandatory and one.type.startswith("string")][
+            :1
+        ]
+    return [_placed(one, positions) for one in made]
+
+
+def _placed(one: Parameter, positions: list[str]) -> Parameter:
+    return replace(one, position=positions.index(one.name)) if one.name in positions else one
+
+
+def _marks(about: Any) -> Cli:  # noqa: ANN401 - pydantic's field
+    return next((one for one in about.metadata if isinstance(one, Cli)), Cli())
+
+
+def _parameter(found: Operation, name: str, is_key: bool) -> Parameter:
+    about = found.fields[name]
+    kind = FieldKind.from_field(about)
+    shown = _NAMES.get(name, pascal(name))
+    plain = Parameter(
+        shown,
+        "string[]" if kind.is_list or is_key else "string",
+        wording.parameter(found, name, about.description or ""),
+        name,
+        "$each" if is_key else f"${shown}",
+        mandatory=about.is_required() and name != "engine",
+        filled=bool(kind.limit("min_length")),
+        key=is_key,
+    )
+    if name == "yes":
+        return replace(plain, name="Force", type="switch", sent="$Force")
+    if name == "queries" and kind.base is str:
+        return replace(plain, type="int[]", sent="$Queries -join ','", limits=("1", "22"))
+    if name == "users" and kind.base is str:
+        return replace(plain, type="int[]", sent="$Users -join ','")
+    if name in ("targets", "runs"):
+        field_ = "run" if name == "runs" else name
+        sent = f"${name}.ToArray()"
+        return replace(plain, type="psobject[]", field=field_, sent=sent, gathered=True)
+    if name in ("dsn", "engine") and "password" in found.fields:
+        plain = replace(plain, sent=f"$login.{shown}")
+    return _typed(plain, kind, about.default)
+
+
+def _typed(plain: Parameter, kind: FieldKind, default: object) -> Parameter:
+    """A parameter of text as one of the field's type."""
+    if kind.base is bool and kind.optional:
+        return replace(plain, type="Nullable[bool]")
+    if kind.base is bool and default is True:
+        return replace(plain, name=f"No{plain.name}", type="switch", sent=f"-not $No{plain.name}")
+    if kind.base is bool:
+        return replace(plain, type="switch")
+    if kind.base in (int, float):
+        return _number(plain, kind)
+    if get_origin(kind.base) is Literal:
+        return replace(plain, allowed=get_args(kind.base))
+    return plain
+
+
+def _number(plain: Parameter, kind: FieldKind) -> Parameter:
+    low, high = kind.limit("ge"), kind.limit("le")
+    if low is None:
+        low = kind.limit("gt")
+    base = "double" if kind.base is float else "long" if (high or 0) >= _LONG else "int"
+    limits = tuple(_written(base, one) for one in (low, high) if one is not None)
+    wrapped = base if plain.mandatory else f"Nullable[{base}]"
+    return replace(
+        plain,
+        type=f"{base}[]" if kind.is_list else wrapped,
+        limits=(limits[0], limits[1]) if len(limits) == 2 else None,
+    )
+
+
+def _written(base: str, number: float) -> str:
+    """A number as PowerShell reads it as of this type: both limits must be of one."""
+    return {"double": f"{float(number)}", "long": f"{number}L", "int": f"{number}"}[base]
+
+
+def _common(found: Operation) -> list[Parameter]:
+    own = [Parameter("Connection", "object[]", wording.CONNECTION, filled=True)]
+    if found.kind is Kind.JOB and found.name != STARTS:
+        own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
+    return own
+
+
+def twin_name(cmdlet: str) -> str:
+    """A cmdlet's name in bash.
+
+    >>> twin_name("Get-HotsetHitRatio"), twin_name("Connect-Hotset")
+    ('get-hit-ratio', 'connect')
+    """
+    verb, _, noun = cmdlet.partition("-")
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", noun.removeprefix("Hotset"))
+    return f"{verb}-{words}".rstrip("-").lower()

@@ -1,0 +1,183 @@
+"""The operations' own texts in PowerShell's words: cmdlets for commands, parameters for options.
+
+They are plain ASCII, which Windows PowerShell 5.1 reads as it is meant.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation.registry import Kind, Operation
+from hotset.operations import table
+
+CONNECTION = (
+    "The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or"
+    " addresses. By default the server that you connected to last."
+)
+AS_JOB = "Returns the job at once instead of waiting for it."
+CREDENTIAL = "The database's user and password. The password is sent in the request's body only."
+_MACHINE = (
+    "Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or"
+    " ssh://[USER@]HOST[:PORT]."
+)
+_DSN = (
+    "The database as the hotset server reaches it, such as sqlserver://db1/shop?trust=yes or"
+    " postgresql://db1:5432/shop. No password: that is -Credential's."
+)
+_ENGINE = "The database product. By default taken from -Dsn."
+_TEXTS = {
+    ("tpcc run", "check"): "Does not check the twelve consistency conditions afterwards.",
+    ("tier create", "reserve"): "Lets other hosts write to the origin.",
+    ("tpcc run", "threshold"): "What the run must reach, such as 'nopm>=50000' or"
+    " 'p95(new_order)<20ms': the job fails if it does not.",
+    ("tpcc run", "users"): "Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a"
+    " curve, with a window for each number.",
+    ("sql run", "script"): "SQL files on the hotset server, in a folder that its remote.toml"
+    " allows, with their weights, such as /srv/sql/checkout.sql@70.",
+    ("sql run", "threshold"): "What the run must reach, such as 'tps>=500' or"
+    " 'p95(checkout)<20ms': the job fails if it does not.",
+    ("sql run", "users"): "Number of virtual users. A rising list, such as 1, 2, 4, 8, measures a"
+    " curve, with a window for each number.",
+    ("tpch run", "threshold"): "What the run must reach, such as 'queries<60s': the job fails if it"
+    " does not.",
+    ("disk bench", "threshold"): "What the disk must reach, such as"
+    " 'mb_per_s(seq1m-q8t1-read)>=500': the job fails if it does not.",
+    ("disk bench", "against"): "A saved result, a JSON file on the hotset server, to compare with.",
+    ("warmup snapshot", "output"): "The file to write, on the hotset server.",
+    ("tier explain", "name"): "A file on the disk, or a table (with -Dsn).",
+    ("runs rm", "run"): "A run's whole id.",
+    ("runs compare", "runs"): "The runs to compare: ids, or objects of Get-HotsetRun.",
+    ("warmup schedule add", "targets"): "What to cache at the times of -At, as for"
+    " Start-HotsetWarmup.",
+}
+_TARGETS = (
+    " A full path of a file or folder on the disk, table:NAME, index:NAME, database:NAME (these"
+    " with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The pipeline also takes objects"
+    " with SqlInstance and Name, such as those of Get-DbaDatabase."
+)
+_ASCII = {
+    "…": "...",
+    "×": "x",
+    "–": "-",
+    "’": "'",
+    "µ": "u",
+    "≥": ">=",
+    "≤": "<=",
+    "“": '"',
+    "”": '"',
+}
+_QUOTED = re.compile(r"`([^`]+)`|\bhotset ([a-z]+ [a-z-]+)\b")
+
+
+def parameter(found: Operation, name: str, text: str) -> str:
+    """The help of a parameter."""
+    if (found.name, name) in _TEXTS:
+        return _TEXTS[found.name, name]
+    kind = FieldKind.from_field(found.fields[name])
+    if name == "machine" and "ssh://" in str(found.fields[name].metadata):
+        return _MACHINE
+    if name == "dsn" and "password" in found.fields:
+        return _DSN
+    if name == "engine":
+        return _ENGINE if "password" in found.fields else "The database product."
+    said = plain(text.replace(" Repeatable.", "").replace(" Repeatable;", " It is"))
+    if name == "targets" and found.name in ("warmup run", "warmup plan"):
+        said += _TARGETS
+    default = found.fields[name].default
+    if (
+        kind.base is not bool
+        and default not in (None, "", [])
+        and not found.fields[name].is_required()
+    ):
+        said += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
+    return said
+
+
+def summary(found: Operation) -> str:
+    """The first line of its help."""
+    first = found.help.partition("\n\n")[0]
+    return _sentences(first, first.partition(";")[0] + ".")
+
+
+def description(found: Operation) -> str:
+    """What else its help says, how it runs, and the right that it takes."""
+    parts = [_sentences(one, "") for one in found.help.split("\n\n")[1:]]
+    if found.kind is Kind.JOB:
+        parts.append(
+            "It runs as a job on the server, which continues when this session ends."
+            + (
+                " The job is returned at once: Wait-HotsetJob waits for it."
+                if found.name == "warmup run"
+                else (
+                    " The cmdlet waits for it with a progress bar; Ctrl-C only stops the waiting."
+                )
+            )
+        )
+    if "dry_run" in found.fields:
+        parts.append("With -WhatIf the server says what it would do, and that is returned as text.")
+    asks = found.destroys or found.needs_yes
+    if asks and found.right.value != "read":
+        parts.append("It asks for confirmation first; in a script use -Confirm:$false.")
+    parts.append(
+        f"The token needs the right '{found.right.value}'. On the server's own command line this is"
+        f' "hotset {found.name}".'
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def plain(text: str) -> str:
+    """A text of the command line in PowerShell's words.
+
+    >>> plain("as for `warmup run`, with --on-boot")
+    'as for Start-HotsetWarmup, with -OnBoot'
+    """
+    said = _QUOTED.sub(lambda found: _cmdlet(found.group(1) or found.group(0)), text)
+    said = re.sub(
+        r"--([a-z]+(?:-[a-z]+)*)",
+        lambda found: "-" + "".join(one.capitalize() for one in found.group(1).split("-")),
+        said,
+    )
+    for sign, letters in _ASCII.items():
+        said = said.replace(sign, letters)
+    return said
+
+
+def wrap(text: str, indent: str, width: int = 100) -> list[str]:
+    """Lines of a comment."""
+    lines: list[str] = []
+    for part in text.split("\n\n"):
+        lines += [
+            *([""] if lines else []),
+            *textwrap.wrap(
+                part, width - len(indent), break_long_words=False, break_on_hyphens=False
+            ),
+        ]
+    return [f"{indent}{line}".rstrip() for line in lines]
+
+
+def _cmdlet(words: str) -> str:
+    """The cmdlet of a command that a text names, and what follows it."""
+    given = words.removeprefix("hotset ").split()
+    for group in ("", "warmup "):
+        for length in range(len(given), 0, -1):
+            name = group + " ".join(given[:length])
+            found = _operations().get(name)
+            if found is not None:
+                return " ".join([found, *given[length:]])
+    return words
+
+
+def _operations() -> dict[str, str]:
+    return {one.name: "-".join(one.powershell) for one in table.every()}
+
+
+def _sentences(text: str, instead: str) -> str:
+    """Without what is about the command line only.
+
+    :param instead: where nothing else is said.
+    """
+    parts = re.split(r"(?<=[.?:]) (?=[A-Z])", " ".join(text.split()))
+    kept = [part for part in parts if not re.search(r"[Ee]xit code|\bCSV\b|same as `run", part)]
+    return plain(" ".join(kept) or instead)

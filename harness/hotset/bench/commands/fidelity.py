@@ -1,0 +1,140 @@
+"""Every device model that comes with hotset, held against itself in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from hotset.core.extras import Extra
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.lock import Lock
+from hotset.core.operation.registry import Kind, OnThisComputer, Request, operation
+from hotset.core.operation.result import Recorded
+from hotset.core.operation.rights import Makes, Right
+from hotset.core.paths import data_dir
+from hotset.core.text import csv_text, deviation
+from hotset.core.units import Bytes
+
+from ..thresholds import ThresholdMissedError
+from . import disk
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..disks.fidelity_table import DiskFidelity
+
+_KEPT = "disk-models.jsonl"
+
+
+class CalibrateAll(Request):
+    only: Annotated[
+        fields.Words,
+        Field(
+            description="Only cells whose name has all of these words, such as 'dc500m 4k QD8"
+            " read' or '64k write'. Repeatable."
+        ),
+    ] = []
+    size: Annotated[fields.Size, Field(description="Size of each device."), Makes()] = "1GiB"
+    seconds: Annotated[
+        int, Field(ge=2, le=3600, description="Seconds of a run at most; fast cells take fewer.")
+    ] = 5
+    again: Annotated[bool, Field(description="Measure what an earlier call has measured, too.")] = (
+        False
+    )
+    kept: Annotated[
+        Path | None,
+        Field(
+            description="File in which each cell is kept as it is measured; a call that was"
+            " interrupted goes on from it [default: disk-models.jsonl among hotset's data]."
+        ),
+        OnThisComputer,
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity(Recorded["DiskFidelity"]):
+    """How near each model comes to itself."""
+
+    rows = "cells"
+
+    @classmethod
+    def record(cls) -> type[DiskFidelity]:
+        from ..disks.fidelity_table import DiskFidelity
+
+        return DiskFidelity
+
+    def show(self, console: Console) -> None:
+        from ..disks import fidelity_table
+
+        columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
+        rows: list[disk.Row] = [
+            (*astuple(model)[:5], *map(deviation, (model.worst_off, model.worst_latency_off)))
+            for model in self.found.models
+        ]
+        disk.print_table(console, "served models against themselves in virtual time", columns, rows)
+        for cell in self.found.cells:
+            if not cell.is_within:
+                because = cell.reason or "no reason known"
+                console.print(f"{cell.point.name}: {deviation(cell.off)}, {because}", markup=False)
+        console.print(fidelity_table.sentence(self.found.cells), markup=False)
+
+    def csv(self) -> str:
+        columns = ("model", "block", "depth", "direction", "expected_iops", "measured_iops", "off")
+        rows = (
+            (
+                *(cell.model, cell.block, cell.depth, cell.direction),
+                *(cell.expected.iops, cell.measured.iops, cell.off),
+                *(cell.expected.latency_us, cell.measured.latency_us, cell.latency_off),
+                *(cell.verdict, cell.reason),
+            )
+            for cell in self.found.cells
+        )
+        more = ("expected_latency_us", "measured_latency_us", "latency_off", "verdict", "reason")
+        return csv_text((*columns, *more), rows)
+
+    def failure(self) -> Exception | None:
+        off = [one for one in self.found.cells if one.verdict == "off"]
+        if not off:
+            return None
+        worst = max(off, key=lambda cell: abs(cell.off))
+        return ThresholdMissedError(
+            f"{len(off)} of {len(self.found.cells)} cells are off and no reason is known, the worst"
+            f" by {deviation(worst.off, 0)}: {worst.point.name}; is the computer busy with"
+            " something else?"
+        )
+
+
+@operation(
+    "disk calibrate-all",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Measure", "HotsetDiskModel"),
+    progress=True,
+    lock=lambda request: Lock("disk", "calibrate-all"),  # noqa: ARG005
+    extras=(Extra.BENCH,),
+)
+def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
+    """Measure every device model with fio, and compare it with what the model itself promises.
+
+    4k, 8k, 64k and 1M requests, 1 to 64 at a time, read, written and mixed: some two hours. A call
+    that was interrupted goes on where it ended. Exit code 5 when a cell is off by more than 10 %
+    (5 % in MB/s of 1 MiB requests) and no reason was measured.
+    """
+    from hotset.block import flashdev
+    from hotset.core.machines.local import Local
+
+    from ..disks import fidelity, fidelity_table
+
+    local, size = Local(), Bytes.parse(request.size)
+    file = request.kept or data_dir() / _KEPT
+    wanted = fidelity.points(flashdev.library(local), request.only)
+    kept = fidelity.Kept(local, file, size, request.seconds)
+    if request.again:
+        kept.forget(wanted)
+    found = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
+    by_point = {one.point: one for one in found}
+    return Fidelity(fidelity_table.DiskFidelity.of([by_point[one] for one in wanted]))

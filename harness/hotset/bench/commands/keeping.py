@@ -1,0 +1,285 @@
+"""Measurements as runs of the archive: what each of the operations is kept as."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hotset.core.errors import Interrupted, RequestError
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.registry import Cli, Request
+from hotset.core.units import Bytes
+from hotset.disk import places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import JsonValue
+
+    from hotset.databases.connect import SqlDatabase
+    from hotset.reports.model.document import State
+    from hotset.reports.model.measurement import Measured
+    from hotset.tpcc.record import RunOptions
+    from hotset.tpch.record import PowerResult
+
+    from ..kept.found import FoundDatabase
+    from ..kept.measurement import Kept, Subject
+    from ..server.sampled import ServerUse, Watch
+    from ..sql.users import SqlWorkload
+    from ..thresholds import Verdict
+
+
+LIMIT_VARIABLE, _LIMIT = "HOTSET_ARCHIVE_LIMIT", "10GB"
+_COUNTING_S = 2.0
+_NOT_OF_THE_RUN = {"password", "output", "junit", "yes"}
+"""What has no part in what is measured; the command leaves it out."""
+
+
+def command(operation: str, request: Request) -> tuple[str, ...]:
+    """What was called, with what differs from the defaults and without secrets."""
+    given = request.model_dump(
+        mode="json", exclude_defaults=True, exclude_none=True, exclude=_NOT_OF_THE_RUN
+    )
+    words = ["hotset", *operation.split()]
+    known = type(request).model_fields
+    for name, value in given.items():
+        marks = next((one for one in known[name].metadata if isinstance(one, Cli)), Cli())
+        option = f"--{name.replace('_', '-')}"
+        if marks.argument:
+            words.append(str(value))
+        elif isinstance(value, bool):
+            words.append(option if value else marks.off or f"--no-{option[2:]}")
+        else:
+            each = value if isinstance(value, list) else [value]
+            words += [word for one in each for word in (option, str(one))]
+    return tuple(words)
+
+
+def begin(keep: bool, subject: Subject, context: Context) -> Kept:
+    """See `measurement.begin`; what cannot be kept is said at once, before hours of measuring."""
+    from ..kept import measurement
+
+    if keep:
+        size_limit()
+    kept = measurement.begin(keep, subject)
+    if kept.fault is not None:
+        context.report.warn(str(kept.fault))
+    return kept
+
+
+def fail(kept: Kept, error: BaseException) -> None:
+    """It ended without a result: what it ended of stays what is told."""
+    kept.fail(error)
+    if kept.fault is not None:
+        error.add_note(str(kept.fault))
+
+
+def finish(kept: Kept, state: State, cause: str | None, context: Context) -> None:
+    """It ended with a result, or a part of one."""
+    kept.finish(state, cause)
+    if kept.fault is not None:
+        context.unwritten.append(kept.fault)
+    elif kept.run is not None:
+        context.report.say(f"kept as run {kept.run}")
+        _warn_of_size(kept, context)
+
+
+def size_limit() -> Bytes:
+    """Above which the archive is called large.
+
+    :raises RequestError: the environment says something else than a size.
+    """
+    given = os.environ.get(LIMIT_VARIABLE, "") or _LIMIT
+    try:
+        return Bytes.parse(given)
+    except ValueError as error:
+        raise RequestError(f"{LIMIT_VARIABLE}={given}: {error}; the default is {_LIMIT}") from None
+
+
+def _warn_of_size(kept: Kept, context: Context) -> None:
+    """What somebody measured is theirs to delete: a large archive is only said to be one."""
+    if kept.archive is None:
+        return
+    size, limit = kept.archive.size(_COUNTING_S), size_limit()
+    how = "hotset deletes no run by itself: see them with `runs list`, delete one with `runs rm`"
+    if size is None:
+        runs = f"{kept.archive.count():,} runs"
+        context.note(f"how large the archive of runs is takes long to count ({runs}). {how}")
+    elif size > limit:
+        has = f"the archive of runs has {Bytes(size)}, more than {limit} ({LIMIT_VARIABLE})"
+        context.note(f"{has}. {how}")
+
+
+@contextmanager
+def failing(kept: Kept) -> Iterator[None]:
+    """What ends the block without a result is in the record of the measurement."""
+    try:
+        yield
+    except BaseException as error:
+        fail(kept, error)
+        raise
+
+
+@contextmanager
+def watching(
+    kept: Kept, sample: str | None, database: SqlDatabase, context: Context
+) -> Iterator[Watch]:
+    """The server and the tier of the database, where the server is named."""
+    from ..kept import tier
+    from ..server import sampled as server
+
+    with (
+        places.maybe_machine(sample) as there,
+        tier.observe(kept, there, database) as found,
+        server.watch_server(there, context.report.say, found) as watch,
+    ):
+        yield watch
+
+
+def keep_queries(
+    kept: Kept,
+    power: PowerResult,
+    use: ServerUse | None,
+    failure: Exception | None,
+    verdicts: Sequence[Verdict],
+    context: Context,
+) -> None:
+    """A power run as it ended.
+
+    :param use: of the server meanwhile.
+    :param failure: of the run, whatever its thresholds came to.
+    """
+    from ..kept import records
+
+    if power.ended > power.started:
+        record = records.power_record(1, power, use.window if use else None, 0.0)
+        kept.keep_queries(record, power.scale, verdicts)
+    state: State = "complete"
+    if failure is not None:
+        state = "interrupted" if isinstance(failure, Interrupted) else "failed"
+    finish(kept, state, str(failure) if failure else None, context)
+
+
+def _subject(
+    of: Measured,
+    request: Any,  # noqa: ANN401 - of the operation
+    title: str,
+    settings: dict[str, JsonValue],
+    **more: Any,  # noqa: ANN401 - fields of the subject
+) -> Subject:
+    """What an operation measures; its runs have the name of its first word."""
+    from ..kept.measurement import Subject
+
+    return Subject(
+        of=of,
+        name=of.partition(" ")[0],
+        title=title,
+        settings=settings,
+        command=command(of, request),
+        label=request.label,
+        **more,
+    )
+
+
+def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpch.Run
+    """TPC-H; its scale is known once it ran."""
+    settings: dict[str, JsonValue] = {
+        "driver": request.driver,
+        "queries": list(numbers),
+        "seed": request.seed,
+        "refresh": request.refresh,
+        "timeout_s": request.timeout,
+    }
+    return _subject(
+        "tpch run",
+        request,
+        f"TPC-H on {_place(found)}",
+        {"database": _database(found), "tpch": settings},
+        database=found.record(driver=request.driver),
+    )
+
+
+def of_disk(request: Any) -> Subject:  # noqa: ANN401 - disk.Bench
+    """A file, a device or a model."""
+    target = request.target or request.model
+    settings: dict[str, JsonValue] = {
+        "target": request.target,
+        "model": request.model,
+        "size": request.size,
+        "seconds": request.seconds,
+        "read_only": request.read_only,
+    }
+    return _subject("disk bench", request, f"Disk benchmark of {target}", {"disk": settings})
+
+
+def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpcc.Run
+    """TPC-C."""
+    settings: dict[str, JsonValue] = {
+        "driver": request.driver,
+        "warehouses": options.warehouses,
+        "items": options.items,
+        "home_warehouses": request.home_warehouses,
+        "think_time": request.think_time,
+        **_windows(request, options.rampup_s),
+    }
+    return _subject(
+        "tpcc run",
+        request,
+        f"TPC-C on {_place(found)}",
+        {"database": _database(found), "tpcc": settings},
+        timed="tpcc",
+        database=found.record(
+            warehouses=options.warehouses, users=_most_users(request), driver=request.driver
+        ),
+    )
+
+
+def of_sql(request: Any, workload: SqlWorkload, found: FoundDatabase) -> Subject:  # noqa: ANN401 - sql.Run
+    """SQL of one's own: another text of a script makes it another measurement."""
+    from hotset.reports.model import setup
+
+    settings: dict[str, JsonValue] = {
+        "scripts": [f"{one.name}@{one.weight}" for one in workload.sources],
+        "define": {name: str(value) for name, value in workload.defined.items()},
+        "protocol": workload.protocol,
+        **_windows(request, request.rampup),
+    }
+    scripts = tuple(
+        setup.Script(name=one.name, weight=one.weight, text=one.text) for one in workload.sources
+    )
+    return _subject(
+        "sql run",
+        request,
+        f"{', '.join(workload.kinds)} on {_place(found)}",
+        {"database": _database(found), "sql": settings},
+        scripts=scripts,
+        timed="sql",
+        database=found.record(users=_most_users(request)),
+    )
+
+
+def _most_users(request: Any) -> int:  # noqa: ANN401 - of either
+    return fields.each_users(request.users)[-1]
+
+
+def _windows(request: Any, rampup_s: float) -> dict[str, JsonValue]:  # noqa: ANN401 - of either
+    """What windows of both have."""
+    return {
+        "users": request.users,
+        "rampup_s": rampup_s,
+        "duration_s": request.duration,
+        "rate": request.rate,
+        "find_rate": request.find_rate or [],
+        "until_steady": request.until_steady,
+        "fresh": request.fresh,
+    }
+
+
+def _database(found: FoundDatabase) -> dict[str, JsonValue]:
+    return {"engine": found.engine, "server": found.server, "name": found.name}
+
+
+def _place(found: FoundDatabase) -> str:
+    return f"{found.name} at {found.server}"

@@ -1,0 +1,65 @@
+"""What `tpcc` and `tpch` do alike with the tables that hotset made: ask before, and drop them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.registry import Request
+from hotset.core.operation.result import Lines
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from hotset.databases.connect import EngineName, SqlDatabase
+
+    from ..ownership import Kit
+
+
+class OfDatabase(Protocol):
+    """The fields that say which database."""
+
+    @property
+    def engine(self) -> EngineName: ...
+
+    @property
+    def dsn(self) -> str: ...
+
+    @property
+    def password(self) -> SecretStr | None: ...
+
+
+class Drop(Request):
+    dsn: fields.Dsn
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    yes: fields.Yes = False
+
+
+def database(request: OfDatabase) -> SqlDatabase:
+    """The database, as HammerDB and whoever looks at its catalog want it."""
+    from hotset.databases import connect
+
+    return connect.database(request.engine, request.dsn, fields.secret(request.password))
+
+
+def question(request: OfDatabase, kit: Kit) -> str | None:
+    """What to ask before a kit's tables go; None where there are none."""
+    from .. import ownership
+
+    return ownership.question(database(request), kit)
+
+
+def drop(request: Drop, kit: Kit, context: Context) -> Lines:
+    """Remove what a kit made.
+
+    :raises RequestError: it is somebody else's, or something of somebody else's needs it.
+    """
+    from .. import alone, ownership
+
+    found = database(request)
+    with alone.on(found, kit, context.report, removes=True):
+        dropped = ownership.drop(found, kit)
+    context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
+    return Lines()

@@ -1,0 +1,107 @@
+"""What modelled disks gain when the same files are read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.lock import Lock
+from hotset.core.operation.registry import Kind, Request, operation
+from hotset.core.operation.result import Recorded
+from hotset.core.operation.rights import Makes, Right
+from hotset.core.units import Bytes
+
+from . import disk
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..disks.reread import DiskRereads
+
+
+class RereadDisks(Request):
+    model: Annotated[
+        fields.DiskModels | None,
+        Field(
+            description="A disk model's name or JSON file. Repeatable; the plain disk, the hybrid"
+            " disk and the SSD of the published test if left out."
+        ),
+    ] = None
+    size: Annotated[
+        fields.Size,
+        Field(description="Size of each of the ten files; small ones stay in a disk's own buffer."),
+        Makes(files=10),
+    ] = "100MB"
+    passes: Annotated[
+        int, Field(ge=1, le=1000, description="Passes without the page cache; one with it follows.")
+    ] = 2
+    seed: Annotated[fields.Seed, Field(description="Seed of the drawing order.")] = 1
+    page: disk.PageFile = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rereads(Recorded["DiskRereads"]):
+    """What each disk gains."""
+
+    rows = "disks"
+
+    @classmethod
+    def record(cls) -> type[DiskRereads]:
+        from ..disks.reread import DiskRereads
+
+        return DiskRereads
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import disk_tables
+
+        disk.print_table(
+            console, "ten files read again, MB/s", *disk_tables.rereads(self.document())
+        )
+        disk.print_paths(console, self.found.paths)
+        for one in self.found.disks:
+            verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
+            console.print(
+                f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
+                f" With it every disk seems fast: {one.seeming_gain:.1f}×.",
+                markup=False,
+            )
+
+    def csv(self) -> str:
+        from hotset.reports.render import disk_tables
+
+        return disk_tables.csv(self.document())
+
+
+@operation(
+    "disk reread",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Measure", "HotsetDiskReread"),
+    progress=True,
+    lock=lambda request: Lock("disk", "reread"),  # noqa: ARG005
+)
+def reread(request: RereadDisks, context: Context) -> Rereads:
+    """Read the same files again on modelled disks: what does a hybrid disk gain, and what memory?
+
+    The raffle on each disk, first without the page cache, which would serve what is read again
+    on any disk, then with it. Takes root.
+    """
+    from hotset.core.machines.local import Local
+
+    from ..disks import mounted_model, serving_path
+    from ..disks import reread as benchmark
+
+    disk.check_page(request.page)
+    disks, size = request.model or benchmark.DISKS, Bytes.parse(request.size)
+    local = Local()
+    mounted_model.require(local)
+    paths = serving_path.measure(local, benchmark.WAYS, context.report)
+    passes, seed = request.passes, request.seed
+    found = benchmark.hold(local, disks, size, passes, seed, paths, context.report)
+    result = Rereads(benchmark.DiskRereads(tuple(found), paths))
+    disk.write_page(request.page, "disk reread", result, context)
+    return result

@@ -1,0 +1,185 @@
+"""SQL scripts of your own as a benchmark."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.extras import Extra
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.lock import Lock
+from hotset.core.operation.registry import Cli, Kind, Request, operation
+from hotset.core.operation.rights import Names, Right
+
+from . import keeping
+from .windows import Keeping, Report, Windows, measure
+
+if TYPE_CHECKING:
+    from ..sql.report import SqlRun
+    from ..sql.users import SqlWorkload
+
+
+class Run(Request):
+    script: Annotated[
+        list[fields.Text],
+        Names.SCRIPT,
+        Field(
+            min_length=1,
+            max_length=fields.LIST_MAX,
+            description="A SQL file in pgbench's script language; each run of it is one"
+            " transaction in the results. With checkout.sql@70 and search.sql@30, checkout runs 70"
+            " times for every 30 of search. Repeatable.",
+        ),
+        Cli(short="-s", metavar="FILE[@WEIGHT]"),
+    ]
+    dsn: fields.Dsn
+    users: Annotated[
+        fields.Users,
+        Field(
+            description="Number of virtual users, each with its own connection. A rising list,"
+            " such as 1,2,4,8, measures a curve, with a ramp-up and a window for each number."
+        ),
+        Cli(short="-u"),
+    ] = "8"
+    rampup: fields.Rampup = 10
+    duration: fields.Duration = 60
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    define: Annotated[
+        fields.Expressions,
+        Field(description="A variable for all scripts, such as scale=10. Repeatable."),
+        Cli(short="-D", metavar="NAME=VALUE"),
+    ] = []
+    protocol: Annotated[
+        Literal["prepared", "simple"],
+        Field(
+            description="How statements are sent: prepared once per connection, with the variables"
+            " as parameters, as applications do; or as text with the values in it."
+        ),
+    ] = "prepared"
+    seed: Annotated[
+        fields.Seed | None,
+        Field(
+            description="Seed of all random choices; equal seeds draw the same values. By default"
+            " each run has another, and default_seed, by which hash and permute choose the popular"
+            " values, is 1."
+        ),
+    ] = None
+    rate: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Start transactions at this rate, such as 500/s, at random times. Latency"
+            " then counts from when each was due. Without a rate, users pause only where a script"
+            " sleeps."
+        ),
+    ] = None
+    find_rate: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms'."
+            " Each rate takes a ramp-up and a window. Repeatable."
+        ),
+    ] = None
+    until_steady: fields.UntilSteady = None
+    fresh: Annotated[
+        bool,
+        Field(
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as it is and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
+        ),
+    ] = False
+    max_errors: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=2**53,
+            description="Fail the run if more transactions than this fail, ramp-up included.",
+        ),
+    ] = 100
+    threshold: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Exit with code 5 unless this holds, such as 'tps>=500' or"
+            " 'p95(checkout)<20ms'. Repeatable."
+        ),
+    ] = None
+    junit: fields.Junit = None
+    sample: fields.SampledServer = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
+    output: fields.Output = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome(Windows):
+    workload: SqlWorkload
+
+    @classmethod
+    def record(cls) -> type[SqlRun]:
+        from ..sql.report import SqlRun
+
+        return SqlRun
+
+    def recorded(self) -> SqlRun:
+        from ..sql import report
+
+        return report.recorded(self.points, self.workload, self.run)
+
+    @property
+    def report(self) -> Report:
+        from ..sql import report
+
+        return report
+
+
+@operation(
+    "sql run",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Invoke", "HotsetSql"),
+    destroys=True,
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
+)
+def run(request: Run, context: Context) -> RunOutcome:
+    """Run SQL scripts with many users and measure a window. CSV has a line per second.
+
+    Scripts are written as for pgbench: statements end in semicolons, and \\set, \\sleep, \\gset,
+    \\aset and \\if work. Their changes to the database are not undone. A list of numbers of users
+    measures a curve; its CSV has a line per number.
+
+    Exit code 4: the run failed (what it measured is still printed); 5: a threshold was missed, or
+    no rate meets the limits.
+    """
+    from hotset.databases import connect
+
+    from ..sql import report, script, users
+    from ..sql import run as runs
+
+    options = runs.options(
+        users=fields.each_users(request.users)[0],
+        rampup_s=request.rampup,
+        duration_s=request.duration,
+        seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
+        max_errors=request.max_errors,
+        rate=request.rate,
+    )
+    defined = users.parse_definitions(request.define)
+    sources = users.sources(request.script)
+    script.require_set([source.read() for source in sources], defined)
+    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
+    popular = fields.POPULAR if request.seed is None else None
+    workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
+    by = runs.Runs(workload, context.report)
+    kept = Keeping(
+        lambda points, run: report.recorded(points, workload, run),
+        lambda found: keeping.of_sql(request, workload, found),
+    )
+    points, id_ = measure(request, by, database, options, context, kept)
+    return RunOutcome(points, workload, run=id_)

@@ -1,0 +1,324 @@
+"""TPC-C on a database of yours."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.errors import Remedy, RequestError
+from hotset.core.extras import Extra
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.lock import Lock
+from hotset.core.operation.registry import Cli, Kind, Request, operation
+from hotset.core.operation.result import Lines, Recorded
+from hotset.core.operation.rights import Needs, Right
+from hotset.tpcc.data import consistency
+from hotset.tpcc.data.consistency import ConditionResult, Violated
+
+from . import keeping, kits
+from .kits import Drop
+from .windows import Keeping, Report, Windows, measure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..tpcc import Outcome
+    from ..tpcc_report import TpccConditions, TpccRun
+
+Warehouses = Annotated[
+    int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
+]
+Seed = Annotated[fields.Seed, Field(description="Seed of all random choices.")]
+
+
+class Build(Request):
+    dsn: fields.Dsn
+    warehouses: Warehouses = 10
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    seed: Seed = 1
+    replace: Annotated[
+        bool,
+        Field(description="Drop the TPC-C tables that hotset made here first; asks."),
+        Needs(Right.ADMIN),
+    ] = False
+    yes: fields.Yes = False
+    driver: fields.DriverField = "hotset"
+
+
+def _question(request: Build | Drop) -> str | None:
+    from .. import ownership
+
+    return kits.question(request, ownership.TPCC)
+
+
+@operation(
+    "tpcc build",
+    Kind.JOB,
+    Right.OPERATE,
+    ("New", "HotsetTpccDatabase"),
+    destroys=True,
+    asked=lambda request: request.replace,
+    question=_question,
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
+)
+def build(request: Build, context: Context) -> Lines:
+    """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
+
+    Refuses if there are TPC-C tables already, or anything else with a name that it needs. Drops
+    what it made when it fails. Exit code 4 if a condition does not hold.
+    """
+    from .. import alone, ownership
+    from .. import tpcc as workload
+
+    if request.driver == "hammerdb" and request.replace:
+        raise RequestError(
+            "HammerDB builds in an empty database",
+            Remedy("empty it", "tpcc drop", {"dsn": request.dsn}),
+            field="replace",
+        )
+    database, report = kits.database(request), context.report
+    with alone.on(database, ownership.TPCC, report, removes=request.replace):
+        if request.driver == "hammerdb":
+            results = workload.build_by_hammerdb(database, request.warehouses, report)
+        else:
+            _, results = workload.build(
+                database, request.warehouses, request.seed, request.replace, report
+            )
+    consistency.require(results)
+    report.say(f"all {len(results)} conditions hold")
+    return Lines()
+
+
+class Run(Request):
+    dsn: fields.Dsn
+    users: Annotated[
+        fields.Users,
+        Field(
+            description="Number of virtual users. A rising list, such as 1,2,4,8, measures a"
+            " curve, with a ramp-up and a window for each number."
+        ),
+        Cli(short="-u"),
+    ] = "8"
+    warehouses: Warehouses = 10
+    rampup: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=fields.DAYS_S,
+            description="Seconds to run before measuring starts; default: 10, with HammerDB 60.",
+        ),
+    ] = None
+    duration: fields.Duration = 60
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+    seed: Annotated[
+        fields.Seed | None,
+        Field(
+            description="Seed of all random choices; equal seeds access the same rows. By default"
+            " each run has another, and the same rows are popular in all."
+        ),
+    ] = None
+    items: Annotated[
+        Literal["nurand", "uniform"],
+        Field(
+            description="How items and customers are drawn: nurand as TPC-C says, where the hottest"
+            " 20 % of stock's blocks get 62 % of its accesses, or uniform as HammerDB does, with"
+            " its mix of transactions."
+        ),
+    ] = "nurand"
+    think_time: Annotated[bool, Field(description="Use keying and think times (clause 5.2.5).")] = (
+        False
+    )
+    home_warehouses: Annotated[
+        bool,
+        Field(
+            description="Keep each user at one warehouse, so that the working set is only as large"
+            " as the number of users. Otherwise each transaction picks its warehouse."
+        ),
+    ] = False
+    rate: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Start transactions at this rate, such as 500/s, at random times. Latency"
+            " then counts from when each was due. Without a rate, users never pause."
+        ),
+    ] = None
+    find_rate: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms', or"
+            " tpc-c for TPC-C's own limits. Each rate takes a ramp-up and a window. Repeatable."
+        ),
+    ] = None
+    until_steady: fields.UntilSteady = None
+    fresh: Annotated[
+        bool,
+        Field(
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as loaded and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
+        ),
+    ] = False
+    threshold: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Exit with code 5 unless this holds, such as 'nopm>=50000' or"
+            " 'p95(new_order)<20ms'. Repeatable."
+        ),
+    ] = None
+    junit: fields.Junit = None
+    sample: fields.SampledServer = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
+    check: Annotated[
+        bool,
+        Field(description="Check the twelve conditions afterwards."),
+        Cli(off="--no-check"),
+    ] = True
+    output: fields.Output = None
+    driver: fields.DriverField = "hotset"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome(Windows):
+    @classmethod
+    def record(cls) -> type[TpccRun]:
+        from ..tpcc_report import TpccRun
+
+        return TpccRun
+
+    def recorded(self) -> TpccRun:
+        from .. import tpcc_report
+
+        return tpcc_report.recorded(self.points, self.run)
+
+    @property
+    def report(self) -> Report:
+        from .. import tpcc_report
+
+        return tpcc_report
+
+    def require(self, outcome: Outcome) -> None:
+        from .. import tpcc
+
+        tpcc.require(outcome)
+
+
+@operation(
+    "tpcc run",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Invoke", "HotsetTpcc"),
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
+)
+def run(request: Run, context: Context) -> RunOutcome:
+    """Run the five transactions and measure a window. CSV has a line per second.
+
+    A list of numbers of users measures a curve; its CSV has a line per number.
+
+    If the run fails or leaves the database inconsistent, the exit code is 4, and what it measured
+    is still printed. Exit code 5: a threshold was missed, or no rate meets the limits.
+    """
+    from .. import ownership, tpcc_report
+    from .. import tpcc as workload
+
+    options = workload.options(
+        users=fields.each_users(request.users)[0],
+        warehouses=request.warehouses,
+        rampup_s=(60 if request.driver == "hammerdb" else 10)
+        if request.rampup is None
+        else request.rampup,
+        duration_s=request.duration,
+        seed=secrets.randbelow(2**32) if request.seed is None else request.seed,
+        popular=fields.POPULAR if request.seed is None else None,
+        items=request.items,
+        all_warehouses=not request.home_warehouses,
+        think_time=request.think_time,
+        rate=request.rate,
+    )
+    by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
+    runs, database = by(context.report, check=request.check), kits.database(request)
+    kept = Keeping(tpcc_report.recorded, lambda found: keeping.of_tpcc(request, options, found))
+    points, id_ = measure(request, runs, database, options, context, kept, ownership.TPCC)
+    return RunOutcome(points, run=id_)
+
+
+class Check(Request):
+    dsn: fields.Dsn
+    engine: fields.Product = "postgres"
+    password: fields.Password = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions(Recorded["TpccConditions"]):
+    """The twelve conditions.
+
+    :ivar broken: those that do not hold.
+    """
+
+    rows = "conditions"
+    broken: tuple[ConditionResult, ...]
+
+    @classmethod
+    def record(cls) -> type[TpccConditions]:
+        from ..tpcc_report import TpccConditions
+
+        return TpccConditions
+
+    def show(self, console: Console) -> None:
+        from .. import tpcc_report
+
+        console.print(tpcc_report.conditions_table(self.found))
+
+    def failure(self) -> Exception | None:
+        return Violated(list(self.broken)) if self.broken else None
+
+
+@operation(
+    "tpcc check",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Test", "HotsetTpccDatabase"),
+    progress=True,
+    lock=lambda request: Lock("database", request.dsn),
+    extras=(Extra.BENCH,),
+)
+def check_conditions(request: Check, context: Context) -> Conditions:
+    """Check the twelve consistency conditions on all warehouses.
+
+    Exit code 4 if one does not hold.
+    """
+    from .. import tpcc as workload
+    from .. import tpcc_report
+
+    results = workload.check(kits.database(request), context.report)
+    broken = tuple(result for result in results if not result.holds)
+    return Conditions(tpcc_report.TpccConditions.of(results), broken)
+
+
+@operation(
+    "tpcc drop",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Remove", "HotsetTpccDatabase"),
+    destroys=True,
+    question=_question,
+    lock=lambda request: Lock("database", request.dsn),
+)
+def drop(request: Drop, context: Context) -> Lines:
+    """Remove the TPC-C tables and procedures that hotset made.
+
+    Refuses if they are somebody else's, or if something of somebody else's needs them.
+    """
+    from .. import ownership
+
+    return kits.drop(request, ownership.TPCC, context)

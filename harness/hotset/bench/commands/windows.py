@@ -1,0 +1,243 @@
+"""What `tpcc run` and `sql run` have in common: a window or a curve of them, kept as each ends."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context, check_output
+from hotset.core.operation.result import Result
+from hotset.core.record import Record, document_of
+
+from . import keeping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console, RenderableType
+
+    from hotset.core.progress import Reporter
+    from hotset.databases.connect import SqlDatabase
+
+    from ..kept.found import FoundDatabase
+    from ..kept.measurement import Kept, Subject
+    from ..ownership import Kit
+    from ..runs import Runs
+    from ..server.sampled import Watch
+    from ..window import AnyOutcome, Options
+
+
+class Report(Protocol):
+    """The texts of a workload's windows."""
+
+    def table(self, found: Any) -> RenderableType: ...  # noqa: ANN401 - its own record
+
+    def csv(self, found: Any) -> str: ...  # noqa: ANN401
+
+    def figures(self, found: Any) -> Mapping[str, str]: ...  # noqa: ANN401
+
+
+@dataclass(frozen=True, slots=True)
+class Windows(Result):
+    """A run, or a curve: a run for each number of users.
+
+    :ivar points: the `window.Outcome` of each.
+    :ivar run: what it is in the archive; None: not kept.
+    """
+
+    points: tuple[Any, ...]
+    run: str | None = field(default=None, kw_only=True)
+
+    @property
+    @abstractmethod
+    def report(self) -> Report: ...
+
+    def require(self, outcome: Any) -> None:  # noqa: ANN401 - one of the points
+        """Raises what it amounts to, where that is a failure."""
+        from .. import window
+
+        window.require(outcome)
+
+    def show(self, console: Console) -> None:
+        console.print(self.report.table(self.recorded()))
+
+    def csv(self) -> str:
+        return self.report.csv(self.recorded())
+
+    def failure(self) -> Exception | None:
+        from .. import window
+
+        return window.failure(self.points, self.require)
+
+    def figures(self) -> Mapping[str, str]:
+        return self.report.figures(self.recorded())
+
+
+class Request(Protocol):
+    """The fields that say which windows there are and where they are written."""
+
+    users: str
+    find_rate: list[str] | None
+    until_steady: str | None
+    fresh: bool
+    threshold: list[str] | None
+    junit: Path | None
+    sample: str | None
+    label: str | None
+    keep: bool
+    output: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How windows are written and kept, as each ends.
+
+    :ivar recorded: what is written of those there are, as the run of the archive.
+    :ivar subject: what they are kept as in the archive, by what the server tells of the database.
+    """
+
+    recorded: Callable[[Sequence[Any], str | None], Record]
+    subject: Callable[[FoundDatabase], Subject]
+
+
+def measure(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+    context: Context,
+    keep: Keeping,
+    kit: Kit | None = None,
+) -> tuple[tuple[AnyOutcome, ...], str | None]:
+    """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
+    nor Ctrl-C loses any of it.
+
+    :param kit: what nobody else may run at the same time.
+    :return: the windows, and the run of the archive that they are.
+    """
+    from .. import window
+    from ..kept.found import find_database
+
+    thresholds = runs.limits(request.threshold or [])
+    _require_options(request, runs, database, options)
+    drive = _drive(request, runs)
+    check_output(request.output)
+    check_output(request.junit, "junit")
+    runs.check(database)
+    points: list[AnyOutcome] = []
+    subject = keep.subject(find_database(database))
+    kept = keeping.begin(request.keep, subject, context)
+    try:
+        with _alone(request, kept, database, kit, context) as watch:
+            for outcome in _each(request, runs, drive, database, options, context.report):
+                warned = runs.warn(window.add_server_use(outcome, watch), database)
+                points.append(runs.with_verdicts(warned, thresholds))
+                kept.keep_windows(points, subject.timed, request.find_rate or ())
+                _write(points, keep.recorded(points, kept.run), runs.suite, request, context)
+    except BaseException as error:
+        # What closes behind the last window may fail as well.
+        if not points or window.cause_of(error) is None:
+            keeping.fail(kept, error)
+            raise
+        points[-1] = window.ended_by(points[-1], error)
+    if not request.fresh:
+        points[-1] = runs.check_database(points[-1], database)
+    kept.keep_windows(points, subject.timed, request.find_rate or ())
+    keeping.finish(kept, *runs.ending(points[-1]), context)
+    _write(points, keep.recorded(points, kept.run), runs.suite, request, context)
+    return tuple(points), kept.run
+
+
+@contextmanager
+def _alone(
+    request: Request, kept: Kept, database: SqlDatabase, kit: Kit | None, context: Context
+) -> Iterator[Watch]:
+    """Alone on the database, and its server and tier watched where the server is named."""
+    from .. import alone
+
+    # A copy is nobody else's anyway.
+    with (
+        alone.on(database, kit, context.report) if kit and not request.fresh else nullcontext(),
+        keeping.watching(kept, request.sample, database, context) as watch,
+    ):
+        yield watch
+
+
+def _require_options(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+) -> None:
+    """Before anything connects. Raises RequestError."""
+    from .. import window
+
+    if request.find_rate:
+        window.require_one_number(fields.each_users(request.users))
+    if request.fresh:
+        window.copyable(database)
+    runs.require_options(
+        options,
+        until_steady=request.until_steady is not None,
+        find_rate=bool(request.find_rate),
+    )
+
+
+def _each(
+    request: Request,
+    runs: Runs[Options, AnyOutcome],
+    drive: Callable[[SqlDatabase, Options], AnyOutcome],
+    database: SqlDatabase,
+    options: Options,
+    report: Reporter,
+) -> Iterator[AnyOutcome]:
+    from .. import window
+
+    each_users = fields.each_users(request.users)
+
+    def one(options: Options) -> AnyOutcome:
+        if not request.fresh:
+            return drive(database, options)
+        with window.copy_of(database, report) as copy:
+            return runs.check_database(drive(copy, options), copy)
+
+    if len(each_users) == 1:
+        yield one(options)
+    else:
+        yield from runs.curve(each_users, options, one)
+
+
+def _drive(
+    request: Request, runs: Runs[Options, AnyOutcome]
+) -> Callable[[SqlDatabase, Options], AnyOutcome]:
+    """What one point of the curve takes."""
+    from .. import window
+
+    limits = runs.limits(request.find_rate or [])
+    steady = request.until_steady
+    limit_s = window.seconds(steady, "until_steady") if steady else None
+    if limits:
+        return lambda database, options: runs.find_rate(database, options, limits)
+    if limit_s is not None:
+        return lambda database, options: runs.run_until_steady(database, options, limit_s)
+    return runs.run
+
+
+def _write(
+    points: Sequence[AnyOutcome],
+    recorded: Record,
+    suite: str,
+    request: Request,
+    context: Context,
+) -> None:
+    from .. import window_report
+
+    if request.output is not None:
+        context.write(request.output, json.dumps(document_of(recorded), indent=1) + "\n")
+    if request.junit is not None:
+        context.write(request.junit, window_report.junit_xml(points, suite))

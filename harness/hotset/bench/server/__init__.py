@@ -1,0 +1,1 @@
+"""What the database server does during a window: its CPU, its devices, its waits."""

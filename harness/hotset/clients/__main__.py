@@ -1,9 +1,0 @@
-"""Makes what is generated of the PowerShell module: ``python -m hotset.clients``."""
-
-from __future__ import annotations
-
-from . import made
-
-if __name__ == "__main__":
-    for path, text in made().items():
-        path.write_text(text, encoding="utf-8", newline="\n")

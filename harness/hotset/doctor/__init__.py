@@ -1,1 +1,0 @@
-"""Whether this computer has what hotset needs."""

@@ -1,0 +1,57 @@
+"""What hotset does on this computer now, whoever started it."""
+
+from __future__ import annotations
+
+from hotset.core import text as words
+from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
+from hotset.lab import lab as labs
+from hotset.lab import modelled_tier
+from hotset.monitoring import top
+from hotset.monitoring.top import DiskReading
+from hotset.reports.analysis import units
+from hotset.reports.archive import Archive, NoSuchRunError
+
+from .jobs import store as jobs
+
+
+def running() -> tuple[str, ...]:
+    """What hotset runs here now: jobs with their latest figure, and the lab's experiment."""
+    lines = [
+        f"{job.verb}  {job.progress or (job.said[-1] if job.said else 'starting')}"
+        for job in jobs.running()
+    ]
+    standing = labs.status(labs.lab_folder())
+    if standing.state == "running":
+        lines.append(f"{standing.purpose}  {_newest_run()}")
+    return tuple(lines)
+
+
+def _newest_run() -> str:
+    """What the newest run has come to, if it is not over."""
+    try:
+        document = Archive.default().load("last")
+    except NoSuchRunError:
+        return ""
+    if document.state == "complete" or not document.phases:
+        return "beginning"
+    said = f"run {document.run}: {document.phases[-1].name} {document.phases[-1].state}"
+    repeats = [(arm.name, repeat) for arm in document.arms for repeat in arm.repeats]
+    if repeats:
+        name, last = repeats[-1]
+        said += f", {name} {words.count(last.rate)} {units.find_unit(document).short}"
+    return said
+
+
+def disks(machine: Machine) -> list[DiskReading]:
+    """The accelerated disks of a machine; of this computer, also the engine of a lab that is up."""
+    there = top.inspect(machine)
+    if not isinstance(machine, Local):
+        return there
+    folder = labs.lab_folder()
+    if (lab := modelled_tier.serving(machine, folder)) is not None:
+        about = f"{lab.mode}, {lab.policy}, the lab's"
+        known = modelled_tier.identity(folder), lab.policy, lab.mode
+        cache = lab.counters.total.bytes(lab.block)
+        there.append(DiskReading("lab", "userspace", about, lab.block, lab.counters, *known, cache))
+    return there

@@ -1,1 +1,0 @@
-"""What every operation is made of: its request, its result, and what runs it."""

@@ -1,1 +1,0 @@
-"""This computer: its lab, what it lacks, who did what."""

@@ -1,1 +1,0 @@
-"""What can be done with disks: cards, caches, volumes, their life."""

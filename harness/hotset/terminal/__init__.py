@@ -1,1 +1,0 @@
-"""What long work shows on a terminal."""

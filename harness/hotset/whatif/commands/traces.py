@@ -1,0 +1,272 @@
+"""Traces of block storage: which requests a disk got, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from hotset.core.operation import fields
+from hotset.core.operation.context import Context
+from hotset.core.operation.registry import Cli, Kind, Request, operation
+from hotset.core.operation.result import Recorded
+from hotset.core.operation.rights import Right
+from hotset.core.record import extended
+from hotset.core.text import percent
+from hotset.core.units import Bytes
+from hotset.disk import places
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hotset.block.engine_program import OnRead
+
+    from ..caches import RecordedTrace, Trace
+
+TraceFile = Annotated[
+    fields.ReadFile,
+    Field(
+        description="The trace (see `hotset whatif trace`), or a workload whose requests are"
+        " generated on the fly, such as tpcc:warehouses=5000,buffer=24GiB or tpch:scale=600."
+    ),
+    Cli(argument=True, metavar="TRACE"),
+]
+Output = Annotated[fields.WrittenFile, Field(description="The trace to write.")]
+Recorder = Literal["hotset", "blkparse", "ftrace", "iolog", "msr", "systor", "oracle-general"]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceShown(Recorded["Trace"]):
+    """What a trace holds, summed up."""
+
+    @classmethod
+    def record(cls) -> type[Trace]:
+        from ..caches import Trace
+
+        return Trace
+
+    def show(self, console: Console) -> None:
+        show_trace(console, self.found)
+
+
+def show_trace(console: Console, found: Trace) -> None:
+    """Its requests, and what they come to."""
+    lasts = f"over {found.seconds:,.1f} s" if found.timed else "without times"
+    lines = (
+        f"{found.trace}: {found.requests:,} requests {lasts}",
+        f"reads   {found.requests - found.writes:>15,}  {Bytes(found.read_bytes)}",
+        f"writes  {found.writes:>15,}  {Bytes(found.written_bytes)}",
+        f"of the disk's first {Bytes(found.end)}",
+    )
+    console.print("\n".join(lines), markup=False, highlight=False)
+
+
+class Show(Request):
+    trace: TraceFile
+
+
+@operation("whatif trace show", Kind.QUERY, Right.READ, ("Get", "HotsetTrace"))
+def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
+    """Read a whole trace and sum it up: how many requests, when, to which part of the disk."""
+    from hotset.core.machines.local import Local
+
+    from .. import caches
+
+    found = caches.trace_figures(Local(), request.trace)
+    return TraceShown(extended(caches.Trace, found, trace=request.trace))
+
+
+class Convert(Request):
+    recording: Annotated[
+        fields.ReadFile,
+        Field(description="The other program's recording."),
+        Cli(argument=True, metavar="FILE"),
+    ]
+    output: Output
+    recorder: Annotated[
+        Recorder,
+        Field(
+            description="What recorded it: blktrace (as blkparse's text), the kernel's ftrace,"
+            " fio's write_iolog, MSR Cambridge's or Systor '17's CSV files, libCacheSim's"
+            " oracleGeneral. hotset's own are text or binary."
+        ),
+    ] = "hotset"
+    of_disk: Annotated[
+        fields.Expression | None,
+        Field(
+            description="Only this disk, as the recording names it: 8,16 of blkparse, 0 of MSR, a"
+            " file of fio. Needed if there are several."
+        ),
+    ] = None
+    id_size: Annotated[
+        fields.Size | None,
+        Field(description="How many bytes one id of oracleGeneral stands for; 512 if left out."),
+    ] = None
+
+
+@operation(
+    "whatif trace convert",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Import", "HotsetTrace"),
+    progress=True,
+)
+def convert(request: Convert, context: Context) -> TraceShown:
+    """Convert another program's recording to hotset's own format, compact and checked."""
+    from hotset.core.machines.local import Local
+
+    from .. import caches
+
+    words = ["convert", request.recording]
+    if request.recorder != "hotset":
+        words.append(f"--from={request.recorder}")
+    if request.of_disk is not None:
+        words.append(f"--disk={request.of_disk}")
+    if request.id_size is not None:
+        words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
+    with context.report.task(f"reading {request.recording}"):
+        found = caches.write_trace(Local(), words, Path(request.output), on_read(context))
+    return TraceShown(extended(caches.Trace, found, trace=request.output))
+
+
+class Tpcc(Request):
+    warehouses: Annotated[
+        int, Field(ge=1, le=100_000, description="Number of warehouses, about 100 MB each.")
+    ]
+    output: Output
+    buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
+        "1GiB"
+    )
+    tpm: Annotated[
+        float, Field(ge=1, le=1e9, description="Transactions of all kinds per minute.")
+    ] = 60_000.0
+    seconds: Annotated[float, Field(ge=1, le=fields.DAYS_S, description="How long.")] = 900.0
+    checkpoint: Annotated[
+        float, Field(ge=1, le=86_400, description="Seconds from one checkpoint to the next.")
+    ] = 300.0
+    seed: Annotated[fields.Seed, Field(description="Of the random numbers.")] = 1
+
+
+@operation("whatif trace tpcc", Kind.JOB, Right.OPERATE, ("New", "HotsetTpccTrace"), progress=True)
+def tpcc(request: Tpcc, context: Context) -> TraceShown:
+    """Generate the requests that TPC-C sends to a disk, at any scale, without a database.
+
+    Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
+    and its checkpoints are simulated, and tables grow.
+    """
+    words = ["tpcc", f"--warehouses={request.warehouses}", f"--tpm={request.tpm}"]
+    words += [f"--seconds={request.seconds}", f"--checkpoint={request.checkpoint}"]
+    words += [f"--buffer={int(Bytes.parse(request.buffer))}", f"--seed={request.seed}"]
+    return _made(words, request.output, context)
+
+
+class Tpch(Request):
+    scale: Annotated[
+        float, Field(ge=0.01, le=100_000, description="The scale factor; 1 is about 1.3 GB.")
+    ]
+    output: Output
+    buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
+        "1GiB"
+    )
+    read_rate: Annotated[fields.Rate, Field(description="How fast it reads.")] = "200MB/s"
+    rounds: Annotated[int, Field(ge=1, le=1000, description="How often all queries run.")] = 1
+
+
+@operation("whatif trace tpch", Kind.JOB, Right.OPERATE, ("New", "HotsetTpchTrace"), progress=True)
+def tpch(request: Tpch, context: Context) -> TraceShown:
+    """Generate the scans of TPC-H's 22 queries, one after the other, at any scale."""
+    rate = fields.maybe_rate(request.read_rate)
+    words = ["tpch", f"--scale={request.scale}", f"--rounds={request.rounds}", f"--rate={rate:d}"]
+    words.append(f"--buffer={int(Bytes.parse(request.buffer))}")
+    return _made(words, request.output, context)
+
+
+def _made(words: list[str], output: str, context: Context) -> TraceShown:
+    from hotset.core.machines.local import Local
+
+    from .. import caches
+
+    with context.report.task(f"writing {output}"):
+        found = caches.write_trace(Local(), words, Path(output), on_read(context))
+    return TraceShown(extended(caches.Trace, found, trace=output))
+
+
+class Record(Request):
+    device: Annotated[
+        fields.Device,
+        Field(description="A disk, partition or volume; it needs no cache."),
+        Cli(argument=True, metavar="DEVICE"),
+    ]
+    output: Output
+    machine: fields.Machine = "local"
+    minutes: Annotated[float, Field(ge=0.01, le=14 * 24 * 60, description="How long.")] = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecorded(Recorded["RecordedTrace"]):
+    """A trace that was recorded."""
+
+    @classmethod
+    def record(cls) -> type[RecordedTrace]:
+        from ..caches import RecordedTrace
+
+        return RecordedTrace
+
+    def show(self, console: Console) -> None:
+        found = self.found
+        show_trace(console, found)
+        console.print(
+            f"\nrecorded of {found.device} for {found.recorded_s:,.1f} s; it took"
+            f" {percent(found.cpu_share, 2)} of a core",
+            markup=False,
+            highlight=False,
+        )
+
+
+@operation("whatif record", Kind.JOB, Right.ADMIN, ("Start", "HotsetTraceRecording"), progress=True)
+def record(request: Record, context: Context) -> TraceRecorded:
+    """Record the requests to a block device, on this computer or a server (needs root).
+
+    The kernel traces the time, kind and place of each request, never its content. The device needs
+    no cache. Ctrl-C stops without a result.
+    """
+    from .. import recording
+    from ..caches import RecordedTrace
+
+    with places.machine(request.machine) as machine:
+        words = f"recording {request.device} for {request.minutes:g} minutes"
+        with context.report.task(words):
+            found = recording.record(
+                machine, request.device, request.output, request.minutes * 60, on_read(context)
+            )
+    share = found.cpu_s / max(found.recorded_s, 1e-9)
+    return TraceRecorded(
+        extended(
+            RecordedTrace,
+            found.figures,
+            trace=request.output,
+            device=request.device,
+            recorded_s=found.recorded_s,
+            cpu_share=share,
+        )
+    )
+
+
+def on_read(context: Context) -> OnRead:
+    """Tells how many requests were read, and how long the rest takes where that is known."""
+    from hotset.core.progress import Measured
+
+    begun = context.report.seconds
+
+    def told(requests: int, share: float | None) -> None:
+        seconds = max(context.report.seconds - begun, 1e-9)
+        text = f"{requests:,} requests, {requests / seconds / 1e6:.1f} million a second"
+        measured = None
+        if share:
+            measured = Measured.by_rate(requests, round(requests / share), "requests", seconds)
+            text += f", {percent(share)}, ETA {measured.eta_s or 0:.0f} s"
+        context.report.figure(text, measured)
+
+    return told
