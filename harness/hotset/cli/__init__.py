@@ -10,8 +10,10 @@ import pwd
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Annotated, NoReturn
@@ -28,10 +30,11 @@ from .groups import fill
 COMPLETION = "_HOTSET_COMPLETE"
 
 
-def create(word: str | None = None) -> typer.Typer:
+def create(words: Sequence[str] | None = None) -> typer.Typer:
     """The parser.
 
-    :param word: the first word of the command line: only its commands are made; None: all.
+    :param words: the first of the command line: only the command they name is made, or those of
+        the first, where they name none; None: all.
     """
     app = typer.Typer(
         name="hotset",
@@ -44,7 +47,7 @@ def create(word: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_of_every_command)
-    fill(app, word)
+    fill(app, words)
     return app
 
 
@@ -78,9 +81,9 @@ def main() -> NoReturn:
     _leave_out()
     try:
         arguments = _with_run(sys.argv[1:])
-        words = (argument for argument in arguments if not argument.startswith("-"))
-        word = _completed() if COMPLETION in os.environ else next(words, "")
-        code = create(word)(arguments, standalone_mode=False)
+        words = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
+        parser = create(_completed() if COMPLETION in os.environ else words)
+        code = parser(arguments, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_interrupted())
     except Exception as error:
@@ -92,12 +95,12 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _completed() -> str | None:
+def _completed() -> list[str] | None:
     """The first word behind `hotset` that a shell wants completed on, once it is whole; None: that
     word itself is wanted."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     words = line.split()
-    return words[1] if len(words) > 2 or (len(words) == 2 and line.endswith(" ")) else None
+    return words[1:2] if len(words) > 2 or (len(words) == 2 and line.endswith(" ")) else None
 
 
 def _leave_out() -> None:

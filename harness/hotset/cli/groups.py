@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
@@ -55,30 +55,33 @@ OTHERS: Mapping[str, Mapping[str, Command]] = {
 """What is no operation, as it needs a terminal or never ends."""
 
 
-def fill(app: typer.Typer, word: str | None) -> None:
+def fill(app: typer.Typer, words: Sequence[str] | None) -> None:
     """Add all commands.
 
-    :param word: the first word of the command line: only its operations are needed; None: all.
+    :param words: the first of the command line: only what they lead to is needed; None: all.
     """
+    word = None if words is None else "".join(words[:1])
     for name, text in SINGLE.items():
         app.command(name, help=text)(_single(name) if word in (None, name) else _nothing)
     for name, text in GROUPS.items():
         group = typer.Typer(help=text, no_args_is_help=True)
         if word in (None, name):
-            _fill(group, name)
+            _fill(group, name, words or ())
         app.add_typer(group, name=name)
     app.add_typer(console.app, name="console")
     app.add_typer(jobs.app, name="jobs")
     app.command("top")(top.top)
 
 
-def _fill(group: typer.Typer, word: str) -> None:
+def _fill(group: typer.Typer, word: str, words: Sequence[str]) -> None:
     from hotset.operations import table
 
     from .generate import add
 
     below: dict[str, typer.Typer] = {}
-    for found in table.group(word):
+    known = table.group(word)
+    called = [one for one in known if one.words == tuple(words[: len(one.words)])]
+    for found in called or known:
         parent = " ".join(found.words[:-1])
         if parent == word:
             add(group, found)
