@@ -36,8 +36,8 @@ from bare.server import Server
 from bare.unpack import build_base, unpacked
 from container import ALIVE, HOME, PORT, USER
 from hotset import __version__
+from hotset.core.clock import wait_until
 from hotset.core.machines.local import free_port
-from hotset.core.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSWORD, DATABASE_PASSWORD = "correct horse battery", "staple-of-the-database"

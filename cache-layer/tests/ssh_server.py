@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from hotset.core import waiting
+from hotset.core import clock
 from hotset.core.machines.local import free_port
 from hotset.core.machines.ssh import Account, Remote
 
@@ -113,7 +113,7 @@ def serving(folder: Path, mounts: Mapping[str, str] | None = None) -> Iterator[S
         [*argv, str(root), str(folder), *words], stderr=log
     )
     try:
-        listens = waiting.wait_for_word(sshd, Path(log.name), "listening on", 60)
+        listens = clock.wait_for_word(sshd, Path(log.name), "listening on", 60)
         assert listens, Path(log.name).read_text()
         yield server
     finally:

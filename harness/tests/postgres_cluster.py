@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.core.waiting import wait_until
+from hotset.core.clock import wait_until
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
 from hotset.tpcc.data.load import LoadResult, load
 

@@ -17,11 +17,11 @@ from typing import NoReturn
 import pytest
 from pydantic import TypeAdapter
 
+from hotset.core.errors import of_command_line
 from hotset.core.machines.base import MachineGoneError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import BusyError
 from hotset.core.paths import repository_file
 from hotset.core.record import SCHEMA_VERSION
-from hotset.core.wording import of_command_line
 from hotset.experiment.file.spec import Spec, SpecError, read
 from hotset.experiment.journal import Journal
 from hotset.reports.archive import DOCUMENT, REPORT, Archive, NoSuchRunError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.reports.model.disks import DiskResults
 from hotset.reports.render import disk_pages, html, terminal
 from tests import documents

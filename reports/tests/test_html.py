@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import vl_convert
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.reports.analysis import answer, caveats, headlines
 from hotset.reports.model.document import RunDocument
 from hotset.reports.render import charts, html

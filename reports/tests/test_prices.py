@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.reports.analysis import prices
 from hotset.reports.analysis.breakdown import parts
 from hotset.reports.model.document import Arm, Cost, RunDocument

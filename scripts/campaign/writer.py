@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import CommandError, Machine, MachineGoneError
-from hotset.core.waiting import wait_until
 
 from .records import MISSING, SLOTS, WRITE
 

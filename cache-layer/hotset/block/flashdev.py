@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hotset.core.clock import wait_for_word
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
-from hotset.core.waiting import wait_for_word
 
 from . import engine_program
 from .engine_program import REFUSED, OnRead, RefusedError, said

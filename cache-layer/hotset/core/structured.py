@@ -16,7 +16,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from . import wording
+from . import errors
 from .errors import FAILED, HotsetError, field_of, remedies_of
 
 _BEGUN = time.monotonic()
@@ -44,7 +44,7 @@ def emit_error(error: BaseException) -> int:
         emit(error=f"unexpected {type(error).__name__}: {error}")
         return FAILED
     emit(
-        error=wording.of_api(error),
+        error=errors.of_api(error),
         message=str(error),
         field=field_of(error),
         status=error.http_status,

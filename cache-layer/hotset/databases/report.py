@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from hotset.core.record import Record, columns_of, document_of
-from hotset.core.text import csv_text
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text
 
 from .base import (
     Counter,

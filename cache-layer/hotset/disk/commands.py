@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Lines
-from hotset.core.operation.rights import Needs, Right
+from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
+from hotset.core.rights import Needs, Right
 from hotset.core.units import Bytes
 from hotset.tier.policies import Policy
 

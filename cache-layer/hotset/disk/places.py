@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from hotset.core.operation import fields
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli
-from hotset.core.operation.rights import Names
+from hotset.core import fields
+from hotset.core.operation import Cli, Lock
+from hotset.core.rights import Names
 
 if TYPE_CHECKING:
     from hotset.core.machines.base import Machine

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import PrerequisiteError, Remedy, ThresholdError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Context, Kind, Recorded, Request, operation, write
+from hotset.core.rights import Right
 from hotset.disk import places
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
     looked at, or there is no disk to look at. Advice counts as nothing to be done.
     """
     from hotset.databases import owners
-    from hotset.warmup.planning import Request as Planning
+    from hotset.warmup.plan import Request as Planning
 
     from . import examination
 

@@ -15,7 +15,7 @@ from hotset.disk import cache_device, lifecycle
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.lifecycle import DiskState
 from hotset.hitratio.hit_report import Label, Target
-from hotset.warmup.planning import Request as Planning
+from hotset.warmup.plan import Request as Planning
 
 from . import heat_now, recorded, tier_now, warm_ups
 from .findings import Ask, Finding, Health, Subject

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.errors import HotsetError, Remedy
 from hotset.core.record import Record, derived
 
@@ -54,7 +54,7 @@ class Finding:
     @derived
     def requests(self) -> tuple[str, ...]:
         """The remedies in words of nobody's own."""
-        return tuple(f"to {one.purpose}: {wording.request(one)}" for one in self.remedies)
+        return tuple(f"to {one.purpose}: {errors.request(one)}" for one in self.remedies)
 
 
 @dataclass(frozen=True)
@@ -134,5 +134,5 @@ def _part(findings: Sequence[Finding], states: tuple[State, ...], head: str) -> 
         where = f"{one.disk}, {one.subject}" if one.disk else one.subject
         state = f"{one.state}: " if one.state in TO_DO else ""
         lines.append(f"  {where}: {state}{one.text}")
-        lines += [f"    to {help_.purpose}: {wording.command(help_)}" for help_ in one.remedies]
+        lines += [f"    to {help_.purpose}: {errors.command(help_)}" for help_ in one.remedies]
     return "\n".join(lines)

@@ -10,8 +10,8 @@ from typing import Literal
 from hotset.block import extents
 from hotset.block.extents import Extent
 from hotset.core.errors import Remedy
-from hotset.core.text import duration, percent
 from hotset.core.units import Bytes
+from hotset.core.words import duration, percent
 from hotset.databases import file_labels
 from hotset.hitratio import attribution, heat_ratios, region_counters
 from hotset.hitratio.attribution import Owner

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hotset.core.errors import HotsetError
-from hotset.core.text import percent
 from hotset.core.units import Bytes
+from hotset.core.words import percent
 from hotset.disk.cache_device import Disk
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Event

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from hotset.block import devices
 from hotset.block.condition import thin_pools, wear
 from hotset.core.errors import Remedy
-from hotset.core.text import percent
 from hotset.core.units import Bytes
+from hotset.core.words import percent
 from hotset.disk import cache_device
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.lifecycle import DiskState
@@ -17,7 +17,7 @@ from hotset.tier import kinds, pins
 from hotset.tier.division import Divisible
 from hotset.warmup import division
 from hotset.warmup.division import Found, Kept, part_of
-from hotset.warmup.planning import Request as Planning
+from hotset.warmup.plan import Request as Planning
 from hotset.warmup.text import describe_place
 
 from . import thresholds as limits

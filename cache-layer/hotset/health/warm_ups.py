@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hotset.core.machines.base import Machine
-from hotset.core.text import duration
+from hotset.core.words import duration
 from hotset.disk.boot import schedules, systemd_unit
 from hotset.disk.cache_device import AttachedDisk
 from hotset.warmup import plan_store

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.block.extents import Run
-from hotset.core import clock, formats
+from hotset.core import clock, record
 from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError, Remedy
 from hotset.core.paths import data_dir
@@ -134,7 +134,7 @@ def open_store(path: Path) -> Iterator[Store]:
             before = f"format {version} of before the first release, this one reads {_VERSION}"
             raise _of_another(path, before)
         if version != _VERSION:
-            raise _of_another(path, formats.expected(version, _VERSION))
+            raise _of_another(path, record.expected(version, _VERSION))
         yield Store(connection, path)
     finally:
         connection.close()
@@ -149,7 +149,7 @@ class StoreError(HotsetError):
 
 
 def _of_another(path: Path, what: str) -> StoreError:
-    return StoreError(formats.unknown(path, what, "and count anew"))
+    return StoreError(record.unknown(path, what, "and count anew"))
 
 
 class Store:
@@ -284,7 +284,7 @@ class Store:
 
     def _counters(self, text: str) -> Counters:
         plain = json.loads(text)
-        if strange := formats.strange(plain, [field.name for field in fields(Counters)]):
+        if strange := record.strange(plain, [field.name for field in fields(Counters)]):
             raise _of_another(self._path, strange)
         plain |= {name: Blocks(plain[name]) for name in ("dirty", "used", "total")}
         return Counters(**plain)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hotset.core.record import Record, columns_of
-from hotset.core.text import ABSENT, csv_text, percent, size, text_table
+from hotset.core.words import ABSENT, csv_text, percent, size, text_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from typing import Self
 
 from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters, IoUse, Readings, Source
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import Machine
-from hotset.core.waiting import wait_until
 from hotset.tier.base import Counters, Counting, Hits, Tier, began_anew, hits_between
 
 # Arguments: commands that print one line each: a tier's counters, then devices'. 124 is what

@@ -10,8 +10,8 @@ from hotset.block import extents
 from hotset.block.extents import Extent
 from hotset.core.errors import NotFoundError
 from hotset.core.record import Record
-from hotset.core.text import percent, size
 from hotset.core.units import Bytes
+from hotset.core.words import percent, size
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, total

@@ -10,13 +10,13 @@ from math import log1p
 from hotset.block import extents
 from hotset.block.extents import Extent
 from hotset.core.record import Record
-from hotset.core.text import ABSENT, percent, size, text_table
 from hotset.core.units import Bytes
+from hotset.core.words import ABSENT, percent, size, text_table
 from hotset.databases import file_labels
 from hotset.hitratio import attribution
 from hotset.hitratio.attribution import Owner, SystemName
 from hotset.hitratio.heat import Grid
-from hotset.warmup.resolve import region_name
+from hotset.warmup.targets import region_name
 
 _MIB = 1024**2
 _HEAT = " ▁▂▃▄▅▆▇█"

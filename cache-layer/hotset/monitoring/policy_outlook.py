@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotset.core.text import percent
+from hotset.core.words import percent
 from hotset.tier import kinds
 from hotset.tier.base import Counters, TierKind, TierSpec
 from hotset.tier.outlook import ALL, NONE

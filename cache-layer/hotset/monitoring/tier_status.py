@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from hotset.block import devicemapper
 from hotset.core.record import Versioned
-from hotset.core.text import ABSENT, percent, size
 from hotset.core.units import Bytes
+from hotset.core.words import ABSENT, percent, size
 from hotset.disk.adopt import Found, Unread
 from hotset.disk.lifecycle import DiskState
 from hotset.tier import kinds

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from hotset.core.text import ABSENT, percent, size, sparkline
+from hotset.core.words import ABSENT, percent, size, sparkline
 
 from .top import DiskView, Load, Picture
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hotset.core.record import Record, columns_of, document_of
-from hotset.core.text import ABSENT, percent, size
 from hotset.core.units import Bytes
+from hotset.core.words import ABSENT, percent, size
 from hotset.hitratio.heat import Tally
 from hotset.hitratio.report import moment
 from hotset.tier.base import Counters, Counting, Tier, hits_between

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.core import formats
+from hotset.core import record
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 
@@ -85,7 +85,7 @@ def read_preferences(machine: Machine, disk: str) -> Preferences:
         fields = json.loads(machine.run(["cat", str(path)]).stdout)
         if strange := _strange(fields):
             place = f"{path} on {machine.kind}"
-            raise PreferencesError(formats.unknown(place, strange, "and pin and share again"))
+            raise PreferencesError(record.unknown(place, strange, "and pin and share again"))
         shares = tuple(Share(**one) for one in fields["shares"])
         return Preferences(tuple(fields["pinned"]), tuple(fields["excluded"]), shares)
     except PreferencesError:
@@ -101,9 +101,9 @@ def _strange(fields: dict[str, object]) -> str:
     """What of a file is not known here, and would be gone with its next change; empty: nothing."""
     version = fields["schema_version"]
     if version != SCHEMA_VERSION:
-        return formats.expected(version, SCHEMA_VERSION)
+        return record.expected(version, SCHEMA_VERSION)
     known = [field.name for field in dataclasses.fields(Preferences)]
-    return formats.strange(fields, ["schema_version", *known])
+    return record.strange(fields, ["schema_version", *known])
 
 
 def save(machine: Machine, disk: str, wanted: Preferences) -> None:

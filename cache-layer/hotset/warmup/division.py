@@ -21,10 +21,9 @@ from hotset.tier.division import Divisible, Division, Owner, Owners, SharedOwner
 from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
 
-from . import planning
-from .planning import CANNOT_BE_LOOKED_UP, Request
-from .resolve import TargetGoneError
-from .targets import Target, parse
+from . import plan as planning
+from .plan import CANNOT_BE_LOOKED_UP, Request
+from .targets import Target, TargetGoneError, parse
 
 MOVED_SHARE = 0.1
 """Of a target's blocks, that are elsewhere: a table in use gains some and a vacuum cuts some off,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run, count, difference
-from hotset.core import formats
+from hotset.core import record
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.progress import Reporter
@@ -28,7 +28,7 @@ from hotset.tier.base import Warmup, WarmupFailedError
 from hotset.tier.disk_tier import DiskTier
 from hotset.tier.filling import Filling, Way
 
-from . import planning
+from . import plan as planning
 
 SCHEMA_VERSION = 1
 State = Literal["planned", "running", "failed", "interrupted", "done"]
@@ -209,8 +209,8 @@ def _read(path: Path) -> SavedPlan:
     fields: dict[str, Any] = json.loads(path.read_text())
     version = fields.pop("schema_version", None)
     if version != SCHEMA_VERSION:
-        raise _of_another(path, formats.expected(version, SCHEMA_VERSION))
-    if strange := formats.strange(fields, [field.name for field in dataclasses.fields(SavedPlan)]):
+        raise _of_another(path, record.expected(version, SCHEMA_VERSION))
+    if strange := record.strange(fields, [field.name for field in dataclasses.fields(SavedPlan)]):
         raise _of_another(path, strange)
     try:
         return _plan(fields)
@@ -219,7 +219,7 @@ def _read(path: Path) -> SavedPlan:
 
 
 def _of_another(path: Path, what: str) -> NoSuchPlanError:
-    return NoSuchPlanError(formats.unknown(path, what, "and plan again"))
+    return NoSuchPlanError(record.unknown(path, what, "and plan again"))
 
 
 def _plan(fields: dict[str, Any]) -> SavedPlan:

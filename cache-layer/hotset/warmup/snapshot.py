@@ -17,7 +17,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.units import SECTOR_BYTES, Bytes
 from hotset.hitratio.attribution import FILE_SYSTEM, Owner
 
-from .resolve import MountedView
+from .targets import MountedView
 
 SCHEMA_VERSION = 1
 _SECTOR = Bytes(SECTOR_BYTES)

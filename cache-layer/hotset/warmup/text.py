@@ -7,17 +7,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from hotset.core.record import Record
-from hotset.core.text import duration, part_of_all, text_table
 from hotset.core.units import Blocks, Bytes
+from hotset.core.words import duration, part_of_all, text_table
 from hotset.databases.offers import Offer
 from hotset.tier import pins
 from hotset.tier.base import Warmup, WarmupMethod
 from hotset.tier.filling import Way
 
 from .division import Found, Kept, Lies
+from .plan import Plan, Planned, Row
 from .plan_store import SavedPlan, State
-from .planner import Plan, Row
-from .planning import Planned
 
 _METHODS = {"offline": "off line", "read": "on line", "insert": "inserted, on line"}
 _HEADS = ("target", "extents", "size", "fits", "cached already", "to fetch", "left out", "expected")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hotset.block import devicemapper
+from hotset.core.clock import wait_until
 from hotset.core.machines import local
 from hotset.core.machines.base import CommandTimeoutError
 from hotset.core.machines.local import Local
-from hotset.core.waiting import wait_until
 from hotset.tier.dmcache import tier as dmcache
 from tests.fake_machine import dm_cache
 from tests.tier.test_dmcache import SPEC

@@ -17,7 +17,7 @@ import pytest
 
 from hotset import __version__
 from hotset.block import boot_program, engine_program
-from hotset.core import waiting
+from hotset.core import clock
 from hotset.core.errors import NotFoundError
 from hotset.core.machines import copies, elf, fit
 from hotset.core.machines.base import Machine, MachineGoneError, PrerequisiteMissingError
@@ -231,13 +231,13 @@ def running(machine: Machine) -> Iterator[None]:
     argv = [path, "copy", "--from", "/dev/zero", "--bytes", "1000000000", "--rate", "1000"]
     try:
         with machine.stream([*argv, "--piece", "4096"]):
-            assert waiting.wait_until(
+            assert clock.wait_until(
                 lambda: any(one.used_by for one in copies.copies(machine).copies), 60
             )
             yield
     finally:
         machine.run(["sh", "-c", _END, "end", path])
-    assert waiting.wait_until(
+    assert clock.wait_until(
         lambda: not any(one.used_by for one in copies.copies(machine).copies), 60
     )
 

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterator
 
 import hotset
-from hotset.core import wording
+from hotset.core import errors as wording
 from hotset.core.errors import FAILED, INTERRUPTED, LACKS, MISSED, USAGE, HotsetError, Remedy
 
 # Those that never reach a user: caught where they are raised, or a fault of hotset's own.

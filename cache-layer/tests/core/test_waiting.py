@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hotset.core.waiting import wait_for_word, wait_until
+from hotset.core.clock import wait_for_word, wait_until
 
 
 def test_what_is_ready_is_not_waited_for() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.cleanup import start_time
-from hotset.core.waiting import wait_until
 
 pytestmark = pytest.mark.database
 

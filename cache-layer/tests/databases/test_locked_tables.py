@@ -13,7 +13,7 @@ import pytest
 from hotset.bench import tpcc
 from hotset.bench.commands import tpch
 from hotset.bench.sql.users import Source, SqlWorkload
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.sql import Locked
 from hotset.databases import offers

@@ -16,7 +16,7 @@ from hotset.disk.cache_device import Inventory
 from hotset.health import examination, findings
 from hotset.health.commands import Examined
 from hotset.health.findings import Ask, Finding, Health, State
-from hotset.warmup.planning import Request as Planning
+from hotset.warmup.plan import Request as Planning
 from tests.fake_machine import FakeMachine
 from tests.monitoring.test_hit_report import CARD, DISK
 

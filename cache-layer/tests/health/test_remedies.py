@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hotset import health
-from hotset.core import wording
+from hotset.core import errors
 from hotset.operations import table
 
 FILES = sorted(Path(health.__path__[0]).glob("*.py"))
@@ -47,4 +47,4 @@ def test_a_disk_is_an_option_where_the_command_line_has_it_as_one() -> None:
         if (field := one.request.model_fields.get("disk")) is not None
         if not marks(field).argument
     }
-    assert named == wording._DISK_BY_NAME
+    assert named == errors._DISK_BY_NAME

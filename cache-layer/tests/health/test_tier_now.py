@@ -11,7 +11,7 @@ from hotset.block import devices
 from hotset.block.condition import thin_pools, wear
 from hotset.block.condition.thin_pools import ThinPool
 from hotset.block.condition.wear import Wear
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device
@@ -26,7 +26,7 @@ from hotset.tier.division import Division, Part
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import division
 from hotset.warmup.division import Found, Kept
-from hotset.warmup.planning import Request as Planning
+from hotset.warmup.plan import Request as Planning
 from tests.monitoring.test_hit_report import CARD, DISK, counters
 
 ASK = Ask("local", "erp", "state")
@@ -56,7 +56,7 @@ def told(ask: Ask, how: DiskState) -> Finding:
 
 
 def commands(found: Finding) -> list[str]:
-    return [wording.command(one).strip("`") for one in found.remedies]
+    return [errors.command(one).strip("`") for one in found.remedies]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.units import Bytes
 from hotset.disk.cache_device import AttachedDisk
 from hotset.health.findings import Ask
@@ -120,4 +120,4 @@ def test_the_last_plan(own_folders: Path, plan: SavedPlan, state: str, helps: st
     plan_store.save(plan)
     (found,) = warm_ups(ASK, AttachedDisk(FakeMachine({"test -d": 1}), CARD, DISK))
     assert found.state == state
-    assert [wording.command(one) for one in found.remedies] == [f"`hotset {helps}`"] * bool(helps)
+    assert [errors.command(one) for one in found.remedies] == [f"`hotset {helps}`"] * bool(helps)

@@ -28,7 +28,7 @@ from hotset.tier.dmcache import offline
 from hotset.tier.dmcache.metadata import Slots
 from hotset.tier.dmcache.status import parse_dmsetup_status
 from hotset.tier.dmcache.tier import DmCache
-from hotset.warmup import database_blocks
+from hotset.warmup import plan as database_blocks
 from hotset.warmup.fill import fill
 from tests.own_lab import SharedLab
 

@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_until
 from hotset.disk import adopt, cache_device, lifecycle
 from hotset.disk import create as creation
 from hotset.disk.boot import fstab, mounts, program, startup, systemd_unit, udev

@@ -21,6 +21,7 @@ import pytest
 from hotset.block import boot_program, devicemapper, devices, extents, label
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run
+from hotset.core.clock import wait_until
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import (
     CommandError,
@@ -30,7 +31,6 @@ from hotset.core.machines.base import (
 )
 from hotset.core.machines.names import open_machine
 from hotset.core.units import Blocks, Bytes
-from hotset.core.waiting import wait_until
 from hotset.disk import adopt, cache_device, lifecycle
 from hotset.disk import create as creation
 from hotset.disk import repair as repairing

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import Command, Machine, Result
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_until
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk import lifecycle

@@ -16,8 +16,8 @@ from hotset.block.devicemapper import Part
 from hotset.block.extents import Extent
 from hotset.core.clock import Moment
 from hotset.core.machines.local import Local
-from hotset.core.operation.rights import Right
 from hotset.core.record import document_of
+from hotset.core.rights import Right
 from hotset.core.units import Blocks, Bytes
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.hitratio import attribution, region_counters

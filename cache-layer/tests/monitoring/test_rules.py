@@ -12,7 +12,7 @@ import pytest
 
 from hotset.block.condition import thin_pools, wear
 from hotset.block.condition.thin_pools import ThinPool
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
 from hotset.core.units import Blocks, Bytes
@@ -145,7 +145,7 @@ def test_each_alert_says_what_it_is_how_grave_and_what_to_type() -> None:
         assert table.find(found[1].strip()), alert
         if "warmup refresh" in found[1]:
             assert "--disk {{" in text
-    assert wording.command_line("warmup refresh", {"disk": "x"}).endswith("--disk x")
+    assert errors.command_line("warmup refresh", {"disk": "x"}).endswith("--disk x")
 
 
 def test_a_disk_tells_its_condition_and_nothing_that_it_does_not_know(

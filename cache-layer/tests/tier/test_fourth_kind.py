@@ -34,7 +34,8 @@ from hotset.tier.disk_tier import Contents, DiskTier, OnFlush, Resized
 from hotset.tier.filling import Filling
 from hotset.tier.kind import Kind, any_size
 from hotset.tier.regions import NoRegions
-from hotset.warmup import database_blocks, plan_store
+from hotset.warmup import plan as database_blocks
+from hotset.warmup import plan_store
 from hotset.warmup.plan_store import SavedPlan
 from tests.disk.test_cache_device import Keeping
 from tests.disk.test_create import FLASH, GIB, MIB, ORIGIN, WANTED, server

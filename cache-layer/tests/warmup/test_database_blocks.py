@@ -21,8 +21,8 @@ from hotset.tier.base import TierKind, TierSpec, Warmup, WarmupFailedError
 from hotset.tier.dmcache import offline
 from hotset.tier.dmcache.metadata import Slots
 from hotset.tier.dmcache.tier import DmCache
-from hotset.warmup import database_blocks, reading
-from hotset.warmup.fill import fill
+from hotset.warmup import plan as database_blocks
+from hotset.warmup.fill import fill, fill_by_reading
 from tests.fake_machine import FakeMachine, dm_cache, place
 
 BLOCK = Bytes(64 * 1024)
@@ -247,7 +247,7 @@ def test_a_failed_copy_is_not_activated(machine: FakeMachine) -> None:
 
 def test_filling_by_reading_goes_through_the_tier(machine: FakeMachine) -> None:
     tier, seen = dm_cache(machine, SPEC), list[Progress]()
-    done = reading.fill(tier, RUNS, 3, seen.append)
+    done = fill_by_reading(tier, RUNS, 3, seen.append)
     reads = [
         line
         for line in machine.commands

@@ -10,7 +10,7 @@ import pytest
 
 from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.errors import HotsetError
 from hotset.core.paths import data_dir
 from hotset.core.progress import Reporter
@@ -63,10 +63,10 @@ def test_what_failed_says_how_it_goes_on_to_every_caller(
     with pytest.raises(HotsetError) as failed:
         performed(error, monkeypatch)
     assert plan_store.find("one").state == state
-    assert wording.of_command_line(failed.value).endswith(
+    assert errors.of_command_line(failed.value).endswith(
         "; to continue with what is missing: `hotset warmup run --resume one`"
     )
-    assert wording.of_api(failed.value).endswith("warmup run with resume=one")
+    assert errors.of_api(failed.value).endswith("warmup run with resume=one")
 
 
 def test_what_was_interrupted_is_kept_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

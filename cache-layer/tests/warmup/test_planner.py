@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hotset.block.extents import Run, count, runs_of
 from hotset.core.units import Blocks, Bytes
-from hotset.warmup import planner
-from hotset.warmup.planner import PlanTarget
+from hotset.warmup import plan as planner
+from hotset.warmup.targets import PlanTarget
 from tests.blocks import origin_blocks
 
 BLOCK = Bytes(64 * 1024)

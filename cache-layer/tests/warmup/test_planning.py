@@ -9,18 +9,18 @@ from typing import NoReturn, cast
 import pytest
 
 from hotset.block.extents import Extent, Run, count
+from hotset.core.errors import of_command_line
 from hotset.core.units import Blocks, Bytes
-from hotset.core.wording import of_command_line
 from hotset.disk.cache_device import Disk
 from hotset.hitratio import heatstore
 from hotset.hitratio.attribution import Owner
 from hotset.tier.base import TierSpec
 from hotset.tier.pins import Preferences, PreferencesError, read_preferences, save
-from hotset.warmup import planner, planning
-from hotset.warmup.planning import Request, _Maker
-from hotset.warmup.resolve import MountedView, TargetError
+from hotset.warmup import plan as planner
+from hotset.warmup import plan as planning
+from hotset.warmup.plan import Request, _Maker
 from hotset.warmup.snapshot import Snapshot, SnapshotError, keep_allocated, parse, take
-from hotset.warmup.targets import Server
+from hotset.warmup.targets import MountedView, Server, TargetError
 from hotset.warmup.targets import parse as parse_target
 from tests.fake_machine import FakeMachine
 

@@ -14,8 +14,8 @@ from hotset.block.boot_program import InUseError
 from hotset.block.extents import Extent
 from hotset.block.usage import Mount
 from hotset.core.units import Bytes
-from hotset.warmup import resolve as targets
-from hotset.warmup.resolve import MountedView, TargetError
+from hotset.warmup import targets
+from hotset.warmup.targets import MountedView, TargetError
 from tests.fake_machine import FakeMachine
 
 DEVICE = PurePosixPath("/dev/mapper/hotset-pg")

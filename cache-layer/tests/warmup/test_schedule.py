@@ -15,13 +15,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.core.errors import of_command_line
 from hotset.core.machines import locks
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.core.progress import Reporter
-from hotset.core.wording import of_command_line
 from hotset.databases.connect import DsnError
 from hotset.disk import cache_device as cards
 from hotset.disk.boot import fstab, schedules

@@ -14,15 +14,14 @@ from typing import cast
 import psycopg
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
 from hotset.core.sql import Aborted
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_until
 from hotset.databases import connect, offers
 from hotset.databases.base import DatabaseFile, Engine, Unavailable
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.warmup.resolve import TargetError
-from hotset.warmup.targets import Server, parse, segments
+from hotset.warmup.targets import Server, TargetError, parse, segments
 from tests.postgres_cluster import Cluster
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hotset.core.errors import HotsetError
-from hotset.core.operation.rights import Right
+from hotset.core.rights import Right
 from hotset.operations import strangers
 from hotset.operations.audit import Caller
 

@@ -21,8 +21,8 @@ from starlette.routing import Route
 
 from hotset import __version__
 from hotset.core.errors import HotsetError
-from hotset.core.operation.registry import Kind, Operation
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Kind, Operation
+from hotset.core.rights import Right
 from hotset.operations import run, table
 
 from . import describe, jobs, problems, runs, values

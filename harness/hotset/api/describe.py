@@ -9,8 +9,8 @@ from fastapi import Security
 from fastapi.security import HTTPBearer
 from pydantic.json_schema import models_json_schema
 
-from hotset.core.operation import records
-from hotset.core.operation.registry import Kind, Operation
+from hotset.core import operation as records
+from hotset.core.operation import Kind, Operation
 from hotset.core.record import model_of
 from hotset.operations import table
 

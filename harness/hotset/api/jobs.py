@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from hotset.core.errors import ForbiddenError, NotFoundError, RequestError
-from hotset.core.operation.fields import TEXT_MAX, TEXT_PATTERN
-from hotset.core.operation.rights import Right
+from hotset.core.fields import TEXT_MAX, TEXT_PATTERN
+from hotset.core.rights import Right
 from hotset.operations import audit, run
 from hotset.operations.audit import Caller
 from hotset.operations.jobs import store

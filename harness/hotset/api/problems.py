@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.errors import USAGE, HotsetError, field_of, remedies_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -66,7 +66,7 @@ def build_problem(error: Exception) -> ProblemResponse:
     if not isinstance(error, HotsetError):
         raise error
     remedies = [asdict(one) for one in remedies_of(error)]
-    detail = wording.of_api(error)
+    detail = errors.of_api(error)
     return ProblemResponse(
         error.http_status, detail, field_of(error), error.exit_code, remedies, str(error)
     )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from hotset.core.errors import NotFoundError, RequestError
-from hotset.core.operation.fields import TEXT_MAX, TEXT_PATTERN
+from hotset.core.fields import TEXT_MAX, TEXT_PATTERN
 from hotset.operations import run as operations
 from hotset.operations import table
 from hotset.reports.archive import Archive, NoSuchRunError

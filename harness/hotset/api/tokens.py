@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hotset.core import formats
+from hotset.core import record
 from hotset.core.errors import RequestError
-from hotset.core.operation.rights import Right
 from hotset.core.paths import data_dir, lock_file, write_whole
+from hotset.core.rights import Right
 
 SCHEMA_VERSION = 1
 PREFIX = "hotset_"
@@ -92,9 +92,9 @@ def every() -> list[Token]:
     except FileNotFoundError:
         return []
     if kept.get("schema_version") != SCHEMA_VERSION:
-        raise _of_another(formats.expected(kept.get("schema_version"), SCHEMA_VERSION))
+        raise _of_another(record.expected(kept.get("schema_version"), SCHEMA_VERSION))
     names = [field.name for field in dataclasses.fields(Token)]
-    for strange in (formats.strange(fields, names) for fields in kept["tokens"]):
+    for strange in (record.strange(fields, names) for fields in kept["tokens"]):
         if strange:
             raise _of_another(strange)
     try:
@@ -104,7 +104,7 @@ def every() -> list[Token]:
 
 
 def _of_another(what: str) -> TokenError:
-    return TokenError(formats.unknown(_file(), what, "and create tokens anew"))
+    return TokenError(record.unknown(_file(), what, "and create tokens anew"))
 
 
 def revoke(name: str) -> None:

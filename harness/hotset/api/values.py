@@ -11,8 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from hotset.core.errors import RequestError
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Operation
+from hotset.core.operation import FieldKind, Operation
 
 BODY_MAX_BYTES = 64 * 1024
 # A URL stands in logs and histories: a database is named in a body.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Generic
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.errors import RequestError
 from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase, require_direct

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted, DatabaseError, Locked
-from hotset.core.text import plural
+from hotset.core.words import plural
 from hotset.databases.connect import SqlDatabase, looking
 from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb

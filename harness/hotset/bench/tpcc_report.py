@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hotset.core.record import Versioned, columns_of, extended
-from hotset.core.text import csv_text, percent, plural
+from hotset.core.words import csv_text, percent, plural
 from hotset.load.record import Second
 from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.plans import Flip

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hotset.core.record import Versioned
-from hotset.core.text import csv_text
+from hotset.core.words import csv_text
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 

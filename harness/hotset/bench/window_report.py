@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.core.text import percent, plural
+from hotset.core.words import percent, plural
 from hotset.load.record import KindResult, Latency, WindowResult
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.caveats import unsteadiness

@@ -21,7 +21,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from hotset import __version__
-from hotset.core import extras, structured, wording
+from hotset.core import errors as wording
+from hotset.core import extras, structured
 from hotset.core.environment import hide_password
 from hotset.core.errors import FAILED, INTERRUPTED, USAGE, HotsetError
 

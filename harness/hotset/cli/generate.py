@@ -13,12 +13,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand
 
-from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError
-from hotset.core.operation.context import Context, OutputError
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Cli, Operation
-from hotset.core.operation.result import Lines, Result
-from hotset.core.wording import option
+from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError, option
+from hotset.core.operation import Cli, Context, FieldKind, Lines, Operation, OutputError, Result
 
 from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
 

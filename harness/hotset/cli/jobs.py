@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hotset.core.text import listing
+from hotset.core.words import listing
 
 from .options import Format, FormatOption
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hotset.core.operation.rights import Right
-from hotset.core.text import listing
+from hotset.core.rights import Right
+from hotset.core.words import listing
 
 from .options import Format, FormatOption
 

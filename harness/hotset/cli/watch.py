@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotset.core.text import csv_text
+from hotset.core.words import csv_text
 
 from .options import Format, FormatOption, HostOption
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from hotset.block import devicemapper
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.errors import Remedy
-from hotset.core.text import ABSENT, duration, milliseconds, part_of_all, size
+from hotset.core.words import ABSENT, duration, milliseconds, part_of_all, size
 from hotset.disk.cache_device import Card
 from hotset.operations.jobs import store as jobs
 from hotset.operations.jobs.store import Job
@@ -123,7 +123,7 @@ def tell_error(message: str, field: str | None, remedies: Iterable[Remedy]) -> s
 def _worded(remedy: Remedy) -> str:
     if remedy.operation is None and set(remedy.parameters) <= set(IN_FORMS):
         return " and ".join(IN_FORMS[name] for name in remedy.parameters)
-    text = wording.command(remedy)
+    text = errors.command(remedy)
     return text if text.startswith("`") else f"on the command line {text}"
 
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core.errors import HotsetError, RequestError, field_of, remedies_of
-from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation import FieldKind
 from hotset.operations import run, table
 from hotset.operations.jobs.store import JobConflictError
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hotset.core.errors import HotsetError
 from hotset.core.record import record_of
-from hotset.core.text import plural
+from hotset.core.words import plural
 
 
 @dataclass(frozen=True, slots=True)

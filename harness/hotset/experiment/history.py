@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from hotset.core import extras
-from hotset.core import text as words
+from hotset.core import extras, words
 from hotset.core.errors import Remedy, RequestError
 from hotset.reports.analysis.comparison import compare, pool
 from hotset.reports.analysis.comparison import trend as trends

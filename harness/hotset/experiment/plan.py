@@ -21,7 +21,7 @@ from typing import cast
 
 from hotset.block import loop
 from hotset.block.extents import Run
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.dry_run import Showing

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from hotset.bench.server.time_use import TimeSampler, readings
-from hotset.core.waiting import wait_until
+from hotset.core.clock import wait_until
 from hotset.databases.base import number, sql
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hitratio.sampler import Sampler, Window

@@ -11,7 +11,7 @@ from hotset.bench import tpcc as checks
 from hotset.bench.kept.records import power_record, rate_record, repeat_record
 from hotset.bench.thresholds import ThresholdMissedError
 from hotset.block.extents import Run
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
 from hotset.load.record import WindowResult

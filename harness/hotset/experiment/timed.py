@@ -11,7 +11,7 @@ from hotset.bench import tpcc_metrics
 from hotset.bench.sql import run as sql_runs
 from hotset.bench.sql.users import SqlWorkload
 from hotset.bench.thresholds import Values
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.progress import Reporter
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hammerdb import kept, release

@@ -15,11 +15,11 @@ from typing import Protocol
 from hotset.block import devices, engine_program, flashdev, loop
 from hotset.block.flashdev import Model
 from hotset.block.io_counters import KernelDevice, ServedDevice, Source
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result, missing
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_until
 
 IQN = "iqn.2026-11.hotset:slow"
 DISK_NAME = "disk"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hotset.core import structured
 from hotset.core.progress import Measured, Reporter
-from hotset.core.text import sparkline
+from hotset.core.words import sparkline
 
 from .record import Phase, Tick, WindowOptions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.lab import lab as labs

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.core.errors import HotsetError, PrerequisiteError
 from hotset.core.machines.cleanup import start_time
-from hotset.core.operation.rights import Right
 from hotset.core.paths import data_dir, lock_file
 from hotset.core.record import Record
+from hotset.core.rights import Right
 
 if TYPE_CHECKING:
-    from hotset.core.operation.registry import Operation, Request
+    from hotset.core.operation import Operation, Request
 
 Outcome = Literal["started", "done", "failed", "refused"]
 SCHEMA_VERSION = 1

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Right
-from hotset.core.text import csv_text
+from hotset.core.operation import Cli, Context, Kind, Recorded, Request, operation
+from hotset.core.rights import Right
+from hotset.core.words import csv_text
 
 from . import audit, strangers
 

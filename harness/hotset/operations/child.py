@@ -14,16 +14,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from hotset.core.errors import FAILED, INTERRUPTED, interrupted_by
+from hotset.core.operation import Context, Result
 from hotset.core.paths import write_whole
 
 from . import audit
 from .jobs.store import CODE, ENDINGS, FIGURES, JOB_VARIABLE
-
-if TYPE_CHECKING:
-    from hotset.core.operation.result import Result
 
 
 def main() -> NoReturn:
@@ -46,7 +44,6 @@ def main() -> NoReturn:
 def _run(folder: Path) -> tuple[int, str]:
     """Its exit code, and why it failed."""
     from hotset.core import structured
-    from hotset.core.operation.context import Context
     from hotset.core.progress import Reporter
 
     from . import remote, room, table

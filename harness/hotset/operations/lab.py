@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Kind, Nothing, Request, operation
-from hotset.core.operation.result import Lines, Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core.operation import (
+    Context,
+    Kind,
+    Lines,
+    Lock,
+    Nothing,
+    Recorded,
+    Request,
+    operation,
+    write,
+)
 from hotset.core.record import extended
-from hotset.core.text import csv_text
+from hotset.core.rights import Right
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text
 
 if TYPE_CHECKING:
     from rich.console import Console

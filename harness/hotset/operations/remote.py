@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from hotset.core.errors import ForbiddenError, PrerequisiteError
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.rights import Names
+from hotset.core.operation import FieldKind
 from hotset.core.paths import config_dir, data_dir, repository_file
+from hotset.core.rights import Names
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

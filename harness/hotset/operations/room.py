@@ -20,8 +20,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from hotset.core.errors import PrerequisiteError
-from hotset.core.operation.rights import Makes
 from hotset.core.paths import cache_dir, data_dir, state_dir
+from hotset.core.rights import Makes
 from hotset.core.units import Bytes
 
 from .remote import OF_THIS_COMPUTER

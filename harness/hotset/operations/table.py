@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from hotset.core.errors import NotFoundError
-from hotset.core.operation.registry import Operation, declared
+from hotset.core.operation import Operation, declared
 
 MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -17,7 +17,7 @@ from importlib.resources import files
 from math import ceil, exp, fsum, log, sqrt
 from typing import Literal, get_args
 
-from hotset.core.text import percent
+from hotset.core.words import percent
 
 Kind = Literal[
     "hit ratio",

@@ -23,7 +23,7 @@ from statistics import mean
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.record import Versioned
-from hotset.core.text import percent
+from hotset.core.words import percent
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm, RunDocument
 from hotset.reports.model.windows import Repeat

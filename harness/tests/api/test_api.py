@@ -25,9 +25,9 @@ from starlette.routing import Mount
 from hotset.api import app, tokens
 from hotset.api.values import BODY_MAX_BYTES
 from hotset.cli import tokens as tokens_cli
-from hotset.core.operation import registry
-from hotset.core.operation.rights import Right
+from hotset.core import operation as registry
 from hotset.core.paths import data_dir, repository_file
+from hotset.core.rights import Right
 from hotset.operations import run, table
 from hotset.operations.jobs import store as jobs
 from hotset.reports.archive import Archive

@@ -20,7 +20,7 @@ from threading import Thread
 import pytest
 
 from hotset.api import tokens
-from hotset.core.operation.rights import Right
+from hotset.core.rights import Right
 from hotset.databases.postgres.client import PostgresDatabase
 from tests import powershell
 from tests.cli_server import XDG, plain_environment

@@ -21,7 +21,7 @@ import pytest
 
 from hotset.api import access, tokens
 from hotset.console.connections import Limits
-from hotset.core.operation.rights import Right
+from hotset.core.rights import Right
 from tests.silent_server import silent_server
 
 DESCRIPTION = "/api/v1/openapi.json"

@@ -20,12 +20,10 @@ from schemathesis.checks import negative_data_rejection, positive_data_acceptanc
 from schemathesis.config import SchemathesisConfig
 
 from hotset.api import app, tokens
-from hotset.core.operation import registry
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Request
-from hotset.core.operation.result import Lines, Result
-from hotset.core.operation.rights import Right
+from hotset.core import operation as registry
+from hotset.core.operation import Context, Lines, Request, Result
 from hotset.core.record import model_of
+from hotset.core.rights import Right
 from hotset.experiment.commands.runs import RunResult
 from hotset.operations import audit, run, table
 from tests import documents

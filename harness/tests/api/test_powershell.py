@@ -23,8 +23,8 @@ from tree_sitter import Node
 from hotset.api import app
 from hotset.api.clients import cmdlets
 from hotset.api.clients.cmdlets import Cmdlet
-from hotset.core.operation.rights import Right
 from hotset.core.record import columns_of
+from hotset.core.rights import Right
 from hotset.hitratio import report as hits
 from hotset.monitoring import tier_status
 from hotset.operations import table

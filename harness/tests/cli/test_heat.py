@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hotset import cli
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.machines import names as connect
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
@@ -152,7 +152,7 @@ def test_a_disk_that_is_down_is_the_same_refusal_everywhere(
     monkeypatch.setattr(cache_device.AttachedDisk, "tier", DownTier())
     done = CliRunner().invoke(cli.create(), list(argv))
     assert isinstance(done.exception, TierRefusedError)
-    assert wording.of_command_line(done.exception).endswith(
+    assert errors.of_command_line(done.exception).endswith(
         "is not active; to activate it: `hotset tier activate erp`"
     )
 

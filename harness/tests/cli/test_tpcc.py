@@ -21,7 +21,7 @@ import pytest
 from hotset.bench import alone, ownership
 from hotset.core.progress import Reporter
 from hotset.core.record import SCHEMA_VERSION
-from hotset.core.text import sparkline
+from hotset.core.words import sparkline
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
 from hotset.databases.postgres.copies import _MARK
 from hotset.load.live import View

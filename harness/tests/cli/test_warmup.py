@@ -18,9 +18,8 @@ from hotset.tier.pins import Preferences, Share
 from hotset.warmup import plan_store, text
 from hotset.warmup.commands.warmup import PlanResult, Warmed
 from hotset.warmup.division import Kept
+from hotset.warmup.plan import Plan, Planned, Row
 from hotset.warmup.plan_store import SavedPlan
-from hotset.warmup.planner import Plan, Row
-from hotset.warmup.planning import Planned
 from hotset.warmup.text import WarmupPlan
 from tests.cli_server import CommandLine
 

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hotset.console.web import STATIC
-from hotset.core import wording
+from hotset.core import errors
 from hotset.core.errors import HotsetError, Remedy, RequestError, field_of, remedies_of
 from hotset.core.paths import data_dir
 from hotset.monitoring.history import opening
@@ -66,7 +66,7 @@ def kept_job(
     if error is not None:
         remedies = [asdict(one) for one in remedies_of(error)]
         told = {"message": str(error), "field": field_of(error), "remedies": remedies}
-        said.append({"at": 1.0, "error": wording.of_api(error), "status": 409, **told})
+        said.append({"at": 1.0, "error": errors.of_api(error), "status": 409, **told})
     (folder / "job.json").write_text(json.dumps(kept))
     (folder / "err").write_text("".join(f"{json.dumps(one)}\n" for one in said))
     (folder / "out").write_text(json.dumps(result))

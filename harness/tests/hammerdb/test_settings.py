@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.core.errors import of_command_line
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.core.wording import of_command_line
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hammerdb import release, script, settings, tables
 from hotset.hammerdb.process import output, watch

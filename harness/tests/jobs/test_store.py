@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset.core import operation as lock
 from hotset.core.errors import RequestError
-from hotset.core.operation import lock
 from hotset.core.paths import data_dir, repository_file
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.operations import run, table

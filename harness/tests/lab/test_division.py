@@ -17,7 +17,7 @@ from hotset.block.extents import Run, count, intersection
 from hotset.core.errors import RequestError
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import commands as tier
@@ -29,7 +29,7 @@ from hotset.tier.base import TierFailedError
 from hotset.tier.division import Division
 from hotset.tier.engine.tier import Userspace
 from hotset.warmup.commands import pins, warmup
-from hotset.warmup.resolve import TargetError
+from hotset.warmup.targets import TargetError
 from tests.enclosed import enclosed
 
 pytestmark = [

@@ -15,7 +15,7 @@ import pytest
 from hotset.block import devices
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation

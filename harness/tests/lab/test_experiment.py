@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.cleanup import read_journal, start_time
 from hotset.core.record import SCHEMA_VERSION
-from hotset.core.waiting import wait_until
 from tests.console_browser import Visitor, chromium, served
 
 pytestmark = pytest.mark.lab

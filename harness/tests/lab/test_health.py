@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hotset.core import wording
-from hotset.core.operation.context import Context
+from hotset.core import errors
+from hotset.core.operation import Context
 from hotset.core.units import Bytes
 from hotset.health import findings
 from hotset.health.findings import Finding, Health
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_said_and_what_is_broken_comes_with_its_command(dis
     )  # fmt: skip
     plan_store.save(failed)
     told = by_subject(examined(disk="pg"))["warm-ups"]
-    assert (told.state, wording.command(told.remedies[0])) == (
+    assert (told.state, errors.command(told.remedies[0])) == (
         "warning",
         f"`hotset warmup run --resume {failed.id}`",
     )
@@ -79,7 +79,7 @@ def test_what_is_not_known_is_said_and_what_is_broken_comes_with_its_command(dis
     off.function(off.parse({"disk": "pg"}), disk.context)
     down = examined()
     state = by_subject(down)["state"]
-    assert (state.state, wording.command(state.remedies[0])) == (
+    assert (state.state, errors.command(state.remedies[0])) == (
         "warning",
         "`hotset tier activate pg`",
     )

@@ -20,7 +20,7 @@ import pytest
 from hotset.api import tokens
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, Result, put_text
-from hotset.core.operation.rights import Right
+from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
 from hotset.lab import image

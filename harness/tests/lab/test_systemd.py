@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 import pytest
 
 from hotset.block import label
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import put_text
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_until
 from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
 from hotset.disk.cache_device import AttachedDisk

@@ -25,10 +25,11 @@ from hotset.tier.base import TierKind, hits_between
 from hotset.tier.bcache.tier import Bcache
 from hotset.tier.filling import Way
 from hotset.tier.pins import Preferences
-from hotset.warmup import plan_store, planning
+from hotset.warmup import plan as planning
+from hotset.warmup import plan_store
+from hotset.warmup.plan import Planned, Request
 from hotset.warmup.plan_store import SavedPlan
-from hotset.warmup.planning import Planned, Request
-from hotset.warmup.resolve import TargetError
+from hotset.warmup.targets import TargetError
 from tests.own_lab import quick_lab
 
 pytestmark = pytest.mark.lab

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from hotset.cli.screen import screen
 from hotset.core.errors import ForbiddenError
-from hotset.core.operation.rights import Right
 from hotset.core.paths import data_dir
+from hotset.core.rights import Right
 from hotset.operations import audit, audit_view, run, strangers, table
 from hotset.operations.audit import ITSELF, Caller
 from hotset.operations.jobs import store

@@ -22,9 +22,8 @@ from hotset.console import passwords
 from hotset.console.app import create
 from hotset.console.web import Settings
 from hotset.core.errors import HotsetError
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Kind, Operation
-from hotset.core.operation.rights import Right
+from hotset.core.operation import FieldKind, Kind, Operation
+from hotset.core.rights import Right
 from hotset.operations import audit, run, table
 from hotset.operations.jobs import store
 from hotset.reports.archive import Archive

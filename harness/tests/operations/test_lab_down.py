@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from hotset.core.clock import wait_until
 from hotset.core.errors import DECLINED, RequestError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
-from hotset.core.waiting import wait_until
 from hotset.experiment.site import live
 from hotset.lab import lab as labs
 from hotset.operations import audit, lab_use, run, table

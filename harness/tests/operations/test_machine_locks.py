@@ -11,8 +11,8 @@ import pytest
 from hotset.core.machines import names as connect
 from hotset.core.machines.dry_run import only_reads
 from hotset.core.machines.locks import MachineBusyError
-from hotset.core.operation.context import Context
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Context
+from hotset.core.rights import Right
 from hotset.operations import table
 from tests.disk.test_cache_device import Keeping
 from tests.disk.test_create import FLASH, ORIGIN, with_card

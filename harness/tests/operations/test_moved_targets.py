@@ -16,10 +16,10 @@ import pytest
 
 from hotset.block import usage
 from hotset.block.extents import Run, difference, union
-from hotset.core import environment, wording
+from hotset.core import environment, errors
 from hotset.core.errors import HotsetError
 from hotset.core.machines.local import Local
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.postgres.client import PostgresDatabase
@@ -32,12 +32,12 @@ from hotset.tier.base import TierSpec, Warmup
 from hotset.tier.division import Division, Owners, Part
 from hotset.tier.filling import Filling
 from hotset.tier.pins import Preferences, Share
-from hotset.warmup import division, plan_store, planning, text
+from hotset.warmup import division, plan_store, text
+from hotset.warmup import plan as planning
 from hotset.warmup.commands import pins as operations
 from hotset.warmup.commands import warmup
-from hotset.warmup.planner import PlanTarget
-from hotset.warmup.planning import Request, _Maker
-from hotset.warmup.resolve import OWN, MountedView, TargetGoneError
+from hotset.warmup.plan import Request, _Maker
+from hotset.warmup.targets import OWN, MountedView, PlanTarget, TargetGoneError
 from tests.postgres_cluster import PASSWORD, Cluster
 
 pytestmark = pytest.mark.database
@@ -258,7 +258,7 @@ def test_pins_of_what_moved_or_is_gone_are_told(disk: Accelerated) -> None:
     ]
     by_text = {one.text.partition(":  ")[0][:12]: one for one in disk.health(disk.dsn)}
     assert [one.state for one in by_text.values()] == ["warning", "warning"]
-    assert [wording.command(one.remedies[0]) for one in by_text.values()] == [
+    assert [errors.command(one.remedies[0]) for one in by_text.values()] == [
         refresh,
         "`hotset warmup unpin table:lines --disk pg`",
     ]

@@ -21,7 +21,7 @@ from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.bench.disks.search import ArraySearch, Heat
 from hotset.bench.disks.search_engine import Searched
 from hotset.bench.thresholds import ThresholdVerdict
-from hotset.core.operation.result import Lines, Result
+from hotset.core.operation import Lines, Result
 from hotset.core.record import extended, model_of
 from hotset.core.units import Bytes
 from hotset.disk.boot.schedules import Schedule, Schedules

@@ -19,14 +19,12 @@ import typer.main
 
 from hotset import cli
 from hotset.cli import generate
-from hotset.core import extras, wording
+from hotset.core import errors, extras
+from hotset.core import operation as registry
 from hotset.core.errors import HotsetError, NotFoundError, Remedy, RequestError
 from hotset.core.machines import names as connect
-from hotset.core.operation import registry
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Kind, Operation
-from hotset.core.operation.result import Lines
-from hotset.core.operation.rights import Names, Needs, Right
+from hotset.core.operation import FieldKind, Kind, Lines, Operation
+from hotset.core.rights import Names, Needs, Right
 from hotset.operations import audit, run, table
 from hotset.operations.audit import Caller
 from hotset.tier import kinds
@@ -391,7 +389,7 @@ def test_what_is_never_an_option_is_not_told_as_one() -> None:
         for name, field in one.request.model_fields.items():
             places.setdefault(name, set()).add(generate.marks(field).argument)
     always = {name for name, kinds in places.items() if kinds == {True}}
-    assert always <= wording.ARGUMENTS
+    assert always <= errors.ARGUMENTS
     assert places.keys() - always, "most fields are options"
 
 
@@ -404,4 +402,4 @@ def test_an_option_that_says_no_is_worded_as_the_command_line_has_it() -> None:
     }
     assert off
     for name, word in off.items():
-        assert wording.command(Remedy("leave it out", parameters={name: False})) == f"add {word}"
+        assert errors.command(Remedy("leave it out", parameters={name: False})) == f"add {word}"

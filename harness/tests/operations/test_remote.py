@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from hotset.core.errors import ForbiddenError
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Kind, Operation
-from hotset.core.operation.rights import Names
+from hotset.core.operation import FieldKind, Kind, Lock, Operation
 from hotset.core.paths import data_dir
+from hotset.core.rights import Names
 from hotset.core.units import Bytes
 from hotset.databases import dsn_rules
 from hotset.operations import audit, remote, run, table

@@ -14,12 +14,10 @@ from typing import Any
 import pytest
 from pydantic import BeforeValidator
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Kind
-from hotset.core.operation.rights import Right
+from hotset.core import fields
+from hotset.core.operation import Context, FieldKind, Kind
 from hotset.core.paths import repository_file
+from hotset.core.rights import Right
 from hotset.experiment.file import spec
 from hotset.experiment.site import live
 from hotset.operations import lab, room, run, table

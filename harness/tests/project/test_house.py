@@ -16,9 +16,9 @@ from pydantic import BaseModel
 
 from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
-from hotset.core.operation.result import Result
+from hotset.core.errors import option
+from hotset.core.operation import Result
 from hotset.core.record import types_of
-from hotset.core.wording import option
 from hotset.disk.commands import Create
 from hotset.operations import table
 from hotset.reports.model import setup
@@ -392,7 +392,7 @@ def test_they_are_seen_side_by_side(source: str) -> None:
 
 # Who asks for a form by its name is told it by the caller: a list of the command line's own, and
 # the environment.
-FORMS_BY_NAME = frozenset(("hotset.cli.jobs", "hotset.core.text", "hotset.core.structured"))
+FORMS_BY_NAME = frozenset(("hotset.cli.jobs", "hotset.core.words", "hotset.core.structured"))
 
 
 def record_modules() -> dict[str, ast.Module]:

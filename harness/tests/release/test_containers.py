@@ -17,7 +17,7 @@ import yaml
 
 import container
 from hotset import __version__
-from hotset.core import environment, wording
+from hotset.core import environment, errors
 from hotset.core.errors import PrerequisiteError
 from hotset.core.extras import Extra
 from hotset.core.machines import names as connect
@@ -202,7 +202,7 @@ def test_in_the_container_what_needs_the_host_says_so_and_how_it_is_reached(
     monkeypatch.setenv(environment.CONTAINER, "1")
     with pytest.raises(PrerequisiteError) as refused, connect.open_machine("local"):
         pass
-    said = wording.of_command_line(refused.value)
+    said = errors.of_command_line(refused.value)
     assert said.startswith("disks and devices are the host's, and this is a container")
     assert said.endswith("to reach them from here: add --machine ssh://root@HOST")
     with pytest.raises(

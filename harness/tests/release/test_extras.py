@@ -17,7 +17,7 @@ import pytest
 
 from hotset.core.errors import LACKS
 from hotset.core.extras import MODULES, Extra, ExtraMissingError, explained, require
-from hotset.core.operation.registry import Kind, Operation
+from hotset.core.operation import Kind, Operation
 from hotset.operations import table
 from rooms import imports, modules, targets, tree
 

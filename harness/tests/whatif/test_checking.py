@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from hotset.core.errors import RequestError
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.operations import table
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument

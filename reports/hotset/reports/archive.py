@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from hotset.core import formats
+from hotset.core import record
 from hotset.core.errors import ConflictError, NotFoundError, Remedy
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import data_dir, write_whole
@@ -375,7 +375,7 @@ def _first_fault(error: Exception) -> str:
     first = error.errors()[0]
     for one in error.errors():
         if one["loc"] == ("schema_version",):
-            version = formats.expected(one["input"], SCHEMA_VERSION)
+            version = record.expected(one["input"], SCHEMA_VERSION)
             return f"it was written by another version of hotset ({version}): use that one"
     more = f", and {error.error_count() - 1} more faults" if error.error_count() > 1 else ""
     return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}{more}"

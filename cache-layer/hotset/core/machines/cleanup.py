@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ..clock import wait_until
 from ..errors import PrerequisiteError, Remedy
-from ..waiting import wait_until
 from .base import CommandError, CommandTimeoutError, PrerequisiteMissingError
 from .local import Local
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..clock import wait_until
 from ..units import Bytes
-from ..waiting import wait_until
 from .base import PrerequisiteMissingError
 
 _ROOT = Path("/sys/fs/cgroup")

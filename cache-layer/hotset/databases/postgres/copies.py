@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.errors import HotsetError
 from hotset.core.sql import Aborted, DatabaseError
 

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core import fields
+from hotset.core.operation import Context, Kind, Recorded, Request, operation, write
+from hotset.core.rights import Right
 from hotset.core.units import parse_span
 from hotset.disk import places
 

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context, OutputError, check_output
-from hotset.core.operation.registry import Kind, OnThisComputer, Request, operation
-from hotset.core.operation.result import Lines, Recorded, write
-from hotset.core.operation.rights import Needs, Right
+from hotset.core.operation import (
+    Context,
+    Kind,
+    Lines,
+    OnThisComputer,
+    OutputError,
+    Recorded,
+    Request,
+    check_output,
+    operation,
+    write,
+)
 from hotset.core.paths import write_whole
+from hotset.core.rights import Needs, Right
 from hotset.disk import places
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hotset.block.io_counters import IoCounters
-from hotset.core.text import duration
+from hotset.core.words import duration
 from hotset.tier.base import began_anew
 
 from .observation import Event, EventKind, Facts, Observation, SeenDisk

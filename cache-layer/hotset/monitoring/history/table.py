@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 from hotset.core.errors import NotFoundError, Remedy, RequestError
 from hotset.core.record import Record
-from hotset.core.text import ABSENT, count, duration, percent, size, text_table
 from hotset.core.units import Bytes
+from hotset.core.words import ABSENT, count, duration, percent, size, text_table
 
 from . import opening, series
 from .series import Choice, DiskSeries, Series

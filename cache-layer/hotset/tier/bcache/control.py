@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from hotset.block import devicemapper
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import CommandTimeoutError, Machine, PrerequisiteMissingError
-from hotset.core.waiting import wait_until
 
 from ..base import MetadataDamagedError, TierFailedError
 from .sysfs import IN_ATTRIBUTES, Key, parse_key

@@ -22,8 +22,8 @@ from hotset.block.extents import Run
 from hotset.block.transfer import READ_MAX
 from hotset.block.usage import device_number
 from hotset.core.machines.base import Machine
-from hotset.core.text import plural
 from hotset.core.units import Blocks, Bytes
+from hotset.core.words import plural
 
 from .. import stalled
 from ..base import (

@@ -22,8 +22,8 @@ from hotset.block.extents import Run
 from hotset.core.errors import RequestError
 from hotset.core.machines import copies, needrestart
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
-from hotset.core.text import duration, percent
 from hotset.core.units import Blocks, Bytes
+from hotset.core.words import duration, percent
 
 from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
 from ..disk_tier import Contents, InPlaceTier

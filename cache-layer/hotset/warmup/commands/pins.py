@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from hotset.core import errors, fields
 from hotset.core.errors import Remedy, RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Lines, Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, Request, operation, write
+from hotset.core.rights import Right
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import places
 
@@ -188,7 +186,6 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:
     Each is looked up again: what was written anew or dropped no longer lies where it was pinned.
     Of tables and databases that takes --dsn.
     """
-    from hotset.core import wording
     from hotset.tier import pins
 
     from .. import division, text
@@ -198,7 +195,7 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:
         wanted = pins.read_preferences(found.machine, found.disk.name)
         now = division.find_again(found, wanted, planning_of(request, request.machine))
         for one in division.ways_out(now, found.disk.name, request.machine, request.dsn):
-            context.note(f"to {one.purpose}: {wording.command(one)}")
+            context.note(f"to {one.purpose}: {errors.command(one)}")
         return PreferenceList(text.Preferences.of(wanted, kept, now))
 
 

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Cli, Kind, OnThisComputer, Request, operation
-from hotset.core.operation.result import Lines, Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core import fields
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    Lines,
+    OnThisComputer,
+    Recorded,
+    Request,
+    operation,
+    write,
+)
 from hotset.core.record import columns_of
-from hotset.core.text import text_table
+from hotset.core.rights import Right
+from hotset.core.words import text_table
 from hotset.disk import places
 
 if TYPE_CHECKING:

@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
+from hotset.core import fields
 from hotset.core.errors import RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Nothing, Request, operation
-from hotset.core.operation.result import Lines, Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    Lines,
+    Lock,
+    Nothing,
+    Recorded,
+    Request,
+    operation,
+    write,
+)
 from hotset.core.paths import write_whole
-from hotset.core.text import part_of_all
+from hotset.core.rights import Right
 from hotset.core.units import Blocks
+from hotset.core.words import part_of_all
 from hotset.disk import places
 
 if TYPE_CHECKING:
@@ -30,8 +38,8 @@ if TYPE_CHECKING:
     from hotset.disk.cache_device import AttachedDisk
 
     from .. import text
+    from ..plan import Request as Planning
     from ..plan_store import SavedPlan
-    from ..planning import Request as Planning
 
 
 def _full(path: str) -> str:
@@ -137,7 +145,8 @@ class PlanResult(Recorded["text.WarmupPlan"]):
 @operation("warmup plan", Kind.QUERY, Right.OPERATE, ("Get", "HotsetWarmupPlan"))
 def plan(request: Plan, context: Context) -> PlanResult:
     """Show what a warm-up would do: what fits, what does not, the order, and how long it takes."""
-    from .. import planning, text
+    from .. import plan as planning
+    from .. import text
 
     wanted = _planning(request, request.targets)
     with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as found:
@@ -280,7 +289,7 @@ class Snapshot(Request):
 @operation("warmup snapshot", Kind.JOB, Right.OPERATE, ("New", "HotsetSnapshot"))
 def snapshot(request: Snapshot, context: Context) -> Lines:
     """Save a list of what is cached now, to cache it again after a restart."""
-    from .. import planning
+    from .. import plan as planning
 
     output = Path(request.output)
     with places.disk_of(request.machine, request.disk, "warmup snapshot", "shared") as found:
@@ -328,7 +337,7 @@ def planning_of(
     request: owners.NamesServer, machine: str, mount_point: str | None = None
 ) -> Planning:
     """Where a request's targets are looked up, with none of them yet."""
-    from ..planning import Request as Planning
+    from ..plan import Request as Planning
 
     usual = None if mount_point is None else PurePosixPath(mount_point)
     return Planning(
@@ -378,7 +387,8 @@ def _refresh(attached: AttachedDisk, wanted: Planning, request: Run, context: Co
 
 def _save(attached: AttachedDisk, wanted: Planning, request: Run, context: Context) -> SavedPlan:
     """Make a plan, and save it."""
-    from .. import plan_store, planning, text
+    from .. import plan as planning
+    from .. import plan_store, text
     from ..plan_store import SavedPlan
 
     disk = attached.disk
@@ -418,8 +428,8 @@ def _look_again(
     """A plan with its targets where they lie now, and why that is not known; empty: it is. Off line
     a database is down and its files are not mounted: then they are cached where they lay."""
     from .. import plan_store
-    from ..planning import CANNOT_BE_LOOKED_UP
-    from ..resolve import TargetGoneError
+    from ..plan import CANNOT_BE_LOOKED_UP
+    from ..targets import TargetGoneError
 
     try:
         plan, notes = plan_store.look_again(attached, plan, _planning_again(plan, request))

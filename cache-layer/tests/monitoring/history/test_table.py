@@ -15,7 +15,7 @@ import pytest
 
 import simulated_week
 from hotset.core.errors import HotsetError, RequestError
-from hotset.core.operation.context import Context
+from hotset.core.operation import Context
 from hotset.core.record import document_of
 from hotset.monitoring.history import opening, series, table
 from hotset.monitoring.history.recorder import Recorder

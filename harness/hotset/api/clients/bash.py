@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hotset.core.operation.kinds import FieldKind
+from hotset.core.operation import FieldKind
 
 from .cmdlets import BY_HAND, STARTS, Cmdlet, twin_name
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Cli, Kind, Operation
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Cli, FieldKind, Kind, Operation
+from hotset.core.rights import Right
 from hotset.operations import table
 
 from .. import describe

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from hotset.core.operation.kinds import FieldKind
-from hotset.core.operation.registry import Kind, Operation
+from hotset.core.operation import FieldKind, Kind, Operation
 from hotset.operations import table
 
 CONNECTION = (

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Makes, Needs, Right
+from hotset.core.operation import Context, Kind, Lock, Recorded, Request, operation
 from hotset.core.record import extended
+from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
 
 from . import disk

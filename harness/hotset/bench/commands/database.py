@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Lines, Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Context, Kind, Lines, Lock, Recorded, Request, operation, write
+from hotset.core.rights import Right
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,17 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hotset.core import extras
+from hotset.core import extras, fields
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context, check_output
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Nothing, OnThisComputer, Request, operation
-from hotset.core.operation.result import Recorded, Result
-from hotset.core.operation.rights import Makes, Needs, Right
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    Lock,
+    Nothing,
+    OnThisComputer,
+    Recorded,
+    Request,
+    Result,
+    check_output,
+    operation,
+)
 from hotset.core.record import extended
-from hotset.core.text import csv_text, deviation, percent
+from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text, deviation, percent
 
 from .. import thresholds
 from . import keeping

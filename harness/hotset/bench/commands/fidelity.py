@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Kind, OnThisComputer, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Makes, Right
+from hotset.core.operation import Context, Kind, Lock, OnThisComputer, Recorded, Request, operation
 from hotset.core.paths import data_dir
-from hotset.core.text import csv_text, deviation
+from hotset.core.rights import Makes, Right
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text, deviation
 
 from ..thresholds import ThresholdMissedError
 from . import disk

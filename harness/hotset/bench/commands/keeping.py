@@ -6,10 +6,9 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hotset.core import fields
 from hotset.core.errors import Interrupted, RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Cli, Request
+from hotset.core.operation import Cli, Context, Request
 from hotset.core.units import Bytes
 from hotset.disk import places
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Request
-from hotset.core.operation.result import Lines
+from hotset.core import fields
+from hotset.core.operation import Context, Lines, Request
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

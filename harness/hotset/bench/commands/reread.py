@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Makes, Right
+from hotset.core import fields
+from hotset.core.operation import Context, Kind, Lock, Recorded, Request, operation
+from hotset.core.rights import Makes, Right
 from hotset.core.units import Bytes
 
 from . import disk

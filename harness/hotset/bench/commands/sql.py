@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.rights import Names, Right
+from hotset.core.operation import Cli, Context, Kind, Lock, Request, operation
+from hotset.core.rights import Names, Right
 
 from . import keeping
 from .windows import Keeping, Report, Windows, measure

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Lines, Recorded
-from hotset.core.operation.rights import Needs, Right
+from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Recorded, Request, operation
+from hotset.core.rights import Needs, Right
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.consistency import ConditionResult, Violated
 

@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import Interrupted, RequestError, ThresholdError
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context, check_output
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Lines, Recorded, Result
-from hotset.core.operation.rights import Needs, Right
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    Lines,
+    Lock,
+    Recorded,
+    Request,
+    Result,
+    check_output,
+    operation,
+)
 from hotset.core.paths import cache_dir
 from hotset.core.record import extended
+from hotset.core.rights import Needs, Right
 
 from .. import thresholds
 from ..thresholds import Case, junit

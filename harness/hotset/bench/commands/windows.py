@@ -9,9 +9,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context, check_output
-from hotset.core.operation.result import Result
+from hotset.core import fields
+from hotset.core.operation import Context, Result, check_output
 from hotset.core.record import Record, document_of
 
 from . import keeping

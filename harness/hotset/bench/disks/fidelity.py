@@ -25,8 +25,8 @@ from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.progress import Measured, Reporter
 from hotset.core.record import derived
-from hotset.core.text import deviation, percent
 from hotset.core.units import Bytes
+from hotset.core.words import deviation, percent
 from hotset.hitratio.sampler import Cpu, parse_cpu
 from hotset.lab import served_model
 

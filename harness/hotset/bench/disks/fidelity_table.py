@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotset.core.record import Versioned
-from hotset.core.text import deviation, percent, plural
+from hotset.core.words import deviation, percent, plural
 
 from .disk_bench import DIRECTIONS
 from .fidelity import BLOCKS, DEPTHS, TOLERANCE, TOLERANCE_MB_PER_S, Cell, Verdict

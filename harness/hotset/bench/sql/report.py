@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hotset.core.record import Versioned, extended
-from hotset.core.text import csv_text, plural
+from hotset.core.words import csv_text, plural
 from hotset.databases.statements import Protocols
 from hotset.load.record import WindowResult
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase
 from hotset.load.live import following

@@ -12,7 +12,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.core.wording import command_line
+from hotset.core.errors import command_line
 from hotset.disk.cache_device import device_of
 from hotset.tier.base import TierKind, WriteMode
 from hotset.tier.choice import DatabaseKind

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from hotset.block import flashdev
 from hotset.core.errors import HotsetError
 from hotset.core.machines.local import Local
-from hotset.core.text import percent
 from hotset.core.units import Bytes
+from hotset.core.words import percent
 from hotset.reports.archive import Archive
 from hotset.whatif.doubt import Doubt, in_words
 

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import RequestError, ThresholdError
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context, check_output
-from hotset.core.operation.lock import Lock
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Lines
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, check_output, operation
 from hotset.core.paths import repository_file
+from hotset.core.rights import Right
 from hotset.reports.archive import REPORT, Archive
 
 from .runs import RunResult

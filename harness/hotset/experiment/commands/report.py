@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from hotset.core import fields
 from hotset.core.errors import RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context, check_output
-from hotset.core.operation.fields import Run
-from hotset.core.operation.registry import Cli, Kind, OnThisComputer, Request, operation
-from hotset.core.operation.result import Lines
-from hotset.core.operation.rights import Needs, Right
+from hotset.core.fields import Run
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    Lines,
+    OnThisComputer,
+    Request,
+    check_output,
+    operation,
+)
+from hotset.core.rights import Needs, Right
 from hotset.reports.archive import REPORT, Archive
 
 if TYPE_CHECKING:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import ConflictError, Remedy, RequestError, ThresholdError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.fields import Run
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Lines, Recorded, Result
-from hotset.core.operation.rights import Right
-from hotset.core.text import csv_text
+from hotset.core.fields import Run
+from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, Request, Result, operation
+from hotset.core.rights import Right
+from hotset.core.words import csv_text
 from hotset.reports.archive import Archive, RunningError
 
 if TYPE_CHECKING:

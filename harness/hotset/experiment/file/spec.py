@@ -22,7 +22,7 @@ from pydantic import (
 from hotset.bench.thresholds import Threshold, ThresholdFormError
 from hotset.block.filesystem import FileSystem
 from hotset.block.flashdev import Model
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.errors import RequestError
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs

@@ -36,8 +36,8 @@ from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Workload
 from hotset.tier.base import Tier, Warmup
 from hotset.tier.policies import POLICIES, Policy
-from hotset.warmup import database_blocks, reading
-from hotset.warmup.fill import fill
+from hotset.warmup import plan as database_blocks
+from hotset.warmup.fill import fill, fill_by_reading
 
 from ..file.spec import IN_MEMORY_ROOM
 from .context import FOLDER, PLACE, VOLUME_IN_DATA, Site, mount, slow_disk, volume_on_data
@@ -239,7 +239,7 @@ def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
     with site.report.task(f"warm-up ({want.method})"):
         if want.method == "fill":
             return fill(tier, runs, want.samples, site.report.on_step)
-        return reading.fill(tier, runs, want.passes, site.report.on_step)
+        return fill_by_reading(tier, runs, want.passes, site.report.on_step)
 
 
 def _own_volume(site: Site, volume: PurePosixPath) -> None:

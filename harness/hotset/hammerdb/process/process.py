@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hotset.core.waiting import wait_until
+from hotset.core.clock import wait_until
 
 from . import guard
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hotset.core import extras
+from hotset.core import extras, fields
 from hotset.core.errors import PrerequisiteError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Right
+from hotset.core.operation import Context, Kind, Recorded, Request, operation
+from hotset.core.rights import Right
 from hotset.disk import places
 
 if TYPE_CHECKING:

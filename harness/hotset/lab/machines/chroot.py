@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from hotset.block import loop
+from hotset.core.clock import wait_for_word
 from hotset.core.machines.base import (
     Command,
     Machine,
@@ -27,7 +28,6 @@ from hotset.core.machines.base import (
 )
 from hotset.core.machines.cleanup import Cleanup, start_time
 from hotset.core.machines.local import Local, OwnPorts, lacks_device
-from hotset.core.waiting import wait_for_word
 
 from ..image import Image
 

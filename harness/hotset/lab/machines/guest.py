@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import Command, CommandError, MachineGoneError, Result
 from hotset.core.machines.cleanup import start_time
 from hotset.core.machines.ssh import Account, Remote
-from hotset.core.waiting import wait_until
 
 from ..image import Image
 

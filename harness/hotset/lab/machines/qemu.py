@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hotset.core.clock import boot_id
+from hotset.core.clock import boot_id, wait_until
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local, free_port
 from hotset.core.paths import cache_dir, write_whole
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_until
 
 from ..image import Image
 from .guest import PORTS, Disk, Files, Guest, KernelPanicError, wait_until_ready

@@ -25,13 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotset.block import flashdev
-from hotset.core.clock import boot_id
+from hotset.core.clock import boot_id, wait_for_word
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.paths import cache_dir, write_whole
 from hotset.core.units import Bytes
-from hotset.core.waiting import wait_for_word
 
 from .. import image as images
 from ..image import Image

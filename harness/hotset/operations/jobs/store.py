@@ -25,11 +25,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hotset.core import formats
+from hotset.core import record
 from hotset.core.environment import of_server
 from hotset.core.errors import INTERRUPTED, NotFoundError, PrerequisiteError, Remedy
 from hotset.core.machines.cleanup import start_time
-from hotset.core.operation.lock import Lock, conflict
+from hotset.core.operation import Lock, conflict
 from hotset.core.paths import data_dir, lock_file, write_whole
 from hotset.reports.archive import new_folder
 
@@ -241,7 +241,7 @@ def find(id_: str) -> Job:
 
 def _of_another_version(folder: Path, version: object, code: int | None, state: State) -> Job:
     """A job of which nobody knows here what it is to do, and on what."""
-    said = formats.unknown(folder, formats.expected(version, SCHEMA_VERSION), "once it has ended")
+    said = record.unknown(folder, record.expected(version, SCHEMA_VERSION), "once it has ended")
     began = datetime.fromtimestamp((folder / _JOB).stat().st_mtime).astimezone()
     known = (began, _ended(folder), state, code)
     return Job(folder.name, _UNKNOWN, {}, "", *known, "", _measured([], state), (said,), None)

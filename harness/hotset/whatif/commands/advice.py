@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.extras import Extra
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Kind, operation
-from hotset.core.operation.result import Recorded, write
-from hotset.core.operation.rights import Right
-from hotset.core.text import percent, text_table
+from hotset.core.operation import Context, Kind, Recorded, operation, write
+from hotset.core.rights import Right
 from hotset.core.units import Bytes
+from hotset.core.words import percent, text_table
 
 from ..choices import Mode, Policy
 from .caches import BlockSize

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from hotset.core import fields
 from hotset.core.errors import RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Cli, Kind, OnThisComputer, Request, operation
-from hotset.core.operation.result import Recorded, write
-from hotset.core.operation.rights import Right
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    OnThisComputer,
+    Recorded,
+    Request,
+    operation,
+    write,
+)
 from hotset.core.record import extended
-from hotset.core.text import percent, text_table
+from hotset.core.rights import Right
 from hotset.core.units import Bytes
+from hotset.core.words import percent, text_table
 
 from ..choices import Mode, Policy
 from .traces import TraceFile, on_read

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, Field
 
+from hotset.core import fields
 from hotset.core.errors import RequestError
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.fields import Run
-from hotset.core.operation.registry import Kind, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Right
+from hotset.core.fields import Run
+from hotset.core.operation import Context, Kind, Recorded, Request, operation
 from hotset.core.record import extended
-from hotset.core.text import csv_text, deviation, percent, text_table
+from hotset.core.rights import Right
+from hotset.core.words import csv_text, deviation, percent, text_table
 from hotset.disk import places
 from hotset.monitoring.commands.heat import heats_of
 from hotset.reports.archive import Archive

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hotset.core.operation import fields
-from hotset.core.operation.context import Context
-from hotset.core.operation.registry import Cli, Kind, Request, operation
-from hotset.core.operation.result import Recorded
-from hotset.core.operation.rights import Right
+from hotset.core import fields
+from hotset.core.operation import Cli, Context, Kind, Recorded, Request, operation
 from hotset.core.record import extended
-from hotset.core.text import percent
+from hotset.core.rights import Right
 from hotset.core.units import Bytes
+from hotset.core.words import percent
 from hotset.disk import places
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hotset.bench.sql import users
 from hotset.bench.sql.script import Assign, Choice, ScriptError, Sleep, Statement, read, require_set
-from hotset.core.operation.rights import Names
+from hotset.core.rights import Names
 from hotset.operations.remote import _without_weight
 
 CHECKOUT = r"""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
 from ..model.setup import Calibration

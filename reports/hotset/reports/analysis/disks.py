@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.disks import BenchLine
 

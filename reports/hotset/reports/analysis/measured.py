@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.base import ArmName
 from ..model.document import RunDocument

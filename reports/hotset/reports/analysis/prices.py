@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import fsum
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, Cost, RunDocument

@@ -8,7 +8,7 @@ of 2014), hotset's are commits (2.2).
 
 from __future__ import annotations
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.document import RunDocument
 from . import answer, power

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Literal, TypeAlias
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, Arm, RunDocument

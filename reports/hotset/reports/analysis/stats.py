@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.document import Arm, Factor, PowerArm
 

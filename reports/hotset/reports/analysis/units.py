@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..model.base import TimedWorkload
 from ..model.document import RunDocument

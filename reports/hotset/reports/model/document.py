@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.record import SCHEMA_VERSION
 
 from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from hotset.core.text import LABEL_PATTERN
+from hotset.core.words import LABEL_PATTERN
 
 from .base import Record, Share
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..analysis import answer, power, prices, units
 from ..analysis.answer import ArmFigures

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..analysis import answer, headlines
 from ..analysis import disks as analysis

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hotset.core import text as words
-from hotset.core.text import csv_text
+from hotset.core import words
+from hotset.core.words import csv_text
 
 from ..model.disks import BenchLine
 

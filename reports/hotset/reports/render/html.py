@@ -19,7 +19,7 @@ from importlib.resources import files
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.record import SCHEMA_VERSION
 
 from ..analysis import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..analysis import (
     answer,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown.device_use import ORIGIN

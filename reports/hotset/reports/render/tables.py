@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.record import Versioned
-from hotset.core.text import csv_text
+from hotset.core.words import csv_text
 
 from ..analysis import answer, measured
 from ..model.document import RunDocument, State

@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ..analysis import (
     answer,

@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.core import wording
+from hotset.core import errors
 from hotset.health.findings import PARTS
 
 from ... import lab_database
@@ -59,7 +59,7 @@ def _parts(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
 
 def _shown(finding: Mapping[str, Any]) -> Shown:
     helps = tuple(
-        (one["purpose"], wording.command_line(one["operation"], one["parameters"]))
+        (one["purpose"], errors.command_line(one["operation"], one["parameters"]))
         for one in finding["remedies"]
     )
     disk, subject, state, text = (finding[name] for name in ("disk", "subject", "state", "text"))

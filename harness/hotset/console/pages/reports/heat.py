@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hotset.core.text import percent, size
 from hotset.core.units import Bytes
+from hotset.core.words import percent, size
 from hotset.monitoring import heat_view
 from hotset.tier import kinds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ...model.base import ArmName
 from ...model.document import RunDocument

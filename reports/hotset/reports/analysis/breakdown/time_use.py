@@ -7,7 +7,7 @@ from math import fsum
 from statistics import fmean
 from typing import get_args
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ...model.base import ArmName
 from ...model.document import RunDocument

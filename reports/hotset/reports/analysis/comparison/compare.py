@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.errors import ConflictError
 from hotset.core.record import Versioned
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ...model.base import ArmName
 from ...model.document import Arm, RunDocument

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotset.core import text as words
+from hotset.core import words
 
 from ...model.base import ArmName
 from ...model.document import POLICY_ARMS, Arm, RunDocument

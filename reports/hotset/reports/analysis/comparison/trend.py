@@ -22,7 +22,7 @@ from statistics import median
 
 import numpy as np
 
-from hotset.core import text as words
+from hotset.core import words
 from hotset.core.record import Versioned, extended
 
 LEAST_RUNS = 4

@@ -1,33 +1,185 @@
-"""From targets to a plan: pinned first, excluded never, what the file system needs last."""
+"""A warm-up's plan: what is wanted, in the order of importance, against the room there is.
+
+Pinned comes first, excluded never; then the targets as they were named. Each takes what is not
+taken yet, until the cache is full. Nothing here asks a machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from hotset.block import extents, transfer
-from hotset.block.extents import Run, union
+from hotset.block import extents, filesystem, transfer
+from hotset.block.devicemapper import device_size
+from hotset.block.extents import Run, count, difference, first, intersection, union
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.sql import DatabaseError
-from hotset.core.units import Bytes
+from hotset.core.units import Blocks, Bytes
 from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.hitratio import attribution, heatstore
-from hotset.tier import pins
+from hotset.tier import kinds, pins
+from hotset.tier.base import Tier, TierKind
 
-from . import planner, snapshot
-from . import resolve as targets
-from .database_blocks import fill_limit
-from .planner import Plan, PlanTarget
-from .resolve import MountedView, TargetError, TargetGoneError, sizes
+from . import snapshot, targets
 from .snapshot import Snapshot, SnapshotError
-from .targets import Server, Target, check_file, parse
+from .targets import (
+    MountedView,
+    PlanTarget,
+    Server,
+    Target,
+    TargetError,
+    TargetGoneError,
+    check_file,
+    parse,
+    sizes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a plan does with a target, in cache blocks.
+
+    ``blocks`` are its own: neither excluded nor another target's before it. Of those, ``taken``
+    will be cached, ``resident`` of the taken are so already, ``left_out`` have no room.
+    """
+
+    name: str
+    pinned: bool
+    extents: int
+    blocks: Blocks
+    taken: Blocks
+    resident: Blocks
+    is_asked: bool
+
+    @property
+    def left_out(self) -> Blocks:
+        return Blocks(self.blocks - self.taken)
+
+    @property
+    def missing(self) -> Blocks:
+        return Blocks(self.taken - self.resident)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to have cached: ``runs``, in origin order; and where they come from."""
+
+    rows: tuple[Row, ...]
+    runs: list[Run]
+    missing: list[Run]
+    block: Bytes
+    capacity: Blocks
+
+    @property
+    def bytes(self) -> Bytes:
+        """What has to be fetched."""
+        return count(self.missing).bytes(self.block)
+
+    @property
+    def left_out(self) -> Bytes:
+        """What was asked for and has no room."""
+        asked = (row for row in self.rows if row.is_asked)
+        return Blocks(sum(row.left_out for row in asked)).bytes(self.block)
+
+    def seconds(self, origin_mb_per_s: float) -> float:
+        """What fetching takes at the origin's sequential rate, in 10^6 bytes a second."""
+        return self.bytes / 1e6 / origin_mb_per_s
+
+
+def build_plan(
+    wishes: Iterable[PlanTarget],
+    excluded: Sequence[Run],
+    resident: Sequence[Run],
+    block: Bytes,
+    capacity: Blocks,
+) -> Plan:
+    """The plan for wishes in the order of importance; pinned ones come before the others.
+
+    :param excluded: never taken, whoever wishes for it.
+    :param resident: what is cached now.
+    """
+    taken: list[Run] = []
+    rows = []
+    for wish in sorted(wishes, key=lambda one: not one.pinned):
+        own, mine = list[Run](), list[Run]()
+        for layer in wish.layers:
+            new = difference(layer, union(excluded, taken, own))
+            room = capacity - count(taken) - count(mine)
+            own, mine = union(own, new), union(mine, first(new, room))
+        taken = union(taken, mine)
+        rows.append(
+            Row(
+                wish.name,
+                wish.pinned,
+                wish.extents,
+                count(own),
+                count(mine),
+                count(intersection(mine, resident)),
+                wish.is_asked,
+            )
+        )
+    return Plan(tuple(rows), taken, difference(taken, resident), block, capacity)
+
+
+def database_runs(
+    tier: Tier,
+    inspect: PurePosixPath,
+    mount_point: PurePosixPath,
+    folder: str,
+    first: Sequence[str] = (),
+    hottest: Iterable[Run] = (),
+) -> list[Run]:
+    """The origin's blocks that hold the files of a folder, as far as the cache has room; what is
+    left of it takes free space, so that the files' growth hits as well.
+
+    :param look: what :meth:`Tier.prepare` returned.
+    :param first: folders in it whose files come before the others.
+    :param hottest: blocks that come before all files, in that order.
+    """
+    machine, block = tier.machine, tier.spec.block
+    capacity = fill_limit(tier.kind, tier.spec.cache.blocks(block))
+    machine.run(["mkdir", "-p", str(mount_point)])
+    kind = filesystem.kind_of(machine, inspect)
+    machine.run(["mount", "-o", filesystem.LOOK_OPTIONS[kind], str(inspect), str(mount_point)])
+    try:
+        base = mount_point / folder
+        size = device_size(machine, inspect)
+        whole = [Run(Blocks(0), size.blocks(block))]
+        kept = extents.intersection(extents.union(extents.first(hottest, capacity)), whole)
+        for one in (*(base / name for name in first), base):
+            found = extents.of_files(machine, extents.files_under(machine, one))
+            if one == base:
+                found += filesystem.own_extents(machine, inspect, kind)
+            kept = extents.join_within(kept, extents.to_runs(found, block, size), capacity)
+        free = filesystem.free_extents(machine, inspect, kind)
+    finally:
+        machine.run(["umount", str(mount_point)])
+    return extents.with_room(
+        kept, free, block, growth_limit(tier.kind, capacity, size.blocks(block))
+    )
+
+
+def fill_limit(kind: TierKind, capacity: Blocks) -> Blocks:
+    """How much of a cache can be filled so that all of it stays."""
+    return Blocks(int(capacity * kinds.of(kind).fillable))
+
+
+def growth_limit(kind: TierKind, capacity: Blocks, origin: Blocks) -> Blocks:
+    """How full of files and free space a cache may be made.
+
+    A full smq gives up blocks at every miss until a quarter is free (``queue_demotion``), and
+    those could be the files'. Only where the whole origin fits can nothing miss.
+    """
+    grown = kinds.of(kind).grown
+    return capacity if grown and origin <= capacity else Blocks(int(capacity * grown))
+
 
 _HEAT_LAYERS = 64
 CANNOT_BE_LOOKED_UP = (RequestError, DatabaseError)
@@ -91,7 +243,7 @@ def plan_request(attached: AttachedDisk, request: Request) -> tuple[Plan, list[s
         wishes = [*pinned, *maker.named(request.targets, gone), inspect.own()]
         excluded = maker.preferred(kept.excluded, request.pin, "excluded")
         excluded += maker.named(request.exclude, gone)
-    plan = planner.build_plan(
+    plan = build_plan(
         wishes,
         union(*(layer for wish in excluded for layer in wish.layers)),
         tier.resident(),

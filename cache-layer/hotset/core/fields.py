@@ -18,12 +18,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from hotset.core.errors import RequestError
-
-from ..text import LABEL_PATTERN
-from ..units import SIZE_PATTERN, Bytes
-from .registry import Cli, OnThisComputer
+from .errors import RequestError
+from .operation import Cli, OnThisComputer
 from .rights import Names, Needs, Right
+from .units import SIZE_PATTERN, Bytes
+from .words import LABEL_PATTERN
 
 T = TypeVar("T")
 TEXT_MAX, LIST_MAX = 4096, 1000

@@ -1,4 +1,4 @@
-"""What who calls an operation must be allowed to do."""
+"""What callers of an operation must be allowed to do, and what marks the fields of a request."""
 
 from __future__ import annotations
 

@@ -1,0 +1,564 @@
+"""Operations: what hotset can do, declared once for every way to call it.
+
+An operation is a function over one request model. The command line makes its options of the
+model's fields, the HTTP API its bodies and queries, PowerShell its cmdlets; the console calls it.
+It returns a result and never prints: each caller shows that in its own way.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    final,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from .errors import HotsetError, Remedy, RequestError
+from .extras import Extra, explained, require
+from .paths import through_links, write_whole
+from .record import columns_of, document_of, types_of
+from .rights import Needs, Right
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .progress import Reporter
+
+
+@dataclass(frozen=True, slots=True)
+class FieldKind:
+    """A field's type without its wrappings.
+
+    :ivar base: ``bool``, ``int``, ``float``, ``Path``, a ``Literal``, or ``str`` for all else.
+    :ivar optional: it may be None.
+    :ivar metadata: all constraints on the way to it.
+    """
+
+    base: Any
+    is_list: bool
+    optional: bool
+    secret: bool
+    metadata: tuple[Any, ...]
+
+    @classmethod
+    def from_field(cls, field: FieldInfo) -> FieldKind:
+        metadata, optional, is_list = list(field.metadata), False, False
+        found: Any = field.annotation
+        while True:
+            origin = get_origin(found)
+            if origin is Annotated:
+                found, *more = get_args(found)
+                metadata += more
+            elif origin in (Union, UnionType):
+                optional = True
+                found = next(arg for arg in get_args(found) if arg is not NoneType)
+            elif origin is list:
+                is_list, found = True, get_args(found)[0]
+            else:
+                break
+        plain = found if found in (bool, int, float, Path) or origin is Literal else str
+        return cls(plain, is_list, optional, found is SecretStr, tuple(metadata))
+
+    def limit(self, name: str) -> Any:  # noqa: ANN401 - a number
+        """``ge``, ``le`` or ``min_length`` of the constraints, None where there is none."""
+        found = (getattr(one, name, None) for one in self.metadata)
+        return next((one for one in found if one is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Something of a place; ``name`` is None for all of it."""
+
+    place: str
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return self.place if self.name is None else f"{self.place}: {self.name}"
+
+
+def conflict(one: Lock | None, other: Lock | None) -> bool:
+    """Whether two jobs need the same. A disk that is not named may be any of its machine's."""
+    if one is None or other is None or one.place != other.place:
+        return False
+    return one.name is None or other.name is None or one.name == other.name
+
+
+Found = TypeVar("Found")
+
+
+class Result(ABC):
+    """What an operation found or did."""
+
+    __slots__ = ()
+    rows: ClassVar[str] = ""
+    """The list in the record whose entries are the lines of CSV; none: the record is the line."""
+
+    @classmethod
+    @abstractmethod
+    def record(cls) -> type[Any]:
+        """The dataclass or model that describes what :meth:`document` holds."""
+
+    @abstractmethod
+    def recorded(self) -> Any:  # noqa: ANN401 - of the type that record() tells
+        """What was found, as a :meth:`record`."""
+
+    @final
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return document_of(self.recorded())
+
+    @abstractmethod
+    def show(self, console: Console) -> None:
+        """Write it for people."""
+
+    def csv(self) -> str:
+        """Rows with a header: the single values of the record."""
+        from .words import csv_text
+
+        found, kind = self.document(), self.record()
+        lines = [found]
+        if self.rows:
+            lines, kind = found[self.rows], get_args(types_of(kind)[self.rows])[0]
+        columns = [name for name in columns_of(kind) if name != "schema_version"]
+        return csv_text(columns, ([_cell(line[name]) for name in columns] for line in lines))
+
+    def failure(self) -> Exception | None:
+        """What the result amounts to, where that is a failure although there is a result."""
+        return None
+
+    def figures(self) -> Mapping[str, str]:
+        """The values that one asks for first, by their names, in words."""
+        return {}
+
+
+def _cell(value: object) -> object:
+    return "; ".join(value) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Result, Generic[Found]):
+    """A result that is no more than its record, which belongs to its subject."""
+
+    found: Found
+
+    def recorded(self) -> Found:
+        return self.found
+
+
+@dataclass(frozen=True, slots=True)
+class Lines(Result):
+    """A text and nothing else, such as a script, a unit or the commands of a dry run; what was
+    done was told by messages. It has one form only, and is its own record."""
+
+    lines: tuple[str, ...] = ()
+
+    @classmethod
+    def record(cls) -> type[Lines]:
+        return Lines
+
+    def recorded(self) -> Lines:
+        return Lines(self.lines)
+
+    def show(self, console: Console) -> None:
+        if self.lines:
+            write(console, "\n".join(self.lines))
+
+    def csv(self) -> str:
+        return "\n".join(self.lines)
+
+
+def write(console: Console, text: str) -> None:
+    """A text as it is, whatever the console's width."""
+    console.file.write(text if text.endswith("\n") else text + "\n")
+
+
+class OutputError(HotsetError):
+    """A file could not be written once there was something to write.
+
+    :ivar output: the file.
+    """
+
+    def __init__(self, output: Path, error: OSError) -> None:
+        super().__init__(f"{output} could not be written: {error.strerror or error}")
+        self.output = output
+
+
+def check_output(output: Path | None, field: str = "output") -> None:
+    """See that a file can be written, and leave it as it is.
+
+    :raises RequestError: it cannot; the message says why.
+    """
+    if output is None:
+        return
+    try:
+        place = through_links(output)
+        if place.is_dir() or not place.parent.is_dir():
+            raise RequestError(f"{output} is not a file in a folder", field=field)
+        if place.is_file():
+            place.open("ab").close()
+        elif not place.exists():  # to open and close a pipe would end it for who reads
+            tempfile.TemporaryFile(dir=place.parent).close()
+    except OSError as error:
+        raise RequestError(f"{output} cannot be written: {error.strerror}", field=field) from None
+
+
+def _silent() -> Reporter:
+    from .progress import Reporter
+
+    return Reporter(quiet=True)
+
+
+def _nobody(*texts: str) -> None:
+    """Nobody listens, or can be asked."""
+
+
+def _nobody_minds(texts: Iterable[str], field: str) -> None:
+    """The command line may name any file."""
+
+
+def _nobody_measures(wanted: int, field: str) -> None:
+    """The command line may fill the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where progress goes.
+
+    :ivar report: long work says here how far it is.
+    :ivar message: takes a sentence for who called: what was done, or is worth knowing.
+    :ivar require_files: refuses the files that another one names, of the field that is given, where
+        who asks may not name them.
+    :ivar unwritten: what `write` could not write; whoever shows the result says so afterwards.
+    :ivar require_room: refuses to make files of so many bytes here, for the field that is given,
+        where who asks has to leave room.
+    :ivar ask_for_name: has the name typed of what is about to be overwritten, which is described:
+        of those who can be asked. It raises where another one is typed.
+    """
+
+    report: Reporter = field(default_factory=_silent)
+    message: Callable[[str], None] = _nobody
+    ask_for_name: Callable[[str, str], None] = _nobody
+    require_files: Callable[[Iterable[str], str], None] = _nobody_minds
+    require_room: Callable[[int, str], None] = _nobody_measures
+    unwritten: list[HotsetError] = field(default_factory=list)
+
+    def write(self, output: Path | None, text: str) -> None:
+        """Write a file beside the result, where one was asked for. One that cannot be written costs
+        nobody the result: see ``unwritten``."""
+        self.unwritten[:] = [
+            one
+            for one in self.unwritten
+            if not (isinstance(one, OutputError) and one.output == output)
+        ]
+        if output is not None:
+            try:
+                write_whole(output, text)
+            except OSError as error:
+                self.unwritten.append(OutputError(output, error))
+
+    def outcome(self, result: Result) -> None:
+        """
+        :raises Exception: what a result that was shown amounts to, or the file that lacks it.
+        """
+        failure = result.failure()
+        found: list[Exception] = [*self.unwritten]
+        found = found if failure is None else [failure, *found]
+        for other in found[1:]:
+            found[0].add_note(str(other))
+        if found:
+            raise found[0]
+
+    def note(self, text: str) -> None:
+        """What is worth knowing beside the result."""
+        self.message(f"note: {text}")
+
+
+class Kind(StrEnum):
+    """How an operation is run."""
+
+    QUERY = "query"
+    """Answers in seconds and changes nothing but what is kept of runs, jobs and readings."""
+    JOB = "job"
+    """May take hours, or changes something: a process of its own that outlives its caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """How the command line takes a field, where not as an option of the field's name.
+
+    :ivar argument: by its place, without a name.
+    :ivar short: a letter, such as ``-n``.
+    :ivar off: the option that says no, such as ``--no-check``.
+    :ivar variable: of the environment, in place of the option.
+    :ivar there: the names that there are on a machine, for whoever left out one that is needed.
+    """
+
+    argument: bool = False
+    metavar: str | None = None
+    short: str | None = None
+    off: str | None = None
+    variable: str | None = None
+    there: Callable[[str], Sequence[str]] | None = None
+
+
+class OnThisComputer:
+    """Marks a field that names a file of the computer the command line runs on: no other caller
+    may name one. The class itself is the mark."""
+
+
+class Request(BaseModel):
+    """What an operation is asked for. Its fields are named as the command line's options."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
+
+
+class Nothing(Request):
+    """Nothing is asked."""
+
+
+F = TypeVar("F", bound=Callable[[Any, Context], Result])
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation.
+
+    :ivar name: its words, such as ``tier status``.
+    :ivar right: what it takes to call it.
+    :ivar destroys: it can lose data that hotset cannot bring back.
+    :ivar needs_yes: it is done only when the request says ``yes`` (``dry_run``, where there is one,
+        shows it without).
+    :ivar asked: which requests that goes for, and the question.
+    :ivar question: what to ask before it, of those who can be asked; None: nothing is at stake.
+    :ivar at_stake: what to say to those who cannot be asked; None: only that it changes something.
+    :ivar progress: it tells how far it is.
+    :ivar stored: the request with what a record that it names says in its place, so that this is
+        looked at as if the request said it.
+    :ivar lock: what it needs for itself while it runs.
+    :ivar extras: what has to be installed before it begins; the rest is told where it is used.
+    :ivar powershell: its cmdlet's approved verb and noun.
+    :ivar module: which declares it.
+    :ivar help: what it does, for people: one line, then more.
+    """
+
+    name: str
+    kind: Kind
+    right: Right
+    request: type[Request]
+    result: type[Result]
+    function: Callable[[Any, Context], Result]
+    destroys: bool
+    needs_yes: bool
+    asked: Callable[[Any], bool]
+    question: Callable[[Any], str | None] | None
+    at_stake: Callable[[Any], str | None]
+    progress: bool
+    stored: Callable[[Any], Request]
+    lock: Callable[[Any], Lock | None]
+    extras: tuple[Extra, ...]
+    powershell: tuple[str, str]
+    module: str
+    help: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(self.name.split())
+
+    @property
+    def fields(self) -> Mapping[str, FieldInfo]:
+        """Of the request, without those that name a file of the caller's own computer."""
+        return {
+            name: field
+            for name, field in self.request.model_fields.items()
+            if OnThisComputer not in field.metadata
+        }
+
+    def parse(self, values: Mapping[str, Any], strict: bool = True) -> Any:  # noqa: ANN401 - its own request
+        """A request of these values, from this computer.
+
+        :param strict: types as JSON has them; otherwise text is turned into what a field is
+            (``"8"`` into 8), as a URL's query or a form needs it.
+        :raises RequestError: names field, value and what would be right.
+        """
+        try:
+            return self.request.model_validate(dict(values), strict=strict)
+        except ValidationError as error:
+            raise _refused(self, error) from None
+
+    def parse_remote(self, values: Mapping[str, Any], strict: bool = True) -> Any:  # noqa: ANN401
+        """As :meth:`parse`, from somebody who may not name files here and cannot be asked."""
+        for name in values:
+            if name not in self.fields:
+                raise _unknown(self, name)
+        if "password" in self.fields and values.get("password") is None:
+            # Never that of this server's own environment.
+            values = {**values, "password": ""}
+        return self.parse(values, strict)
+
+    def right_for(self, values: Mapping[str, Any]) -> Right:
+        """What a request of these values takes: the operation's right, or more by a field that is
+        set."""
+        marked = [
+            one.right
+            for name, field in self.request.model_fields.items()
+            for one in field.metadata
+            if isinstance(one, Needs) and values.get(name)
+        ]
+        return max((self.right, *marked), key=list(Right).index)
+
+    def require_confirmed(self, request: Request) -> None:
+        """:raises RequestError: it is done only when told so, and the request does not say yes."""
+        if not self.needs_yes or not self.asked(request):
+            return
+        if any(getattr(request, one, False) for one in ("yes", "dry_run")):
+            return
+        why = self.at_stake(request) or f"{self.name} changes or deletes something"
+        remedies = [Remedy("do it", parameters={"yes": True})]
+        if "dry_run" in self.request.model_fields:
+            remedies.append(Remedy("see what would be done", parameters={"dry_run": True}))
+        raise RequestError(why, *remedies, field="yes")
+
+
+declared: dict[str, Operation] = {}
+"""By name: those whose modules have been loaded."""
+
+
+def operation(
+    name: str,
+    kind: Kind,
+    right: Right,
+    powershell: tuple[str, str],
+    *,
+    destroys: bool = False,
+    needs_yes: bool = False,
+    asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
+    question: Callable[[Any], str | None] | None = None,
+    at_stake: Callable[[Any], str | None] = lambda request: None,  # noqa: ARG005
+    progress: bool = False,
+    stored: Callable[[Any], Request] = lambda request: request,
+    lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
+    extras: tuple[Extra, ...] = (),
+) -> Callable[[F], F]:
+    """Declare an operation; see :class:`Operation`."""
+
+    def declare(function: F) -> F:
+        hints = get_type_hints(function)
+        if name in declared:
+            raise ValueError(f"operation {name} is declared twice")
+        declared[name] = Operation(
+            name,
+            kind,
+            right,
+            next(iter(hints.values())),
+            hints["return"],
+            _explained(function, extras),
+            destroys,
+            needs_yes or question is not None,
+            asked,
+            question,
+            at_stake,
+            progress,
+            stored,
+            lock,
+            extras,
+            powershell,
+            function.__module__,
+            inspect.getdoc(function) or "",
+        )
+        return function
+
+    return declare
+
+
+def _explained(function: F, extras: tuple[Extra, ...]) -> F:
+    """It, with what it lacks told by the extra that brings it."""
+
+    @wraps(function)
+    def run(request: Any, context: Context) -> Result:  # noqa: ANN401 - its own request
+        require(*extras)
+        with explained():
+            return function(request, context)
+
+    return cast("F", run)
+
+
+def _refused(found: Operation, error: ValidationError) -> RequestError:
+    """The first fault, with the field's name, the value and what would be right."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"] if isinstance(part, str | int))
+    name = field.partition(".")[0]
+    if first["type"] == "extra_forbidden":
+        return _unknown(found, name)
+    if first["type"] == "missing":
+        return RequestError(f"{found.name} needs it", field=name)
+    if first["type"] == "string_too_short":
+        return RequestError(f"an empty {name} names nothing", field=name)
+    secret = name == "password"
+    shown = "" if secret else f"{_short(first['input'])} "
+    if first["type"] == "string_pattern_mismatch":
+        return RequestError(f"{shown}contains control characters: leave them out", field=name)
+    words = first["msg"].removeprefix("Value error, ")
+    return RequestError(f"{shown}is refused: {words[:1].lower()}{words[1:]}", field=name)
+
+
+def _unknown(found: Operation, name: str) -> RequestError:
+    known = ", ".join(found.fields) or "none"
+    return RequestError(f"{found.name} has no such field; it has: {known}", field=name)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+# Units of what the JSON of a result holds, told by the ends of names, as everywhere in hotset.
+_UNITS = {
+    "_bytes": "bytes",
+    "_mb_per_s": "MB/s",
+    "_ms": "ms",
+    "_us": "µs",
+    "_s": "s",
+    "_ratio": "0-1",
+    "_share": "0-1",
+}
+_WHOLE = {"bytes": "bytes", "seconds": "s", "iops": "requests/s", "share": "0-1"}
+
+
+def unit_of(name: str) -> str | None:
+    """
+    >>> unit_of("dirty_bytes"), unit_of("read_mb_per_s"), unit_of("hit_ratio"), unit_of("disk")
+    ('bytes', 'MB/s', '0-1', None)
+    """
+    if name in _WHOLE:
+        return _WHOLE[name]
+    return next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
+
+
+def add_units(found: dict[str, Any]) -> None:
+    """An ``x-unit`` on each field of a JSON Schema whose name tells it."""
+    for name, about in found.get("properties", {}).items():
+        unit = unit_of(name)
+        if unit is not None:
+            about["x-unit"] = unit

@@ -1,1 +1,0 @@
-"""What an operation is: declared once by its subject, for every way to call it."""
