@@ -86,11 +86,11 @@ def run(
     )
     if done.returncode != 0:
         sys.exit(f"bench: {' '.join(argv)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    found = json.loads(done.stdout)
-    result, said = found["result"], []
+    (result,) = json.loads(done.stdout)["arms"][0]["repeats"]
+    said = []
     if any(one["steady"] is False for one in result["steadiness"]):
         said.append("NOT_STEADY")
-    if found["plan_changes"]:
+    if result["plan_changes"]:
         said.append("PLAN_CHANGED")
     speed = (before + processor.speed()) / 2
     return Run(result["nopm"], result["orders_before"], tuple(said), speed)

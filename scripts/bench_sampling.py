@@ -37,8 +37,9 @@ from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hitratio.sampler import Sampler
 from hotset.lab import served_model
 from hotset.load.record import Phase, Tick
+from hotset.reports.model.windows import Repeat
 from hotset.tpcc import driver
-from hotset.tpcc.record import RunOptions, RunResult
+from hotset.tpcc.record import RunOptions
 
 RAMPUP_S = 2.0
 GOAL = 0.01
@@ -151,15 +152,15 @@ def cpu_s(process: Path) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def nopm_of(turn: Turn, result: RunResult) -> float:
+def nopm_of(turn: Turn, result: Repeat) -> float:
     """From its whole seconds."""
+    opened, _ = result.span
     inside = [
-        one.new_orders or 0
+        one.rate
         for one in result.series
-        if turn.start <= result.window_start + one.second
-        and result.window_start + one.second + 1 <= turn.end + EDGE_S / 2
+        if turn.start <= opened + one.second and opened + one.second + 1 <= turn.end + EDGE_S / 2
     ]
-    return 60 * sum(inside) / len(inside)
+    return sum(inside) / len(inside)
 
 
 def main() -> None:
@@ -197,7 +198,7 @@ def main() -> None:
     tell(*report(pairs_of(taken, result), taken, arguments, where), "sampling", arguments.publish)
 
 
-def pairs_of(turns: list[Turn], result: RunResult) -> list[tuple[float, float]]:
+def pairs_of(turns: list[Turn], result: Repeat) -> list[tuple[float, float]]:
     """NOPM without sampling and with it, of two turns that lie side by side."""
     found = []
     for one, other in zip(turns[::2], turns[1::2], strict=True):

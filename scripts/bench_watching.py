@@ -107,7 +107,7 @@ def nopm(there: Live, arguments: argparse.Namespace, seed: int) -> float:
         duration_s=arguments.seconds,
         seed=seed,
     )
-    return driver.run(connect.database("postgres", there.dsn, password), options).nopm
+    return driver.run(connect.database("postgres", there.dsn, password), options).rate
 
 
 def reports(there: Live, arguments: argparse.Namespace) -> tuple[list[tuple[float, float]], float]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
+
+from pydantic import JsonValue
 
 from hotset.bench import thresholds, tpcc_metrics
 from hotset.bench.commands.tpcc import RunOutcome
 from hotset.bench.commands.tpch import RunOutcome as TpchOutcome
-from hotset.bench.tpcc import Outcome
-from hotset.bench.window import Warned, WindowTime
+from hotset.bench.kept.measurement import Subject, begin
+from hotset.bench.window import Outcome
 from hotset.load.latency import Latencies
-from hotset.load.record import KindResult, Second
-from hotset.reports.model.windows import ServerIo, TimeUse
-from hotset.tpcc.data.consistency import ConditionResult
-from hotset.tpcc.record import RunOptions, RunResult
+from hotset.reports.analysis.caveats import Code
+from hotset.reports.model.windows import Condition, Repeat, Second, ServerIo, TimeUse, Transaction
 from hotset.tpch.record import PowerResult, QueryResult
 
 USE = TimeUse(
@@ -33,26 +34,50 @@ def outcome(users: int = 4, broken: bool = False) -> Outcome:
     latency = latencies(1, 2, 3, 50).latency()
     kinds = dict.fromkeys(
         ("new_order", "payment", "order_status", "delivery", "stock_level"),
-        KindResult(4, 1, {"deadlock": 2}, {"error 57014: canceled [by the user]": 1}, latency),
-    )
-    result = RunResult(
-        options=RunOptions(users=users, warehouses=2, rampup_s=0, duration_s=2),
-        window_start=100.0,
-        window_end=102.0,
-        nopm=600.0 * users,
-        tpm=1200.0 * users,
-        kinds=kinds,
-        latency_ms=latency,
-        failed=5,
-        series=[Second(0, 10, 20, 0, 1.0, 2.0)],
-        orders_before=3082,
-        isolation="read committed",
+        Transaction(
+            committed=4,
+            rolled_back=1,
+            retries=2,
+            retry_causes={"deadlock": 2},
+            failed={"error 57014: canceled [by the user]": 1},
+            latency_ms=latency,
+        ),
     )
     io_counted = ServerIo(seconds=2, reads=100, read_bytes=819200, read_ms=30, log_bytes=4096)
+    second = Second(second=0, nopm=600, tpm=1200, latency_ms_mean=1.0, latency_ms_p95=2.0, time=USE)
+    limit = {"cancelled": "3", "limit": "statement_timeout is 2,500 ms"}
+    result = Repeat(
+        users=users,
+        rampup_s=0,
+        seed=1,
+        items="nurand",
+        opened_at=datetime.fromtimestamp(100, UTC),
+        duration_s=2,
+        nopm=600.0 * users,
+        tpm=1200.0 * users,
+        transactions=kinds,
+        latency_ms=latency,
+        failed=5,
+        retries=10,
+        series=(second,),
+        orders_before=3082,
+        isolation="read committed",
+        warnings=(Code.STATEMENT_TIMEOUT.fill(**limit),),
+        time=USE,
+        time_missing="nothing of the log",
+        server_io=io_counted,
+    )
     conditions = [
-        ConditionResult(number, f"condition {number}", int(broken and number == 3), [(1, 2)])
+        Condition(
+            number=number,
+            title=f"condition {number}",
+            holds=not broken or number != 3,
+            violations=int(broken and number == 3),
+            examples=((1, 2),),
+        )
         for number in range(1, 13)
     ]
+    result = result.model_copy(update={"conditions": tuple(conditions)})
     return Outcome(
         result,
         verdicts=tuple(
@@ -60,15 +85,21 @@ def outcome(users: int = 4, broken: bool = False) -> Outcome:
                 tpcc_metrics.limits(["nopm>=5000", "p95<70ms"]), tpcc_metrics.values(result)
             )
         ),
-        time_use=WindowTime(USE, (USE, None), "nothing of the log", io_counted),
-        warned=(Warned("STATEMENT_TIMEOUT", "the server cancelled 3 statements"),),
-        conditions=tuple(conditions),
     )
+
+
+def run_of(*points: Outcome) -> RunOutcome:
+    """A run, or a curve, that is not kept."""
+    settings: dict[str, JsonValue] = {"driver": "hotset", "warehouses": 2}
+    kept = begin(False, Subject("tpcc run", "tpcc", "TPC-C", {"tpcc": settings}))
+    kept.keep_windows(points, "tpcc")
+    kept.finish(points[-1].state, points[-1].cause)
+    return RunOutcome(points, kept.document)
 
 
 def tpcc_document(*points: Outcome) -> dict[str, Any]:
     """As a job's result has it."""
-    return RunOutcome(points).document()
+    return run_of(*points).document()
 
 
 def tpch_document() -> dict[str, Any]:

@@ -51,7 +51,7 @@ ConvertTo-Json -Depth 3 @{
     disks    = @(Get-HotsetDisk).Count
     nothing  = $null -eq (Start-HotsetWarmup heat -WhatIf)
     nopm     = $run.Nopm
-    kinds    = @($run.PSObject.TypeNames[0], $run.Nopm.GetType().Name, $run.WindowStart.GetType().Name)
+    kinds    = @($run.PSObject.TypeNames[0], $run.Nopm.GetType().Name, $run.OpenedAt.GetType().Name)
     states   = @($job.State, (Get-HotsetJob $job.Id).State)
     stopped  = $stopped.Id -eq $job.Id
     memory   = @(Set-HotsetSqlMemory @postgres -Size 64MiB)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hotset.reports.analysis import answer, caveats, stats
-from hotset.reports.model.document import Caveat, RunDocument
-from hotset.reports.model.windows import Steadiness
+from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import Caveat, Steadiness
 from tests import documents
 
 RAW = documents.complete().model_dump()

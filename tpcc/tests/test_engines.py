@@ -297,7 +297,7 @@ def test_a_short_run_fails_nothing_and_all_conditions_hold(
     options = RunOptions(users=8, warehouses=WAREHOUSES, rampup_s=rampup_s, duration_s=3)
     result = run(database, options)
     assert result.failed == 0
-    assert sum(kind.committed for kind in result.kinds.values()) > 0
+    assert sum(kind.committed for kind in result.transactions.values()) > 0
     results = check(database, session)
     assert [one.number for one in results] == list(range(1, 13))
     assert [one for one in results if not one.holds] == []

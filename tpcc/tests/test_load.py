@@ -13,8 +13,9 @@ import pytest
 
 from hotset.core.sql import CannotConnect, LoadFailed
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.reports.model.windows import Condition
 from hotset.tpcc import schema
-from hotset.tpcc.data.consistency import ConditionResult, Violated, check, require
+from hotset.tpcc.data.consistency import Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.data.record import LoadProgress
 from hotset.tpcc.schema import TABLES, SetupError, batches, estimated_bytes
@@ -161,8 +162,10 @@ def test_nothing_else_is_reported(broken: dict[int, set[tuple[Any, ...]]]) -> No
 
 
 def test_a_violation_says_which_and_an_example() -> None:
-    one = ConditionResult(3, "gaps", 2, ((1, 7, 5, None), (2, 7, 5, 6)))
-    held = ConditionResult(4, "sums", 0, ())
+    one = Condition(
+        number=3, title="gaps", holds=False, violations=2, examples=((1, 7, 5, None), (2, 7, 5, 6))
+    )
+    held = Condition(number=4, title="sums", holds=True, violations=0)
     require([held])
     with pytest.raises(Violated, match=r"condition 3 \(gaps\): 2 violations, such as \(1, 7, 5, N"):
         require([held, one])

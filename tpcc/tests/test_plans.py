@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from hotset.load.steady import Steadiness
+from hotset.reports.model.windows import PlanChange, Steadiness
 from hotset.tpcc import plans
-from hotset.tpcc.plans import Flip, Statement
+from hotset.tpcc.plans import Statement
 from tests.postgres_cluster import PostgresDatabase
 
 LATEST = Statement("order_status", "a customer's latest order")
@@ -34,8 +34,15 @@ def test_a_plan_that_turns_is_named_with_both_times(database: PostgresDatabase, 
     assert plans.flips(before, plans.shapes(database), ()) == []
     with closing(database.session()) as session:
         session.script(index)
-    rounds = [1.9, 2.0, 12.0, 51.0, 50.0]
-    slower = Steadiness("order_status", "latency_ms", rounds, 9.0, 9.0, 3, False)
+    slower = Steadiness(
+        of="order_status",
+        measure="latency_ms",
+        rounds=(1.9, 2.0, 12.0, 51.0, 50.0),
+        excursion=9.0,
+        slope=9.0,
+        second=3,
+        steady=False,
+    )
     (flip,) = plans.flips(before, plans.shapes(database), [slower])
     assert (flip.kind, flip.what, flip.latency_ms) == (*vars_of(LATEST), (1.9, 50.0))
     assert "orders_by_customer" in flip.before
@@ -48,4 +55,5 @@ def vars_of(one: Statement) -> tuple[str, str]:
 
 def test_a_statement_that_could_not_be_asked_about_has_not_flipped() -> None:
     assert plans.flips({LATEST: "a"}, {}, ()) == []
-    assert plans.flips({LATEST: "a"}, {LATEST: "b"}, ()) == [Flip(*vars_of(LATEST), "a", "b", None)]
+    change = PlanChange(kind=LATEST.kind, what=LATEST.what, before="a", after="b")
+    assert plans.flips({LATEST: "a"}, {LATEST: "b"}, ()) == [change]

@@ -17,11 +17,12 @@ from hotset.databases.postgres.client import PostgresDatabase
 from hotset.load.latency import Latencies
 from hotset.load.record import NotServed, Phase, RunFailed, Tick
 from hotset.load.worker import RETRIES
+from hotset.reports.model.windows import Repeat
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.program import PROGRAM
-from hotset.tpcc.record import RunOptions, RunResult
+from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import SetupError, batches, create
 from hotset.tpcc.transactions import Kind
 from tests.without_libpq import WithoutLibpq
@@ -51,7 +52,7 @@ both_drivers = pytest.mark.parametrize("driver", ["compiled", "python"])
 @pytest.fixture(scope="module", params=["compiled", "python"])
 def finished(
     request: pytest.FixtureRequest, loaded: tuple[PostgresDatabase, object]
-) -> tuple[RunResult, list[Tick | Phase]]:
+) -> tuple[Repeat, list[Tick | Phase]]:
     """One run by each driver, for several tests, and what its observer saw."""
     seen: list[Tick | Phase] = []
     return run(driven(loaded[0], request.param), OPTIONS, seen.append), seen
@@ -72,11 +73,11 @@ def workers(parent: int) -> list[int]:
     return found
 
 
-Finished = tuple[RunResult, list[Tick | Phase]]
+Finished = tuple[Repeat, list[Tick | Phase]]
 
 
 def test_mix_and_rollbacks(finished: Finished) -> None:
-    kinds = finished[0].kinds
+    kinds = finished[0].transactions
     total = sum(kind.committed + kind.rolled_back for kind in kinds.values())
     assert total > 200
     for kind, percent in zip(Kind, (45, 43, 4, 4, 4), strict=True):
@@ -91,14 +92,15 @@ def test_mix_and_rollbacks(finished: Finished) -> None:
 def test_totals_agree(finished: Finished) -> None:
     result = finished[0]
     minutes = OPTIONS.duration_s / 60
-    committed = sum(kind.committed for kind in result.kinds.values())
+    committed = sum(kind.committed for kind in result.transactions.values())
     assert len(result.series) == SECONDS
-    assert sum(second.transactions for second in result.series) == committed
-    assert sum(second.new_orders for second in result.series) == result.kinds["new_order"].committed
+    assert sum(second.tpm for second in result.series) == committed * 60
+    new_orders = result.transactions["new_order"].committed
+    assert sum(second.nopm or 0 for second in result.series) == new_orders * 60
     assert result.tpm * minutes == pytest.approx(committed)
-    assert result.nopm * minutes == pytest.approx(result.kinds["new_order"].committed)
-    assert result.window_end - result.window_start == pytest.approx(OPTIONS.duration_s)
-    assert abs(result.window_end - time.time()) < 60
+    assert result.nopm * minutes == pytest.approx(result.transactions["new_order"].committed)
+    assert result.duration_s == pytest.approx(OPTIONS.duration_s)
+    assert abs(result.span[1] - time.time()) < 60
 
 
 def test_the_server_counts_the_same_orders(finished: Finished) -> None:
@@ -115,7 +117,9 @@ def test_the_age_of_the_database_is_what_runs_added(finished: Finished) -> None:
 
 
 def test_latencies_are_ordered(finished: Finished) -> None:
-    for latency in (finished[0].latency_ms, *(k.latency_ms for k in finished[0].kinds.values())):
+    kinds = finished[0].transactions.values()
+    for latency in (finished[0].latency_ms, *(kind.latency_ms for kind in kinds)):
+        assert latency is not None
         found = (latency.p50, latency.p95, latency.p99, latency.max)
         numbers = [value for value in found if value is not None]
         assert len(numbers) == 4
@@ -135,8 +139,8 @@ def test_observer_sees_phases_in_order_and_every_second(finished: Finished) -> N
     assert [tick.phase for tick in ticks] == ["rampup"] + ["measure"] * SECONDS
     # What a busy computer reports after the last second's tick is in the result alone.
     measured, whole = sum(tick.transactions for tick in ticks[1:]), result.series
-    assert sum(one.transactions for one in whole[:-1]) <= measured
-    assert measured <= sum(one.transactions for one in whole)
+    assert sum(one.tpm for one in whole[:-1]) <= measured * 60
+    assert measured * 60 <= sum(one.tpm for one in whole)
 
 
 @pytest.mark.usefixtures("finished")
@@ -156,7 +160,7 @@ def test_users_at_home_with_think_times_are_slow(database: PostgresDatabase) -> 
         run(database, options)
     assert failure.value.partial is not None
     assert failure.value.partial.tpm == 0
-    assert failure.value.partial.latency_ms.p50 is None
+    assert failure.value.partial.latency_ms is None
 
 
 @both_drivers
@@ -165,7 +169,7 @@ def test_a_rate_is_kept_and_counted(driver: str, database: PostgresDatabase) -> 
     result = run(driven(database, driver), options)
     assert result.arrived is not None
     assert result.arrived.due == pytest.approx(400, abs=6 * 400**0.5)
-    done = result.tpm * 4 / 60 + result.kinds["new_order"].rolled_back
+    done = result.tpm * 4 / 60 + result.transactions["new_order"].rolled_back
     # What a busy computer does after the window, or has left from before it, waited for a user.
     few = OPTIONS.users + 1 + result.arrived.late
     assert done == pytest.approx(result.arrived.due, abs=few)
@@ -188,11 +192,12 @@ def test_what_was_due_is_done_after_the_window(driver: str, database: PostgresDa
     with closing(database.session()) as session:
         result = run(driven(database, driver), options, stop)
     arrived, latency = result.arrived, result.latency_ms
+    assert latency is not None
     assert arrived is not None
     assert arrived.skipped == 0
     assert arrived.growth > 10
     assert latency.histogram is not None
-    rolled_back = result.kinds["new_order"].rolled_back
+    rolled_back = result.transactions["new_order"].rolled_back
     assert arrived.due - rolled_back - 2 <= len(Latencies(latency.histogram)) <= arrived.due
     assert latency.max is not None
     assert latency.max > 900
@@ -252,6 +257,7 @@ def test_a_standstill_shows_in_the_latency_of_all_that_were_due(
     assert result.arrived is not None
     assert result.arrived.late > 25
     latency = result.latency_ms
+    assert latency is not None
     assert latency.p50 is not None
     assert latency.p90 is not None
     assert latency.max is not None
@@ -325,11 +331,11 @@ def test_refused_transactions_are_counted_with_their_cause(
         finally:
             session.script("ALTER TABLE history DROP CONSTRAINT full_up")
     result = failure.value.partial
-    assert isinstance(result, RunResult)
+    assert isinstance(result, Repeat)
     assert result.nopm > 0
     assert result.failed == sum(second.failed for second in result.series) > 0
     cause = 'error 23514: new row for relation "history" violates check constraint "full_up"'
-    assert set(result.kinds["payment"].failed) == {cause}
+    assert set(result.transactions["payment"].failed) == {cause}
     assert cause in failure.value.cause
     assert [second.second for second in result.series] == [0, 1]
 
@@ -360,7 +366,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
             holder.script("ROLLBACK; ALTER ROLE tester RESET lock_timeout")
     result = failure.value.partial
     assert result is not None
-    payment = result.kinds["payment"]
+    payment = result.transactions["payment"]
     assert set(payment.retries) == {"lock timeout"}
     # Waiters queue: when one gives up, the next is given the lock, and where its own time runs out
     # at that moment PostgreSQL calls it "cancelled" (57014), which is not repeated.
@@ -371,7 +377,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
     in_window = payment.failed[given_up] - OPTIONS.users
     assert payment.retries["lock timeout"] >= RETRIES * in_window > 0
     assert payment.committed > 0
-    assert result.kinds["new_order"].failed == {}
+    assert result.transactions["new_order"].failed == {}
 
 
 SCRIPT = """

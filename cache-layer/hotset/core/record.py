@@ -141,7 +141,7 @@ def types_of(kind: type) -> dict[str, Any]:
 def _types_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
     hints = get_type_hints(kind, include_extras=True)
     if not is_dataclass(kind):
-        return hints
+        return {name: hints[name] for name in kind.model_fields}
     found = {field.name: hints[field.name] for field in fields(kind)}
     bases: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]
     for base in reversed(bases):

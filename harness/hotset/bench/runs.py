@@ -7,38 +7,53 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 
 from hotset.core import words
 from hotset.core.errors import RequestError
 from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase, require_direct
 from hotset.load import steady
+from hotset.load.live import following
 from hotset.load.record import RunFailed, RunInterrupted
-from hotset.load.search import FoundRate
+from hotset.load.run import Observer
+from hotset.load.search import FoundRate, Limits
+from hotset.reports.model.windows import Repeat
 
 from . import window
 from .server.time_use import TimeSampler, readings
 from .thresholds import Threshold, Values, judge
-from .window import AnyOutcome, Options
+from .window import Options, Outcome
 
 
-class Runs(ABC, Generic[Options, AnyOutcome]):
+class Runs(ABC, Generic[Options]):
     """A workload by a driver."""
 
     suite: ClassVar[str]
     """Of its thresholds in JUnit XML."""
 
-    def __init__(self, outcome: Callable[..., AnyOutcome], report: Reporter) -> None:
-        """:param outcome: what a run is kept as."""
-        self._outcome = outcome
+    def __init__(self, report: Reporter) -> None:
         self._report = report
 
     @abstractmethod
-    def drive(self, database: SqlDatabase, options: Options) -> Any:  # noqa: ANN401 - a WindowResult
-        """
+    def title(self, options: Options) -> str:
+        """What is run, for people."""
+
+    @abstractmethod
+    def drive(
+        self, database: SqlDatabase, options: Options, observe: Observer = lambda _: None
+    ) -> Repeat:
+        """Run it and measure a window.
+
+        :param observe: is told of each second, where the driver tells of them. What it raises ends
+            the run.
         :raises RunFailed: it has no result, or not the whole of it.
         """
+
+    def follow(self, database: SqlDatabase, options: Options) -> Repeat:
+        """As `drive`, shown as it happens."""
+        with following(self._report, options, self.title(options)) as observe:
+            return self.drive(database, options, observe)
 
     @abstractmethod
     def limits(self, texts: Sequence[str]) -> list[Threshold]:
@@ -47,11 +62,11 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
         """
 
     @abstractmethod
-    def values(self, result: Any) -> Values:  # noqa: ANN401 - of `drive`
+    def values(self, result: Repeat) -> Values:
         """What limits can name."""
 
     @abstractmethod
-    def rate(self, result: Any) -> str:  # noqa: ANN401 - of `drive`
+    def rate(self, result: Repeat) -> str:
         """Its throughput, for people."""
 
     def require_options(self, options: Options, *, until_steady: bool, find_rate: bool) -> None:
@@ -76,7 +91,7 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
         """
         require_direct(database)
 
-    def check_database(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
+    def check_database(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """With what is to be checked on a database that nothing runs on any more; a check that
         fails, or is interrupted, leaves what was measured."""
         if outcome.cause is not None:
@@ -88,43 +103,39 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 raise
             return window.ended_by(outcome, error)
 
-    def ending(self, outcome: AnyOutcome) -> tuple[window.State, str | None]:
+    def ending(self, outcome: Outcome) -> tuple[window.State, str | None]:
         """How a run ended, and why."""
         return outcome.state, outcome.cause
 
-    def check_afterwards(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:  # noqa: ARG002
+    def check_afterwards(self, outcome: Outcome, database: SqlDatabase) -> Outcome:  # noqa: ARG002
         """With what is to be checked after a complete run."""
         return outcome
 
-    def warn(self, outcome: AnyOutcome, database: SqlDatabase) -> AnyOutcome:
+    def warn(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """With what makes its values doubtful, which the database tells once a run has ended."""
         if outcome.result is None:
             return outcome
-        found = window.limit_of(database, outcome.result)
-        return replace(outcome, warned=(*outcome.warned, *found))
+        return window.warn(outcome, *window.limit_of(database, outcome.result))
 
-    def run(self, database: SqlDatabase, options: Options) -> AnyOutcome:
+    def run(self, database: SqlDatabase, options: Options) -> Outcome:
         """One window; a run that fails leaves what it measured until then."""
         try:
             with TimeSampler(readings(database)) as sampler:
-                result = self.drive(database, options)
+                result = self.follow(database, options)
         except (RunFailed, RunInterrupted) as ended:
             return self._ended(ended)
-        start, seconds = result.window_start, len(result.series)
-        result = window.with_reads(result, sampler.reads_each_second(start, seconds))
-        return self._outcome(result, time_use=window.time_use(sampler, result))
+        reads = sampler.reads_each_second(result.span[0], len(result.series))
+        return Outcome(window.add_time(window.with_reads(result, reads), sampler))
 
-    def _ended(self, ended: RunFailed | RunInterrupted) -> AnyOutcome:
+    def _ended(self, ended: RunFailed | RunInterrupted) -> Outcome:
         """:raises RunInterrupted: before there was anything to keep."""
         if isinstance(ended, RunFailed):
-            return self._outcome(ended.partial, ended.cause)
+            return Outcome(ended.partial, ended.cause)
         if ended.partial is None:
             raise ended
-        return self._outcome(ended.partial, window.cause_of(ended))
+        return Outcome(ended.partial, window.cause_of(ended))
 
-    def run_until_steady(
-        self, database: SqlDatabase, options: Options, limit_s: float
-    ) -> AnyOutcome:
+    def run_until_steady(self, database: SqlDatabase, options: Options, limit_s: float) -> Outcome:
         """Windows one after the other until one is known to be steady or ``limit_s`` are over; the
         last counts. A window too short to tell is followed by one of twice its length."""
         deadline = time.monotonic() + limit_s
@@ -144,19 +155,17 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 options, rampup_s=0, seed=options.seed + 1, duration_s=min(longer_s, left_s // 1)
             )
 
-    def find_rate(
-        self, database: SqlDatabase, options: Options, limits: Sequence[Threshold]
-    ) -> AnyOutcome:
+    def find_rate(self, database: SqlDatabase, options: Options, texts: Sequence[str]) -> Outcome:
         """Search for the highest rate of transactions at which all limits hold; one that is cut
         short leaves what it had come to."""
-        missed = window.missed_limits(limits, self.values)
-        kept: list[FoundRate[Any]] = []
+        missed = window.missed_limits(self.limits(texts), self.values)
+        kept: list[FoundRate] = []
         cause = None
         try:
             found = window.find_rate(
-                lambda one: self.drive(database, one),
+                lambda one: self.follow(database, one),
                 options,
-                missed,
+                Limits(tuple(texts), missed),
                 self._report,
                 keep=kept.append,
             )
@@ -164,11 +173,11 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
             if not kept:
                 return self._ended(ended)
             cause, found = window.cause_of(ended), kept[-1]
-        return self._outcome(found.highest.result if found.highest else None, cause, found=found)
+        return Outcome(found.window, cause, rate=found.record)
 
     def curve(
-        self, each_users: Sequence[int], options: Options, drive: Callable[[Options], AnyOutcome]
-    ) -> Iterator[AnyOutcome]:
+        self, each_users: Sequence[int], options: Options, drive: Callable[[Options], Outcome]
+    ) -> Iterator[Outcome]:
         """A run for each number of users; one that fails is the last.
 
         :param drive: runs one.
@@ -185,13 +194,13 @@ class Runs(ABC, Generic[Options, AnyOutcome]):
                 who = (
                     "" if window.was_interrupted(cause) else f"with {words.plural(users, 'user')}: "
                 )
-                outcome = self._outcome(None, f"{who}{cause}")
+                outcome = Outcome(None, f"{who}{cause}")
             yield outcome
             if outcome.result is None or outcome.cause is not None:
                 return
             self._report.say(f"{words.plural(users, 'user')}: {self.rate(outcome.result)}")
 
-    def with_verdicts(self, outcome: AnyOutcome, wanted: Sequence[Threshold]) -> AnyOutcome:
+    def with_verdicts(self, outcome: Outcome, wanted: Sequence[Threshold]) -> Outcome:
         """The outcome with a verdict on each threshold, where there is a result to judge. A run
         that failed meets none."""
         if outcome.result is None:

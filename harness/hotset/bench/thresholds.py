@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from hotset.core.errors import RequestError, ThresholdError
+from hotset.reports.model.document import Verdict
 
 Values = Mapping[str, float | None]
 """What was measured, by metric; times in ms, shares from 0 to 1. None: known, but not measured."""
@@ -53,39 +54,6 @@ class Threshold:
 
     def holds(self, value: float) -> bool:
         return bool(_COMPARE[self.sign](value, self.limit))
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdVerdict:
-    """A verdict as a result has it."""
-
-    threshold: str
-    measured: float | None
-    met: bool
-
-    def __str__(self) -> str:
-        return str(Verdict(parse(self.threshold), self.measured))
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A threshold and what was measured; None: nothing was, which counts as missed."""
-
-    threshold: Threshold
-    value: float | None
-
-    @property
-    def met(self) -> bool:
-        return self.value is not None and self.threshold.holds(self.value)
-
-    def recorded(self) -> ThresholdVerdict:
-        return ThresholdVerdict(self.threshold.text, self.value, self.met)
-
-    def __str__(self) -> str:
-        if self.value is None:
-            return f"{self.threshold.text}: {self.threshold.metric} was not measured"
-        verdict = "met" if self.met else "missed"
-        return f"{self.threshold.text}: {verdict}, measured {shown(self.threshold, self.value)}"
 
 
 def parse(text: str) -> Threshold:
@@ -132,9 +100,21 @@ def judge(thresholds: Iterable[Threshold], values: Values) -> list[Verdict]:
 
     :raises ThresholdFormError: see :func:`require_known`.
     """
-    wanted = list(thresholds)
-    require_known(wanted, values)
-    return [Verdict(one, values[one.metric]) for one in wanted]
+    limits = list(thresholds)
+    require_known(limits, values)
+    return [verdict(limit, values[limit.metric]) for limit in limits]
+
+
+def verdict(threshold: Threshold, value: float | None) -> Verdict:
+    """Whether a value meets a threshold; None: nothing was measured, which counts as missed."""
+    met = value is not None and threshold.holds(value)
+    if value is None:
+        said = f"{threshold.metric} was not measured"
+    else:
+        said = f"{'met' if met else 'missed'}, measured {shown(threshold, value)}"
+    return Verdict(
+        threshold=threshold.text, measured=value, met=met, said=f"{threshold.text}: {said}"
+    )
 
 
 def require(verdicts: Sequence[Verdict]) -> None:
@@ -147,7 +127,7 @@ def require(verdicts: Sequence[Verdict]) -> None:
 
 def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
     """Those that were missed, and what was measured; None: none was."""
-    said = [str(verdict) for verdict in verdicts if not verdict.met]
+    said = [verdict.said for verdict in verdicts if not verdict.met]
     return ThresholdError("; ".join(said)) if said else None
 
 
@@ -179,7 +159,7 @@ class Case:
 
     @classmethod
     def from_verdict(cls, about: str, verdict: Verdict) -> Case:
-        return cls(about, verdict.threshold.text, str(verdict), verdict.met)
+        return cls(about, verdict.threshold, verdict.said, verdict.met)
 
 
 def junit(suite: str, cases: Sequence[Case], seconds: float) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
@@ -16,37 +15,23 @@ from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.failures import HammerdbRefused
 from hotset.hammerdb.process.progress import observer
-from hotset.load.live import following
 from hotset.load.record import NotServed
+from hotset.load.run import Observer
+from hotset.reports.model.windows import Condition, Repeat
 from hotset.tpcc import driver, plans, schema
 from hotset.tpcc.data import consistency
-from hotset.tpcc.data.consistency import ConditionResult
 from hotset.tpcc.data.load import LoadResult, load
-from hotset.tpcc.database import Database
-from hotset.tpcc.plans import Flip
-from hotset.tpcc.record import RunOptions, RunResult
+from hotset.tpcc.record import RunOptions
 
 from . import ownership, room, runs, tpcc_metrics, window
 from .server.time_use import TimeSampler, readings
 from .thresholds import Threshold, Values
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome(window.Outcome[RunResult]):
-    """With the twelve conditions where they were checked, and the plans that changed."""
-
-    conditions: tuple[ConditionResult, ...] | None = None
-    flips: tuple[Flip, ...] = ()
-
-    @property
-    def broken(self) -> list[ConditionResult]:
-        """The conditions that do not hold."""
-        return [condition for condition in self.conditions or () if not condition.holds]
+from .window import Outcome
 
 
 def build(
     database: SqlDatabase, warehouses: int, seed: int, replace_: bool, report: Reporter
-) -> tuple[LoadResult, list[ConditionResult]]:
+) -> tuple[LoadResult, list[Condition]]:
     """Load a database and check it.
 
     :raises AlreadyLoaded: hotset's TPC-C is there already and ``replace_`` is false.
@@ -72,9 +57,7 @@ with amounts, and customers who owe nothing for them (10, 12), and its deliverie
 customer (11: C_DELIVERY_CNT stands in its CREATE TABLE and its load alone)."""
 
 
-def build_by_hammerdb(
-    database: SqlDatabase, warehouses: int, report: Reporter
-) -> list[ConditionResult]:
+def build_by_hammerdb(database: SqlDatabase, warehouses: int, report: Reporter) -> list[Condition]:
     """Have HammerDB build its schema in an existing, empty database, and check it.
 
     :raises AlreadyLoaded: hotset's TPC-C is there already.
@@ -96,7 +79,7 @@ def options(*, rate: str | None, **named: Any) -> RunOptions:  # noqa: ANN401 - 
     return window.options(RunOptions, rate, **named)
 
 
-class Runs(runs.Runs[RunOptions, Outcome]):
+class Runs(runs.Runs[RunOptions]):
     """By hotset's own driver."""
 
     suite = "hotset.tpcc.run"
@@ -105,7 +88,7 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         self, report: Reporter, *, check: bool = False, numbers: Sequence[int] = consistency.ALL
     ) -> None:
         """:param check: check these conditions after a run."""
-        super().__init__(Outcome, report)
+        super().__init__(report)
         self._numbers = numbers if check else ()
 
     def require_options(self, options: RunOptions, *, until_steady: bool, find_rate: bool) -> None:
@@ -113,18 +96,22 @@ class Runs(runs.Runs[RunOptions, Outcome]):
             raise RequestError("a search sets the rate itself: leave rate and think times out")
         super().require_options(options, until_steady=until_steady, find_rate=find_rate)
 
-    def drive(self, database: Database, options: RunOptions) -> RunResult:
-        title = f"TPC-C, {plural(options.users, 'user')}, {plural(options.warehouses, 'warehouse')}"
-        with following(self._report, options, title) as observe:
-            return driver.run(database, options, observe)
+    def title(self, options: RunOptions) -> str:
+        users, warehouses = options.users, options.warehouses
+        return f"TPC-C, {plural(users, 'user')}, {plural(warehouses, 'warehouse')}"
+
+    def drive(
+        self, database: SqlDatabase, options: RunOptions, observe: Observer = lambda _: None
+    ) -> Repeat:
+        return driver.run(database, options, observe)
 
     def limits(self, texts: Sequence[str]) -> list[Threshold]:
         return tpcc_metrics.limits(texts)
 
-    def values(self, result: RunResult) -> Values:
+    def values(self, result: Repeat) -> Values:
         return tpcc_metrics.values(result)
 
-    def rate(self, result: RunResult) -> str:
+    def rate(self, result: Repeat) -> str:
         return f"{result.nopm:,.0f} NOPM"
 
     def ending(self, outcome: Outcome) -> tuple[window.State, str | None]:
@@ -138,7 +125,8 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         if not self._numbers:
             return outcome
         self._report.say("measured; the check that follows reads the tables, and the cache sees it")
-        return replace(outcome, conditions=tuple(check(database, self._report, self._numbers)))
+        found = check(database, self._report, self._numbers)
+        return outcome.amend(conditions=tuple(found))
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
@@ -152,7 +140,7 @@ class Runs(runs.Runs[RunOptions, Outcome]):
         except Locked:
             return outcome
         flips = plans.flips(before, after, outcome.result.steadiness)
-        return replace(outcome, flips=tuple(flips))
+        return outcome.amend(plan_changes=tuple(flips))
 
 
 class HammerdbRuns(Runs):
@@ -174,20 +162,29 @@ class HammerdbRuns(Runs):
             raise HammerdbRefused("HammerDB's users keep to no rate: use hotset's own driver")
         hammerdb.translate(options)
 
+    def title(self, options: RunOptions) -> str:
+        return f"HammerDB, {super().title(options)}"
+
+    def drive(
+        self,
+        database: SqlDatabase,
+        options: RunOptions,
+        observe: Observer = lambda _: None,  # noqa: ARG002 - it tells no single seconds
+    ) -> Repeat:
+        with kept.folder(self._report, "tpcc-run") as folder:
+            return hammerdb.run(database, options, folder, observe=observer(self._report))
+
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
-        title = (
-            f"HammerDB, {plural(options.users, 'user')}, {plural(options.warehouses, 'warehouse')}"
-        )
         require_driver(database, "hammerdb")
         with (
-            kept.task(self._report, "tpcc-run", title) as folder,
+            self._report.task(self.title(options)),
             TimeSampler(readings(database)) as sampler,
         ):
             try:
-                result = hammerdb.run(database, options, folder, observe=observer(self._report))
+                result = self.drive(database, options)
             except NotServed as failure:
-                return Outcome(cast("RunResult", failure.partial), failure.cause)
-        return Outcome(result, time_use=window.time_use(sampler, result))
+                return Outcome(failure.partial, failure.cause)
+        return Outcome(window.add_time(result, sampler))
 
 
 def require_driver(database: SqlDatabase, name: Literal["hotset", "hammerdb"]) -> None:
@@ -240,20 +237,20 @@ def require(outcome: Outcome) -> None:
     :raises ThresholdError: a threshold was missed, or no rate held the limits.
     """
     if outcome.cause is None:
-        consistency.require(list(outcome.conditions or ()))
+        consistency.require(outcome.broken)
     window.require(outcome)
 
 
 def check(
     database: SqlDatabase, report: Reporter, numbers: Sequence[int] = consistency.ALL
-) -> list[ConditionResult]:
+) -> list[Condition]:
     """The twelve conditions, or some of them, with progress.
 
     :raises SetupError: the tables are not all there, or their load was not finished.
     :raises Locked: another session has one of them to itself.
     """
 
-    def say(result: ConditionResult) -> None:
+    def say(result: Condition) -> None:
         report.figure(f"{result.number} of 12 conditions checked")
 
     database = looking(database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotset.tpcc.record import RunResult
+from hotset.reports.model.windows import Repeat
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.workload import KINDS
 
@@ -16,7 +16,7 @@ TPCC_LIMITS = tuple(f"p90({kind.label})<={20 if kind is Kind.STOCK_LEVEL else 5}
 METRICS = ("nopm", *window.metrics(KINDS))
 
 
-def values(result: RunResult) -> dict[str, float | None]:
+def values(result: Repeat) -> dict[str, float | None]:
     """By metric."""
     return {"nopm": result.nopm, **window.values(result)}
 

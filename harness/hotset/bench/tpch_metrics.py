@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotset.reports.model.document import Verdict
 from hotset.tpch.queries import ALL
 from hotset.tpch.record import PowerResult, ThroughputResult, composite
 
-from .thresholds import Threshold, Values, Verdict, judge, parse, require_known
+from .thresholds import Threshold, Values, judge, parse, require_known
 
 METRICS = (
     *("queries", "geomean", "power", "throughput", "composite", "failed"),

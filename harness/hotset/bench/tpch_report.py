@@ -11,10 +11,10 @@ from rich.text import Text
 
 from hotset.core.record import Versioned
 from hotset.core.words import csv_text
+from hotset.reports.model.document import Verdict
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 
-from .thresholds import ThresholdVerdict, Verdict
 from .window_report import DOUBT
 
 _NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
@@ -26,7 +26,7 @@ class TpchRun(Versioned):
     the power run is in the archive; None: not kept."""
 
     note: str
-    thresholds: tuple[ThresholdVerdict, ...]
+    thresholds: tuple[Verdict, ...]
     power: PowerResult
     throughput: ThroughputResult | None
     tproc_h_composite: float | None
@@ -41,8 +41,7 @@ class TpchRun(Versioned):
         run: str | None = None,
     ) -> TpchRun:
         both = None if throughput is None else composite(power, throughput)
-        judged = tuple(verdict.recorded() for verdict in verdicts)
-        return cls(_NOTE, judged, power, throughput, both, run)
+        return cls(_NOTE, tuple(verdicts), power, throughput, both, run)
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def _results(
 
 def judged(found: TpchRun) -> list[Text]:
     """What the thresholds came to."""
-    return [Text(str(one), style="" if one.met else DOUBT) for one in found.thresholds]
+    return [Text(one.said, style="" if one.met else DOUBT) for one in found.thresholds]
 
 
 def measured(found: TpchRun) -> list[RenderableType]:

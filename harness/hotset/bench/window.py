@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Literal, TypeVar
+from itertools import zip_longest
+from typing import Any, Final, Literal, TypeVar
 
 from hotset.core.errors import (
     HotsetError,
@@ -18,74 +19,43 @@ from hotset.core.errors import (
 )
 from hotset.core.progress import Reporter
 from hotset.core.sql import DatabaseError
-from hotset.core.units import parse_span
+from hotset.core.units import Bytes, parse_span
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import copies, limits
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.load import search, steady
-from hotset.load.record import Latency, RunFailed, WindowOptions, WindowResult
-from hotset.load.search import FoundRate
-from hotset.load.steady import Steadiness
-from hotset.reports.model.windows import ServerIo, TimeUse
+from hotset.load.record import RunFailed, WindowOptions
+from hotset.load.search import FoundRate, Limits
+from hotset.reports.analysis.caveats import Code
+from hotset.reports.model.document import Verdict
+from hotset.reports.model.windows import (
+    Caveat,
+    Condition,
+    HighestRate,
+    Latency,
+    Repeat,
+    Steadiness,
+)
 
 from . import thresholds
-from .server.sampled import ServerUse, Watch
+from .server import sampled as server
+from .server.sampled import Watch
 from .server.time_use import TimeSampler
-from .thresholds import Threshold, Values, Verdict, judge
+from .thresholds import Threshold, Values, judge
 
-Result = TypeVar("Result", bound=WindowResult)
 Options = TypeVar("Options", bound=WindowOptions)
 State = Literal["complete", "failed", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
-class WindowTime:
-    """Where the users' time went, in the window and second by second, and what the server counted
-    meanwhile; ``missing`` says what of either could not be seen and what permits it."""
+class Outcome:
+    """A run as it ended: its window (what there is of it), why it failed, what the thresholds came
+    to; after a search for a rate the window at the highest one that held, and the search."""
 
-    window: TimeUse | None
-    series: tuple[TimeUse | None, ...]
-    missing: str
-    io: ServerIo | None = None
-    io_missing: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Warned:
-    """What makes a run's values doubtful.
-
-    :ivar code: the same whatever the values: ``NOT_STEADY``, ``STATEMENT_TIMEOUT``.
-    """
-
-    code: str
-    text: str
-
-
-_COUNTED_ANEW = Warned(
-    "COUNTED_ANEW",
-    "the cache's counters began anew during the window, as when its policy, mode or size is"
-    " changed: its hit ratio over the window is not known",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[Result]):
-    """A run as it is printed and written: the window (what there is of it), why it failed, what the
-    thresholds came to, where the users' time went, what the server did, what its database is to be
-    warned of; after a search for a rate the window at the highest one that held, and the search."""
-
-    result: Result | None
+    result: Repeat | None
     cause: str | None = None
     verdicts: tuple[Verdict, ...] = ()
-    found: FoundRate[Result] | None = None
-    time_use: WindowTime | None = None
-    server: ServerUse | None = None
-    warned: tuple[Warned, ...] = ()
-
-    @property
-    def is_partial(self) -> bool:
-        """The window ended before its time."""
-        return was_partial(self.result, self.cause)
+    rate: HighestRate | None = None
 
     @property
     def state(self) -> State:
@@ -94,19 +64,21 @@ class Outcome(Generic[Result]):
             return "complete"
         return INTERRUPTED if was_interrupted(self.cause) else "failed"
 
+    @property
+    def broken(self) -> list[Condition]:
+        """Conditions of TPC-C that do not hold."""
+        conditions = self.result.conditions if self.result else None
+        return [condition for condition in conditions or () if not condition.holds]
 
-AnyOutcome = TypeVar("AnyOutcome", bound=Outcome[Any])
+    def amend(self, **fields: Any) -> Outcome:  # noqa: ANN401 - of the window
+        """With these fields of its window, where it has one."""
+        if self.result is None:
+            return self
+        return replace(self, result=self.result.model_copy(update=fields))
+
 
 INTERRUPTED: Final = "interrupted"
 """The cause of a run that ended by Ctrl-C; where no user did it, what did follows a colon."""
-_EDGE_S = 0.01
-
-
-def was_partial(result: WindowResult | None, cause: str | None) -> bool:
-    """Whether a run that ended for that cause ended before its window was over."""
-    if result is None or cause is None:
-        return False
-    return result.window_end - result.window_start < result.options.duration_s - _EDGE_S
 
 
 def was_interrupted(cause: str) -> bool:
@@ -128,26 +100,33 @@ def cause_of(error: BaseException) -> str | None:
     return str(error) if isinstance(error, HotsetError) else None
 
 
-def ended_by(outcome: AnyOutcome, error: BaseException) -> AnyOutcome:
+def ended_by(outcome: Outcome, error: BaseException) -> Outcome:
     """The outcome of a run after which something else failed; what it failed of first counts."""
     return replace(outcome, cause=outcome.cause or cause_of(error))
 
 
-def add_server_use(outcome: AnyOutcome, watch: Watch) -> AnyOutcome:
-    """The outcome with what the server did over its window, where it is watched."""
-    if outcome.result is None:
+def add_server_use(outcome: Outcome, watch: Watch, block: Bytes) -> Outcome:
+    """The outcome with what the server did over its window, where it is watched.
+
+    :param block: of the cache.
+    """
+    if outcome.result is None or (use := watch(*outcome.result.span)) is None:
         return outcome
-    server = watch(outcome.result)
-    if server is not None and server.window.counted_anew:
-        outcome = replace(outcome, warned=(*outcome.warned, _COUNTED_ANEW))
-    return replace(outcome, server=server)
+    outcome = replace(outcome, result=server.add_use(outcome.result, use, block))
+    return warn(outcome, Code.COUNTED_ANEW.fill()) if use.window.counted_anew else outcome
 
 
-def limit_of(database: SqlDatabase, result: WindowResult) -> list[Warned]:
+def warn(outcome: Outcome, *more: Caveat) -> Outcome:
+    """The outcome with more that makes its values doubtful."""
+    warnings = outcome.result.warnings if outcome.result else ()
+    return outcome.amend(warnings=(*warnings, *more))
+
+
+def limit_of(database: SqlDatabase, result: Repeat) -> list[Caveat]:
     """The server's own limit of time for a statement, where statements of a run were cancelled."""
     cancelled = sum(
         count
-        for kind in result.kinds.values()
+        for kind in result.transactions.values()
         for cause, count in kind.failed.items()
         if f"error {limits.CANCELLED}" in cause
     )
@@ -159,21 +138,22 @@ def limit_of(database: SqlDatabase, result: WindowResult) -> list[Warned]:
         return []
     if not limit.limit_ms:
         return []
-    return [Warned("STATEMENT_TIMEOUT", f"the server cancelled {cancelled:,} statements: {limit}")]
+    return [Code.STATEMENT_TIMEOUT.fill(cancelled=f"{cancelled:,}", limit=str(limit))]
 
 
-def with_reads(result: Result, reads: Sequence[float] | None) -> Result:
+def with_reads(result: Repeat, reads: Sequence[float] | None) -> Repeat:
     """With the verdict on reads per transaction, where the rest of the window was judged.
 
     :param reads: of pages in each of its seconds; None: not seen.
     """
     if reads is None or not result.steadiness:
         return result
-    found = steady.judge_reads(reads, [one.transactions for one in result.series])
-    return replace(result, steadiness=[*result.steadiness, found]) if found else result
+    verdict = steady.judge_reads(reads, [one.tpm / 60 for one in result.series])
+    more = () if verdict is None else (verdict,)
+    return result.model_copy(update={"steadiness": (*result.steadiness, *more)})
 
 
-def not_steady(result: WindowResult) -> str:
+def not_steady(result: Repeat) -> str:
     """Why a window does not pass for steady."""
     if result.not_steady:
         return f"not steady ({', '.join(_judged(one) for one in result.not_steady)})"
@@ -189,16 +169,25 @@ def _judged(one: Steadiness) -> str:
     ]
 
 
-def time_use(sampler: TimeSampler, result: WindowResult) -> WindowTime:
-    """Over the window of a run, by whichever driver."""
-    start, end = result.window_start, result.window_end
-    return WindowTime(
-        sampler.window(start, end),
-        tuple(sampler.each_second(start, math.ceil(end - start))),
-        sampler.missing,
-        sampler.io_window(start, end),
-        sampler.io_missing,
-    )
+def add_time(result: Repeat, sampler: TimeSampler) -> Repeat:
+    """A window with where its users' time went, second by second too, and what the server counted
+    meanwhile, by whichever driver."""
+    start, end = result.span
+    rampup = sampler.io_window(start - result.rampup_s, start) if result.rampup_s else None
+    each = sampler.each_second(start, math.ceil(end - start))
+    update = {
+        "rampup_read_bytes": (rampup and rampup.read_bytes) if result.rampup_s else 0,
+        "time": sampler.window(start, end),
+        "time_missing": sampler.missing,
+        "server_io": sampler.io_window(start, end),
+        "server_io_missing": sampler.io_missing,
+        # The last second may have begun without being seen.
+        "series": tuple(
+            second.model_copy(update={"time": use})
+            for second, use in zip_longest(result.series, each[: len(result.series)])
+        ),
+    }
+    return result.model_copy(update=update)
 
 
 @contextmanager
@@ -283,31 +272,31 @@ def require_one_number(each_users: Sequence[int]) -> None:
 
 
 def find_rate(
-    run: Callable[[Options], Result],
+    run: Callable[[Options], Repeat],
     options: Options,
-    judge: search.Judge[Result],
+    limits: Limits,
     report: Reporter,
-    fastest: Result | None = None,
-    keep: Callable[[FoundRate[Result]], None] = lambda _: None,
-) -> FoundRate[Result]:
-    """Search for the highest rate of transactions at which `judge` finds nothing missed.
+    fastest: Repeat | None = None,
+    keep: Callable[[FoundRate], None] = lambda _: None,
+) -> FoundRate:
+    """Search for the highest rate of transactions that misses no limit.
 
     :param fastest: a run without a rate, where there has just been one.
     :param keep: gets what the search has come to after each trial.
     :raises RunFailed: one of the runs has no result.
     """
 
-    def one(options: Options) -> Result:
+    def drive(options: Options) -> Repeat:
         rate = options.rate_per_s
         report.say("as fast as the users can" if rate is None else f"{rate:,.1f}/s")
         return run(options)
 
-    def say(found: FoundRate[Result]) -> None:
-        trial = found.trials[-1]
+    def say(found: FoundRate) -> None:
+        trial = found.record.trials[-1]
         report.say(f"{trial.rate_per_s:,.1f}/s: {trial.missed or 'holds'}")
         keep(found)
 
-    return search.find_rate(one, options, judge, say, fastest)
+    return search.find_rate(drive, options, limits, say, fastest)
 
 
 _LATENCIES = {
@@ -329,45 +318,41 @@ def metrics(kinds: Sequence[str]) -> tuple[str, ...]:
     return (*COUNTS, *_LATENCIES, *of_kinds)
 
 
-def values(result: WindowResult) -> dict[str, float | None]:
+def values(result: Repeat) -> dict[str, float | None]:
     """By metric; ``failed`` and ``retries`` over all kinds, ``late`` and ``skipped`` only with a
     rate."""
     arrived = result.arrived
-    found: dict[str, float | None] = {
+    by_metric: dict[str, float | None] = {
         "tpm": result.tpm,
         "failed": result.failed,
-        "retries": sum(sum(kind.retries.values()) for kind in result.kinds.values()),
+        "retries": result.retries,
         "late": arrived.late if arrived else None,
         "skipped": arrived.skipped if arrived else None,
         **_latencies(result.latency_ms, ""),
     }
-    for name, kind in result.kinds.items():
-        found |= _latencies(kind.latency_ms, f"({name})")
-    return found
+    for name, kind in result.transactions.items():
+        by_metric |= _latencies(kind.latency_ms, f"({name})")
+    return by_metric
 
 
-def _latencies(latency_ms: Latency, of: str) -> Values:
-    return {f"{name}{of}": getattr(latency_ms, field) for name, field in _LATENCIES.items()}
+def _latencies(latency_ms: Latency | None, of: str) -> Values:
+    return {f"{name}{of}": getattr(latency_ms, field, None) for name, field in _LATENCIES.items()}
 
 
-def missed_limits(
-    limits: Sequence[Threshold], values: Callable[[Result], Values]
-) -> Callable[[Result], str]:
+def missed_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values]) -> search.Judge:
     """Says of a result which limits it missed; empty where it met all. A kind of transaction that
     did not occur meets its own."""
 
-    def say(result: Result) -> str:
+    def say(result: Repeat) -> str:
         verdicts = judge(limits, values(result))
         return "; ".join(
-            str(verdict) for verdict in verdicts if verdict.value is not None and not verdict.met
+            verdict.said for verdict in verdicts if verdict.measured is not None and not verdict.met
         )
 
     return say
 
 
-def failure(
-    points: Sequence[AnyOutcome], require: Callable[[AnyOutcome], None]
-) -> Exception | None:
+def failure(points: Sequence[Outcome], require: Callable[[Outcome], None]) -> Exception | None:
     """What ``require`` raises of the first point that it refuses."""
     try:
         for outcome in points:
@@ -377,7 +362,7 @@ def failure(
     return None
 
 
-def require(outcome: Outcome[Result]) -> None:
+def require(outcome: Outcome) -> None:
     """
     :raises Interrupted: it was, by Ctrl-C.
     :raises RunFailed: there is no result, or not the whole of it.
@@ -387,7 +372,7 @@ def require(outcome: Outcome[Result]) -> None:
         raise Interrupted(f"{outcome.cause}; what had been measured is in the result")
     if outcome.cause is not None:
         raise RunFailed(outcome.cause, outcome.result)
-    if outcome.found is not None and outcome.found.highest is None:
-        last = outcome.found.trials[-1]
+    if outcome.rate is not None and outcome.rate.rate_per_s is None:
+        last = outcome.rate.trials[-1]
         raise ThresholdError(f"no rate holds: at {last.rate_per_s:,.1f}/s {last.missed}")
     thresholds.require(outcome.verdicts)

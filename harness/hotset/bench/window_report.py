@@ -1,128 +1,217 @@
-"""Windows of any workload as text: tables, CSV, JUnit XML."""
+"""Windows of TPC-C or of SQL of one's own as text: tables, CSV, JUnit XML."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.core.words import percent, plural
-from hotset.load.record import KindResult, Latency, WindowResult
+from hotset.core.words import csv_text, percent, plural
+from hotset.reports.analysis import caveats, measured, units
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
-from hotset.reports.analysis.caveats import unsteadiness
 from hotset.reports.analysis.comparison import curve
-from hotset.reports.model.windows import Steadiness
-
-from .thresholds import Case, ThresholdVerdict, junit
-from .window import Outcome, Result, Warned, was_partial
-from .window_record import (
-    Point,
-    Points,
-    Rate,
-    RateSearch,
-    Sampled,
-    UsersTime,
-    points_of,
+from hotset.reports.model.document import RunDocument, Verdict
+from hotset.reports.model.windows import (
+    Caveat,
+    Condition,
+    HighestRate,
+    Latency,
+    Repeat,
+    Second,
+    Transaction,
 )
+
+from . import tpcc_report
+from .thresholds import Case, junit
+from .window import Outcome
 
 _DIGITS = 2
 DOUBT = "yellow"
 """The style of what does not hold or makes values doubtful."""
 _OF_STEADINESS = ("NOT_STEADY", "STEADINESS_UNKNOWN")
-COUNTS = ("committed", "rolled back", "retries", "failed")
 _LATENCIES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+_SHORT = ("p50", "p95", "p99")
 
 
-def empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
-    """:param numbers: the columns that hold some; the others are text, the first in one line."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for name in columns:
-        if name in numbers:
-            table.add_column(name, justify="right", overflow="fold")
-        else:
-            table.add_column(name, no_wrap=name == columns[0])
-    return table
+def find_windows(document: RunDocument) -> tuple[Repeat, ...]:
+    """The window of a run, or those of a curve with the most users last."""
+    return tuple(window for arm in document.arms for window in (*arm.curve, *arm.repeats))
 
 
-def curve_figures(points: Points[Result], rate: Rate[Result], unit: str) -> dict[str, str]:
-    """The values that one asks for first, and each number of users'."""
-    drawn = points_of(points, rate)
-    if not drawn:
+def table(document: RunDocument) -> RenderableType:
+    """A run or a curve, and what was judged."""
+    return Group(*show_results(document), *show_verdicts(document))
+
+
+def show_results(document: RunDocument) -> list[RenderableType]:
+    """The values of a run or a curve, what makes them doubtful, and the tier below it all."""
+    windows = find_windows(document)
+    if len(windows) > 1:
+        parts = [_curve_table(windows, _unit(document)), *_curve_warnings(windows)]
+    else:
+        parts = show_window(document, windows[0] if windows else None)
+    return [*parts, *_tier(document)]
+
+
+def show_verdicts(document: RunDocument) -> list[Text]:
+    """What the thresholds came to, and whether the database is consistent."""
+    conditions = find_conditions(document)
+    return [
+        *(
+            Text(_verdict_text(verdict), "" if verdict.met else DOUBT)
+            for verdict in document.thresholds
+        ),
+        *([tpcc_report.consistency(conditions)] if conditions else []),
+    ]
+
+
+def find_conditions(document: RunDocument) -> tuple[Condition, ...] | None:
+    """TPC-C's, after the last window."""
+    windows = find_windows(document)
+    return windows[-1].conditions if windows else None
+
+
+def _verdict_text(verdict: Verdict) -> str:
+    who = f"{plural(verdict.users, 'user')}: " if verdict.users else ""
+    return who + verdict.said
+
+
+def show_window(document: RunDocument, window: Repeat | None) -> list[RenderableType]:
+    """One window: figures by kind of transaction, failures by cause, and its surroundings."""
+    rates = (rate for arm in document.arms for rate in arm.rates)
+    parts = [part for rate in rates for part in _search(rate)]
+    if window is None:
+        return [*parts, Text("nothing was measured")]
+    is_tpcc = document.timed == "tpcc"
+    headline = tpcc_report.headline(document, window) if is_tpcc else _headline(window)
+    return [
+        *parts,
+        Text(f"{'partial: ' if window.partial else ''}{headline}", style="bold"),
+        *_arrivals(window),
+        _by_kind(window, tpcc_report.COUNTS if is_tpcc else ("committed", "failed")),
+        _latency_table(window),
+        *([tpcc_report.response_times(window)] if is_tpcc else []),
+        *_causes(window),
+        *(tpcc_report.workload(document, window) if is_tpcc else []),
+        *(_warning(one) for one in caveats.describe_window(window)),
+        *_time(window),
+        *_server(window),
+    ]
+
+
+def _headline(window: Repeat) -> str:
+    users = plural(window.users or 0, "user")
+    return f"{window.rate:,.1f} TPS; {users}, {window.duration_s:.1f} s, seed {window.seed}"
+
+
+def figures(document: RunDocument) -> dict[str, str]:
+    """The values that one asks for first; of a curve, each number of users'."""
+    windows, unit = find_windows(document), _unit(document)
+    if not windows:
         return {}
-    peak, knee, doubt = curve.peak(drawn), curve.knee(drawn), curve.caveat(drawn)
+    if len(windows) > 1:
+        return _curve_figures(_points(windows), unit)
+    (window,) = windows
+    p95 = window.latency_ms.p95 if window.latency_ms else None
+    return {
+        unit: f"{window.rate:,.1f}" if document.timed == "sql" else f"{window.rate:,.0f}",
+        "TPM": f"{window.tpm:,.0f}",
+        "p95": "no commit" if p95 is None else f"{p95:.1f} ms",
+        "failed": f"{window.failed:,}",
+    }
+
+
+def _unit(document: RunDocument) -> str:
+    return units.find_unit(document).short
+
+
+def csv(document: RunDocument) -> str:
+    """The window second by second, or of a curve a row for each number of users.
+
+    ``cpu_share`` is of the users' time.
+    """
+    windows, is_tpcc = find_windows(document), document.timed == "tpcc"
+    if len(windows) > 1:
+        rate = ("nopm", "tpm") if is_tpcc else ("tps",)
+        names = ("users", *rate, *(f"{name}_ms" for name in _SHORT), "cpu_share", "failed")
+        return csv_text(names, map(_curve_row, windows))
+    rows = (_second(one) for window in windows for one in window.series)
+    names = tpcc_report.SECOND if is_tpcc else _SECOND
+    return csv_text(names, ([row[name] for name in names] for row in rows))
+
+
+_SECOND = (
+    "second",
+    "transactions",
+    "failed",
+    "latency_ms_mean",
+    "latency_ms_p95",
+    "late",
+    "skipped",
+)
+
+
+def _second(second: Second) -> dict[str, object]:
+    """With counts in place of rates."""
+    new_orders = None if second.nopm is None else round(second.nopm / 60)
+    counts = {"new_orders": new_orders, "transactions": round(second.tpm / 60)}
+    return {**dict(second), **counts}
+
+
+def _curve_row(window: Repeat) -> tuple[object, ...]:
+    rate = (window.rate,) if window.nopm is None else (window.nopm, window.tpm)
+    cpu = window.time.cpu if window.time else None
+    return window.users, *rate, *_percentiles(window.latency_ms, _SHORT), cpu, window.failed
+
+
+def _points(windows: Iterable[Repeat]) -> list[curve.Point]:
+    return [curve.Point(window.users or 0, window.rate) for window in windows]
+
+
+def _curve_figures(points: list[curve.Point], unit: str) -> dict[str, str]:
+    peak, knee, doubt = curve.peak(points), curve.knee(points), curve.caveat(points)
     return {
         "peak": f"{peak.rate:,.0f} {unit}, {plural(peak.users, 'user')}",
         "knee": plural(knee.users, "user") if knee else "none",
         **({"caveat": doubt} if doubt else {}),
-        **{plural(one.users, "user"): f"{one.rate:,.0f} {unit}" for one in drawn},
+        **{plural(one.users, "user"): f"{one.rate:,.0f} {unit}" for one in points},
     }
 
 
-def curve_table(points: Sequence[Point[Result]], rate: Rate[Result], unit: str) -> RenderableType:
+def _curve_table(windows: Sequence[Repeat], unit: str) -> RenderableType:
     """A line for each number of users with a bar of its throughput; peak and knee."""
-    drawn = points_of(points, rate)
-    if not drawn:
-        return Text("no run of the curve has a result")
+    points = _points(windows)
     numbers = ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed")
-    found = empty_table((*numbers, "throughput", "most time"), numbers)
-    measured = [(point, point.result) for point in points if point.result is not None]
-    for (point, result), bar in zip(measured, curve.text_bars(drawn), strict=True):
-        latency = result.latency_ms
-        milliseconds = [millisecond(one) for one in (latency.p50, latency.p95, latency.p99)]
-        failed = f"{result.failed:,}"
-        users, shown = f"{result.options.users}", f"{rate(result):,.0f}"
-        found.add_row(users, shown, *milliseconds, failed, bar, _most_time(point))
-    return Group(found, Text(curve.sentence(drawn, unit), style="bold"))
+    lines = _empty_table((*numbers, "throughput", "most time"), numbers)
+    for window, bar in zip(windows, curve.text_bars(points), strict=True):
+        latencies = map(millisecond, _percentiles(window.latency_ms, _SHORT))
+        most = time_use.most(window.time) if window.time else ""
+        rate, failed = f"{window.rate:,.0f}", f"{window.failed:,}"
+        lines.add_row(f"{window.users}", rate, *latencies, failed, bar, most)
+    return Group(lines, Text(curve.sentence(points, unit), style="bold"))
 
 
-def curve_warnings(points: Sequence[Point[Result]]) -> list[Text]:
+def _curve_warnings(windows: Sequence[Repeat]) -> Iterator[Text]:
     """Each number of users', but for steadiness, which the JSON has: a curve's windows are mostly
     too short to tell."""
-    return [
-        Text(
-            f"{warning.code} with {plural(point.result.options.users, 'user')}: {warning.text}",
-            style=DOUBT,
-        )
-        for point in points
-        if point.result is not None
-        for warning in point.warnings
-        if warning.code not in _OF_STEADINESS
-    ]
+    for window in windows:
+        for one in caveats.describe_window(window):
+            if one.code not in _OF_STEADINESS:
+                yield _warning(one, f" with {plural(window.users or 0, 'user')}")
 
 
-def verdicts(points: Sequence[Point[Result]]) -> list[Text]:
-    """What the thresholds came to; of a curve each number of users'."""
-    return [
-        Text(f"{_who(point.result) if len(points) > 1 else ''}{verdict}", style=_judged(verdict))
-        for point in points
-        if point.result is not None
-        for verdict in point.thresholds
-    ]
+def _warning(caveat: Caveat, who: str = "") -> Text:
+    return Text(f"{caveat.code}{who}: {caveat.text} {caveat.advice}".rstrip(), style=DOUBT)
 
 
-def _who(result: WindowResult) -> str:
-    return f"{plural(result.options.users, 'user')}: "
-
-
-def _judged(verdict: ThresholdVerdict) -> str:
-    return "" if verdict.met else DOUBT
-
-
-def _most_time(point: Point[Result]) -> str:
-    use = point.time.window if point.time else None
-    return "" if use is None else time_use.most(use)
-
-
-def junit_xml(points: Sequence[Outcome[Result]], suite: str) -> str:
+def junit_xml(points: Sequence[Outcome], suite: str) -> str:
     """The thresholds as JUnit XML, by number of users."""
-    results = [point.result for point in points if point.result is not None]
-    seconds = sum(result.window_end - result.window_start for result in results)
+    seconds = sum(point.result.duration_s for point in points if point.result is not None)
     cases = [
-        Case.from_verdict(f"{suite}.{outcome.result.options.users}-users", verdict)
+        Case.from_verdict(f"{suite}.{outcome.result.users}-users", verdict)
         for outcome in points
         if outcome.result is not None
         for verdict in outcome.verdicts
@@ -130,151 +219,66 @@ def junit_xml(points: Sequence[Outcome[Result]], suite: str) -> str:
     return junit(suite, cases, seconds)
 
 
-CURVE_COLUMNS = ("p50_ms", "p95_ms", "p99_ms", "cpu_share", "failed")
+def _empty_table(columns: Sequence[str], numbers: Sequence[str]) -> Table:
+    """:param numbers: the columns that hold some; the others are text, the first in one line."""
+    lines = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
+    for name in columns:
+        if name in numbers:
+            lines.add_column(name, justify="right", overflow="fold")
+        else:
+            lines.add_column(name, no_wrap=name == columns[0])
+    return lines
 
 
-def curve_row(point: Point[Result]) -> tuple[object, ...]:
-    """Of `CURVE_COLUMNS`."""
-    result, use = point.result, point.time and point.time.window
-    assert result is not None
-    latency = result.latency_ms
-    return latency.p50, latency.p95, latency.p99, use.cpu if use else None, result.failed
-
-
-def figures(result: WindowResult) -> dict[str, str]:
-    """The values that one asks for first."""
-    p95 = result.latency_ms.p95
-    return {
-        "TPM": f"{result.tpm:,.0f}",
-        "p95": "no commit" if p95 is None else f"{p95:.1f} ms",
-        "failed": f"{result.failed:,}",
-    }
-
-
-def describe_arrivals(result: WindowResult) -> list[Text]:
+def _arrivals(window: Repeat) -> list[Text]:
     """What a run with a rate did with it."""
-    arrived, rate = result.arrived, result.options.rate_per_s
-    if arrived is None or rate is None:
+    if (arrived := window.arrived) is None:
         return []
     return [
         Text(
-            f"{rate:,.1f}/s requested: {arrived.due:,} transactions due, {arrived.late:,} late,"
-            f" {arrived.skipped:,} skipped"
+            f"{arrived.rate_per_s:,.1f}/s requested: {arrived.due:,} transactions due,"
+            f" {arrived.late:,} late, {arrived.skipped:,} skipped"
         )
     ]
 
 
-def by_kind(
-    result: WindowResult, shown: Callable[[str], str] = str, counts: Sequence[str] = COUNTS
-) -> Table:
+def _shown(kind: str, window: Repeat) -> str:
+    """TPC-C's kinds as its specification writes them; a script as its file is called."""
+    return kind if window.nopm is None else kind.replace("_", "-")
+
+
+def _by_kind(window: Repeat, counts: Sequence[str]) -> Table:
     """What became of each kind's transactions."""
-    table = empty_table(("transactions", *counts), counts)
-    for name, kind in result.kinds.items():
-        table.add_row(shown(name), *_counts([kind], counts))
-    if len(result.kinds) > 1:
-        table.add_row("all", *_counts(result.kinds.values(), counts))
-    return table
-
-
-def latencies(result: WindowResult, shown: Callable[[str], str] = str) -> Table:
-    """Of each kind and all, in milliseconds."""
-    names = [name.replace("_", ".") for name in _LATENCIES]
-    table = empty_table(("latency, ms", *names), names)
-    for name, kind in result.kinds.items():
-        table.add_row(shown(name), *_milliseconds(kind.latency_ms))
-    if len(result.kinds) > 1:
-        table.add_row("all", *_milliseconds(result.latency_ms))
-    return table
-
-
-def warnings(outcome: Outcome[Result]) -> list[Warned]:
-    """What makes its values doubtful: what was not steady or cannot be told to be, and what its
-    database is to be warned of."""
-    named = []
-    if (result := outcome.result) is not None:
-        named += [("NOT_STEADY", one) for one in result.not_steady]
-        named += [("STEADINESS_UNKNOWN", one) for one in result.not_known]
-    steady = [Warned(code, unsteadiness(Steadiness(**asdict(one)))) for code, one in named]
-    return [*steady, *outcome.warned]
-
-
-def warning_lines(warnings: Iterable[Warned]) -> list[Text]:
-    """As people read them."""
-    return [Text(f"{warning.code}: {warning.text}", style=DOUBT) for warning in warnings]
-
-
-def surroundings(point: Point[Result]) -> list[RenderableType]:
-    """What makes a run doubtful, where its users' time went, and what the server did."""
-    lines: list[RenderableType] = [*warning_lines(point.warnings)]
-    if point.time is not None and point.result is not None:
-        lines += time_text(point.time, point.result.tpm)
-    if point.sampled is not None:
-        lines += server_text(point.sampled)
+    lines = _empty_table(("transactions", *counts), counts)
+    for name, kind in window.transactions.items():
+        lines.add_row(_shown(name, window), *_counts([kind], counts))
+    if len(window.transactions) > 1:
+        lines.add_row("all", *_counts(window.transactions.values(), counts))
     return lines
 
 
-def is_partial(point: Point[Result]) -> bool:
-    """The window ended before its time."""
-    return was_partial(point.result, point.cause)
-
-
-def time_text(time: UsersTime, tpm: float) -> list[Text]:
-    """Where the users' time went, the most first, what the server counted, and what could not be
-    seen."""
-    lines = [Text(server_io.sentence(time.server_io, tpm))] if time.server_io else []
-    lines += [Text(f"not seen: {one}") for one in (time.missing, time.server_io_missing) if one]
-    if time.window is None:
-        return lines
-    shares = {time_use.NAMES[name]: getattr(time.window, name) for name in time_use.CLASSES}
-    most_first = sorted(shares.items(), key=lambda one: -one[1])
-    said = ", ".join(f"{name} {percent(share)}" for name, share in most_first if share >= 0.0005)
-    return [Text(f"the users' time: {said}"), *lines]
-
-
-def server_text(use: Sampled) -> list[RenderableType]:
-    """CPU and devices of the database's server."""
-    window = use.window
-    cpu = Text(
-        f"the server's CPU: {percent(window.user)} user, {percent(window.system)} system,"
-        f" {percent(window.iowait)} waiting for I/O, {percent(window.steal)} stolen"
-    )
-    if not window.devices:
-        return [cpu]
-    numbers = [name for name in device_use.LINE_COLUMNS if name]
-    table = empty_table(("device", *device_use.LINE_COLUMNS), numbers)
-    for device in window.devices:
-        reads, writes = device_use.two_lines(device_use.cells(device))
-        table.add_row(device.name, *reads)
-        table.add_row("", *writes)
-    return [cpu, table]
-
-
-def search(found: RateSearch) -> list[RenderableType]:
-    """The rates that were tried, and the highest that held."""
-    table = empty_table(("rate", "done", ""), ("rate", "done"))
-    for trial in sorted(found.trials, key=lambda trial: trial.rate_per_s):
-        rates = (f"{trial.rate_per_s:,.1f}/s", f"{trial.reached_per_s:,.1f}/s")
-        table.add_row(*rates, Text(trial.missed or "holds"))
-    highest = f"users without pause get {found.highest_per_s:,.1f}/s done"
-    if found.rate_per_s is None:
-        return [table, Text(f"no rate holds; {highest}", style="bold")]
-    text = f"highest rate that holds: {found.rate_per_s:,.1f}/s; {highest}"
-    return [table, Text(text, style="bold")]
-
-
-def _counts(kinds: Iterable[KindResult], counts: Sequence[str]) -> list[str]:
+def _counts(kinds: Iterable[Transaction], counts: Sequence[str]) -> list[str]:
     totals: Counter[str] = Counter()
     for kind in kinds:
         totals["committed"] += kind.committed
         totals["rolled back"] += kind.rolled_back
-        totals["retries"] += sum(kind.retries.values())
+        totals["retries"] += kind.retries
         totals["failed"] += sum(kind.failed.values())
     return [f"{totals[name]:,}" for name in counts]
 
 
-def _milliseconds(latency: Latency) -> list[str]:
-    found = [getattr(latency, name) for name in _LATENCIES]
-    return [millisecond(value) for value in found]
+def _latency_table(window: Repeat) -> Table:
+    """Of each kind and all, in milliseconds."""
+    names = [name.replace("_", ".") for name in _LATENCIES]
+    lines = _empty_table(("latency, ms", *names), names)
+    each = {_shown(name, window): kind.latency_ms for name, kind in window.transactions.items()}
+    for name, latency in (each | ({"all": window.latency_ms} if len(each) > 1 else {})).items():
+        lines.add_row(name, *map(millisecond, _percentiles(latency, _LATENCIES)))
+    return lines
+
+
+def _percentiles(latency_ms: Latency | None, names: Sequence[str]) -> list[float | None]:
+    return [getattr(latency_ms, name, None) for name in names]
 
 
 def millisecond(value: float | None) -> str:
@@ -282,21 +286,79 @@ def millisecond(value: float | None) -> str:
     return "-" if value is None else f"{value:.{_DIGITS}f}"
 
 
-def causes(result: WindowResult) -> list[Text]:
-    """Why transactions were repeated or given up, and what never ended."""
+def _time(window: Repeat) -> list[Text]:
+    """Where the users' time went, the most first, what the server counted, and what could not be
+    seen."""
     lines = []
-    if (stuck := result.unfinished) is not None:
-        lines.append(
-            Text(
-                f"not ended long after the window: {plural(stuck.count, 'transaction')}, the oldest"
-                f" under way for {stuck.oldest_s:.1f} s when the window closed"
-            )
+    if window.time is not None:
+        shares = {time_use.NAMES[name]: getattr(window.time, name) for name in time_use.CLASSES}
+        most_first = sorted(shares.items(), key=lambda one: -one[1])
+        parts = (f"{name} {percent(share)}" for name, share in most_first if share >= 0.0005)
+        lines.append(f"the users' time: {', '.join(parts)}")
+    if window.server_io is not None:
+        lines.append(server_io.sentence(window.server_io, window.tpm))
+    unseen = (window.time_missing, window.server_io_missing)
+    return [Text(line) for line in (*lines, *(f"not seen: {one}" for one in unseen if one))]
+
+
+def _server(window: Repeat) -> Iterator[RenderableType]:
+    """Hit ratio, CPU and devices of the database's server, where it was sampled."""
+    if window.hit_ratio is not None:
+        yield Text(f"hit ratio of the cache: {percent(window.hit_ratio)}")
+    if window.server_cpu is None:
+        return
+    yield Text(
+        f"the server's CPU: {percent(window.server_user)} user,"
+        f" {percent(window.server_system)} system, {percent(window.server_iowait)} waiting for"
+        f" I/O, {percent(window.server_steal)} stolen"
+    )
+    if window.devices:
+        numbers = [name for name in device_use.LINE_COLUMNS if name]
+        lines = _empty_table(("device", *device_use.LINE_COLUMNS), numbers)
+        for device in window.devices:
+            reads, writes = device_use.two_lines(device_use.cells(device))
+            lines.add_row(device.name, *reads)
+            lines.add_row("", *writes)
+        yield lines
+
+
+def _tier(document: RunDocument) -> Iterator[RenderableType]:
+    """The disk below the database, and how much of its tables is in the cache."""
+    if document.measurement is None or document.measurement.tier is None:
+        return
+    for what, value in measured.facts(document):
+        yield Text(f"{what}: {value}")
+    if residents := measured.residents(document):
+        lines = _empty_table(measured.RESIDENT_COLUMNS, measured.RESIDENT_COLUMNS[1:])
+        for row in residents:
+            lines.add_row(*row)
+        yield lines
+
+
+def _search(search: HighestRate) -> list[RenderableType]:
+    """The rates that were tried, and the highest that held."""
+    lines = _empty_table(("rate", "done", ""), ("rate", "done"))
+    for trial in sorted(search.trials, key=lambda trial: trial.rate_per_s):
+        rates = (f"{trial.rate_per_s:,.1f}/s", f"{trial.reached_per_s:,.1f}/s")
+        lines.add_row(*rates, Text(trial.missed or "holds"))
+    unpaced = f"users without pause get {search.unpaced_per_s:,.1f}/s done"
+    if search.rate_per_s is None:
+        return [lines, Text(f"no rate holds; {unpaced}", style="bold")]
+    text = f"highest rate that holds: {search.rate_per_s:,.1f}/s; {unpaced}"
+    return [lines, Text(text, style="bold")]
+
+
+def _causes(window: Repeat) -> Iterator[Text]:
+    """Why transactions were repeated or given up, and what never ended."""
+    if (stuck := window.unfinished) is not None:
+        yield Text(
+            f"not ended long after the window: {plural(stuck.count, 'transaction')}, the oldest"
+            f" under way for {stuck.oldest_s:.1f} s when the window closed"
         )
-    for what in ("retries", "failed"):
+    for what, field in (("retries", "retry_causes"), ("failed", "failed")):
         causes: Counter[str] = Counter()
-        for kind in result.kinds.values():
-            causes.update(getattr(kind, what))
+        for kind in window.transactions.values():
+            causes.update(getattr(kind, field))
         if causes:
             listed = ", ".join(f"{cause} {count:,}" for cause, count in causes.most_common())
-            lines.append(Text(f"{what} by cause: {listed}"))
-    return lines
+            yield Text(f"{what} by cause: {listed}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,6 +12,7 @@ from rich.text import Text
 from hotset.core.errors import HotsetError
 from hotset.core.record import record_of
 from hotset.core.words import plural
+from hotset.reports.model.document import RunDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +112,21 @@ def _plain(cell: RenderableType) -> str:
     return cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
 
 
-def _tpcc_run(document: object) -> Told:
-    from hotset.bench import tpcc_report
-    from hotset.bench.tpcc_report import TpccConditions, TpccRun
+def _windows(document: object) -> Told:
+    from hotset.bench import tpcc_report, window_report
 
-    found = record_of(TpccRun, document)
-    more = _each(found.curve.points if found.curve else (), tpcc_report.run_parts)
-    if found.conditions:
-        table = tpcc_report.conditions_table(TpccConditions(found.conditions))
-        more.append((f"The {len(found.conditions)} conditions", parts([table])))
-    judged, measured = tpcc_report.judged(found), tpcc_report.measured(found)
-    return Told(parts(judged), parts(measured), more)
-
-
-def _sql_run(document: object) -> Told:
-    from hotset.bench.sql import report
-    from hotset.bench.sql.report import SqlRun
-
-    found = record_of(SqlRun, document)
-    more = _each(found.curve.points if found.curve else (), report.run_parts)
-    return Told(parts(report.judged(found)), parts(report.measured(found)), more)
-
-
-def _each(
-    points: Iterable[Any], run: Callable[[Any], Iterable[RenderableType]]
-) -> list[tuple[str, list[Part]]]:
-    """Each number of users of a curve, as if it were a run of its own."""
-    return [
-        (plural(point.result.options.users, "user"), parts(run(point)))
-        for point in points
-        if point.result is not None
+    found = record_of(RunDocument, document)
+    windows = window_report.find_windows(found)
+    more = [
+        (plural(one.users or 0, "user"), parts(window_report.show_window(found, one)))
+        for one in (windows if len(windows) > 1 else ())
     ]
+    conditions = window_report.find_conditions(found)
+    if conditions:
+        table = tpcc_report.conditions_table(conditions)
+        more.append((f"The {len(conditions)} conditions", parts([table])))
+    judged, measured = window_report.show_verdicts(found), window_report.show_results(found)
+    return Told(parts(judged), parts(measured), more)
 
 
 def _tpch_run(document: object) -> Told:
@@ -158,7 +142,7 @@ def _tpcc_check(document: object) -> Told:
     from hotset.bench.tpcc_report import TpccConditions
 
     found = record_of(TpccConditions, document)
-    table = tpcc_report.conditions_table(found)
+    table = tpcc_report.conditions_table(found.conditions)
     return Told(parts([tpcc_report.consistency(found.conditions)]), parts([table]))
 
 
@@ -170,9 +154,9 @@ def _tpch_check(document: object) -> Told:
 
 
 _TELLERS: Mapping[str, Callable[[object], Told]] = {
-    "tpcc run": _tpcc_run,
+    "tpcc run": _windows,
     "tpcc check": _tpcc_check,
     "tpch run": _tpch_run,
     "tpch check": _tpch_check,
-    "sql run": _sql_run,
+    "sql run": _windows,
 }

@@ -22,7 +22,6 @@ from hotset.reports.model.document import (
     Arm,
     Factor,
     Failure,
-    HighestRate,
     Phase,
     PowerArm,
     RunDocument,
@@ -31,7 +30,7 @@ from hotset.reports.model.document import (
     Workload,
 )
 from hotset.reports.model.setup import Experiment, Script
-from hotset.reports.model.windows import PowerRun, Repeat
+from hotset.reports.model.windows import HighestRate, PowerRun, Repeat
 from hotset.whatif import checking
 
 from . import verdicts

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotset.bench import window
-from hotset.bench.kept.records import Measured
+from hotset.bench.server.sampled import ServerUse, add_use
 from hotset.bench.server.time_use import TimeSampler, readings
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.hitratio.sampler import Sampler, Window
-from hotset.load.record import WindowOptions, WindowResult
-from hotset.load.search import FoundRate
+from hotset.load.record import WindowOptions
+from hotset.load.search import Limits
+from hotset.reports.model.windows import HighestRate, Repeat
 from hotset.tpch import queries
 from hotset.tpch.record import PowerResult, RunFailed
 from hotset.tpch.run import power
@@ -21,7 +22,7 @@ from .site.context import Site
 from .timed import Timed
 
 
-def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions) -> Measured:
+def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions) -> Repeat:
     """Run a workload of many users on a placed database, and measure a window after its ramp-up.
 
     :raises RunFailed: the server died or stalled; there is no result.
@@ -29,20 +30,11 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
     database = placed.server.database(workload.name)
     with start_sampler(site, placed) as sampler, TimeSampler(readings(database)) as times:
         result = workload.drive(database, options, site.report)
-        start, end, seconds = result.window_start, result.window_end, len(result.series)
+        start, end = result.span
         sampled = sampler.window(start, end)
-    each = sampler.each_second(start, seconds)
-    return Measured(
-        window.with_reads(result, _reads(each)),
-        sampled,
-        each,
-        times.window(start, end),
-        times.each_second(start, seconds),
-        times.missing,
-        times.io_window(start, end),
-        times.io_missing,
-        times.io_window(start - options.rampup_s, start),
-    )
+    each = sampler.each_second(start, len(result.series))
+    result = window.add_time(window.with_reads(result, _reads(each)), times)
+    return add_use(result, ServerUse(sampled, tuple(each)), site.tier.block)
 
 
 def _reads(seconds: Sequence[Window | None]) -> list[float] | None:
@@ -54,12 +46,8 @@ def _reads(seconds: Sequence[Window | None]) -> list[float] | None:
 
 
 def highest_rate(
-    site: Site,
-    placed: Placed,
-    workload: Timed,
-    options: WindowOptions,
-    fastest: WindowResult | None,
-) -> FoundRate[WindowResult]:
+    site: Site, placed: Placed, workload: Timed, options: WindowOptions, fastest: Repeat | None
+) -> HighestRate:
     """Search for the highest rate of transactions that meets the experiment's limits.
 
     :param fastest: what the users got done without pause, where that has just been measured.
@@ -67,11 +55,13 @@ def highest_rate(
     """
     database = placed.server.database(workload.name)
 
-    def one(options: WindowOptions) -> WindowResult:
+    def drive(options: WindowOptions) -> Repeat:
         return workload.drive(database, options, site.report)
 
-    judge = window.missed_limits(workload.want.limits, workload.values)
-    return window.find_rate(one, options, judge, site.report, fastest)
+    limits = workload.want.limits
+    missed = window.missed_limits(limits, workload.runs(database, site.report).values)
+    wanted = Limits(tuple(workload.want.find_rate), missed)
+    return window.find_rate(drive, options, wanted, site.report, fastest).record
 
 
 def run_queries(

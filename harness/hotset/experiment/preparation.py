@@ -20,7 +20,7 @@ from hotset.core.clock import wait_until
 from hotset.databases.base import number, sql
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.hitratio.sampler import Sampler, Window
-from hotset.load.record import NotServed, Phase, Tick, WindowResult
+from hotset.load.record import NotServed, Phase, Tick
 from hotset.load.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
 from hotset.reports.model import windows
 
@@ -118,14 +118,18 @@ class _Load:
         :raises NotServed: what was asked for failed; the server is not merely slow.
         """
         result = failure.partial
-        if result is None or result.failed or any(kind.failed for kind in result.kinds.values()):
+        if (
+            result is None
+            or result.failed
+            or any(kind.failed for kind in result.transactions.values())
+        ):
             raise failure
         self._was_too_short = True
         self.ended(result)
 
-    def ended(self, result: WindowResult) -> None:
+    def ended(self, result: windows.Repeat) -> None:
         """It ran for as long as it was to."""
-        self._start, length = result.window_start, result.window_end - result.window_start
+        self._start, length = result.span[0], result.duration_s
         if not self._transactions:
             self._transactions = [result.tpm / 60] * int(length)
         self._probe()

@@ -8,13 +8,12 @@ from dataclasses import replace
 from statistics import fmean
 
 from hotset.bench import tpcc as checks
-from hotset.bench.kept.records import power_record, rate_record, repeat_record
+from hotset.bench.kept.records import power_record
 from hotset.bench.thresholds import ThresholdMissedError
 from hotset.block.extents import Run
 from hotset.core import words
 from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
-from hotset.load.record import WindowResult
 from hotset.reports.analysis import units
 from hotset.reports.analysis.headlines import write_headlines
 from hotset.reports.model import base, document, windows
@@ -46,7 +45,7 @@ class Recorded:
         self._journal = journal
         self._others = 0.0
         """Share of this computer's CPU that was busy before the arm was set up."""
-        self._fastest: WindowResult | None = None
+        self._fastest: windows.Repeat | None = None
         """The arm's window of most users and without a rate, where it has just been measured."""
         self._preparation: windows.Preparation | None = None
         """Of the arm, where it had a load of many users."""
@@ -123,12 +122,17 @@ class Recorded:
             measured = measure(site, placed, run, options)
         parts = table_hits.since(site, placed, run.name, before)
         _check(site, placed)
-        record = repeat_record(
-            turn.repeat, measured, site.tier.block, self._others, parts, self._preparation
+        record = measured.model_copy(
+            update={
+                "repeat": turn.repeat,
+                "others_cpu": self._others,
+                "parts": tuple(parts),
+                "preparation": self._preparation,
+            }
         )
         self._journal.add_repeat(turn.arm, record, users == want.most_users)
         if users == want.most_users:
-            self._fastest = measured.result
+            self._fastest = measured
         with_users = f" with {words.plural(users, 'user')}" if len(want.users) > 1 else ""
         site.report.say(
             f"{turn.arm}{with_users}: {words.count(record.rate)} {units.UNITS[run.name].short},"
@@ -145,7 +149,7 @@ class Recorded:
         limits = " and ".join(want.find_rate)
         with site.report.task(f"searching for the highest rate with {limits}"):
             found = highest_rate(site, placed, run, options, self._fastest)
-        record = rate_record(turn.repeat, found, want.find_rate, want.most_users)
+        record = found.model_copy(update={"repeat": turn.repeat})
         self._journal.add_rate(turn.arm, record)
         rate = "no rate meets it" if record.rate_per_s is None else f"{record.rate_per_s:,.1f}/s"
         site.report.say(f"{turn.arm}: {rate}")

@@ -1,66 +1,68 @@
-"""The workload of many users that an experiment has: what runs it, and what it is called."""
+"""The workload of many users that an experiment has, as its file says it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
-from hotset.bench import tpcc_metrics
+from hotset.bench import tpcc
+from hotset.bench.runs import Runs
 from hotset.bench.sql import run as sql_runs
 from hotset.bench.sql.users import SqlWorkload
-from hotset.bench.thresholds import Values
 from hotset.core import words
 from hotset.core.progress import Reporter
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.hammerdb import kept, release
-from hotset.hammerdb import tpcc as hammerdb
-from hotset.hammerdb.process.progress import observer
+from hotset.hammerdb import release
 from hotset.load.live import line_printer
-from hotset.load.record import Phase, Tick, WindowOptions, WindowResult
-from hotset.load.run import Observer, run_workload
+from hotset.load.record import Phase, Tick, WindowOptions
+from hotset.load.run import Observer
 from hotset.reports.model.base import TimedWorkload
-from hotset.tpcc import driver
+from hotset.reports.model.windows import Repeat
 from hotset.tpcc.record import RunOptions
 
 from .file.spec import Spec
 from .file.workload_tables import SqlTable, TpccTable
 
 
-class Timed(Protocol):
-    """One of the two below."""
+class Timed(ABC):
+    """
+    :cvar name: its database's, too.
+    """
+
+    want: TpccTable | SqlTable
+    name: ClassVar[TimedWorkload]
 
     @property
-    def want(self) -> TpccTable | SqlTable:
-        """As the experiment file has it."""
+    def by_seconds(self) -> bool:
+        """Whether its driver tells of each second as it ends."""
+        return True
 
-    @property
-    def name(self) -> TimedWorkload:
-        """Its database's, too."""
-
+    @abstractmethod
     def title(self, users: int) -> str:
         """What is run, for people."""
 
+    @abstractmethod
     def options(
         self, users: int, rampup_s: float, duration_s: float, seed: int
     ) -> WindowOptions: ...
 
-    def check(self, database: PostgresDatabase) -> None:
+    @abstractmethod
+    def runs(self, database: PostgresDatabase, report: Reporter) -> Runs[Any]:
+        """What drives it."""
+
+    def check(self, database: PostgresDatabase) -> None:  # noqa: B027 - TPC-C is hotset's own
         """Have the server read what is not hotset's own.
 
         :raises ScriptError: a statement is no SQL there; names file and line.
         """
 
-    def require(self) -> None:
+    def require(self) -> None:  # noqa: B027 - hotset's own driver is there
         """See that this computer has what drives it.
 
         :raises PrerequisiteMissingError: it has not.
         """
-
-    @property
-    def by_seconds(self) -> bool:
-        """Whether its driver tells of each second as it ends."""
 
     def drive(
         self,
@@ -68,33 +70,35 @@ class Timed(Protocol):
         options: WindowOptions,
         report: Reporter,
         observe: Observer = lambda _: None,
-    ) -> WindowResult:
-        """Run it and measure a window.
+    ) -> Repeat:
+        """As `Runs.drive`, told by the report as well."""
+        show = line_printer(report, options.rampup_s + options.duration_s)
 
-        :param observe: is told of each second, too, where the driver tells of them. What it raises
-            ends the run.
-        :raises RunFailed: the server died or stalled; there is no result.
-        """
+        def both(event: Tick | Phase) -> None:
+            show(event)
+            observe(event)
 
-    def values(self, result: Any) -> Values:  # noqa: ANN401 - of `drive`
-        """What limits can name."""
+        return self.runs(database, report).drive(database, options, both)
 
 
 @dataclass(frozen=True, slots=True)
-class Tpcc:
-    """TPC-C by hotset's own driver."""
+class Tpcc(Timed):
+    """TPC-C by hotset's own driver, or by HammerDB on a database that it built."""
 
     want: TpccTable
-    name: TimedWorkload = "tpcc"
-    values: Callable[[Any], Values] = tpcc_metrics.values
+    name = "tpcc"
+
+    @property
+    def by_seconds(self) -> bool:
+        return self.want.driver == "hotset"
 
     def title(self, users: int) -> str:
-        return (
-            f"TPC-C, {words.plural(users, 'user')},"
-            f" {words.plural(self.want.warehouses, 'warehouse')}"
-        )
+        return self._runs(Reporter(quiet=True)).title(self.options(users, 0, 1, 1))
 
     def options(self, users: int, rampup_s: float, duration_s: float, seed: int) -> RunOptions:
+        """HammerDB's clock ticks in minutes: a probe takes a whole one."""
+        if not self.by_seconds:
+            rampup_s, duration_s = (math.ceil(one / 60) * 60 for one in (rampup_s, duration_s))
         return RunOptions(
             users=users,
             warehouses=self.want.warehouses,
@@ -105,78 +109,23 @@ class Tpcc:
             items=self.want.items,
         )
 
-    def check(self, database: PostgresDatabase) -> None:
-        """There is nothing to read."""
-
     def require(self) -> None:
-        """Nothing more."""
+        if not self.by_seconds:
+            release.find()
 
-    @property
-    def by_seconds(self) -> bool:
-        return True
+    def runs(self, database: PostgresDatabase, report: Reporter) -> tpcc.Runs:  # noqa: ARG002
+        return self._runs(report)
 
-    def drive(
-        self,
-        database: PostgresDatabase,
-        options: WindowOptions,
-        report: Reporter,
-        observe: Observer = lambda _: None,
-    ) -> WindowResult:
-        assert isinstance(options, RunOptions)
-        return driver.run(database, options, _observer(options, report, observe))
-
-
-class Hammerdb(Tpcc):
-    """TPC-C by HammerDB, on a database that it built."""
-
-    def title(self, users: int) -> str:
-        return f"HammerDB, {Tpcc.title(self, users)}"
-
-    def options(self, users: int, rampup_s: float, duration_s: float, seed: int) -> RunOptions:
-        """Its clock ticks in minutes: a probe takes a whole one."""
-        return Tpcc.options(self, users, _minutes_s(rampup_s), _minutes_s(duration_s), seed)
-
-    def require(self) -> None:
-        release.find()
-
-    @property
-    def by_seconds(self) -> bool:
-        return False
-
-    def drive(
-        self,
-        database: PostgresDatabase,
-        options: WindowOptions,
-        report: Reporter,
-        observe: Observer = lambda _: None,  # noqa: ARG002
-    ) -> WindowResult:
-        assert isinstance(options, RunOptions)
-        with kept.folder(report, "tpcc-run") as folder:
-            return hammerdb.run(database, options, folder, observe=observer(report))
-
-
-def _minutes_s(seconds: float) -> float:
-    return math.ceil(seconds / 60) * 60
-
-
-def _observer(options: WindowOptions, report: Reporter, more: Observer) -> Observer:
-    """Tells both."""
-    show = line_printer(report, options.rampup_s + options.duration_s)
-
-    def observe(event: Tick | Phase) -> None:
-        show(event)
-        more(event)
-
-    return observe
+    def _runs(self, report: Reporter) -> tpcc.Runs:
+        return tpcc.Runs(report) if self.by_seconds else tpcc.HammerdbRuns(report)
 
 
 @dataclass(frozen=True, slots=True)
-class Sql:
+class Sql(Timed):
     """Scripts of one's own."""
 
     want: SqlTable
-    name: TimedWorkload = "sql"
-    values: Callable[[Any], Values] = sql_runs.values
+    name = "sql"
 
     def title(self, users: int) -> str:
         names = ", ".join(script.name for script in self.want.scripts)
@@ -192,32 +141,18 @@ class Sql:
         )
 
     def check(self, database: PostgresDatabase) -> None:
-        self._on(database, self.options(1, 0, 1, self.want.seed)).check()
+        self._workload(database).check()
 
-    def require(self) -> None:
-        """Nothing more."""
+    def runs(self, database: PostgresDatabase, report: Reporter) -> sql_runs.Runs:
+        return sql_runs.Runs(self._workload(database), report)
 
-    @property
-    def by_seconds(self) -> bool:
-        return True
-
-    def drive(
-        self,
-        database: PostgresDatabase,
-        options: WindowOptions,
-        report: Reporter,
-        observe: Observer = lambda _: None,
-    ) -> WindowResult:
-        workload = self._on(database, options)
-        return run_workload(workload, _observer(options, report, observe))
-
-    def _on(self, database: PostgresDatabase, options: WindowOptions) -> SqlWorkload:
-        want = self.want
+    def _workload(self, database: PostgresDatabase) -> SqlWorkload:
+        want, options = self.want, self.options(1, 0, 1, self.want.seed)
         return SqlWorkload(database, want.scripts, options, want.define, want.protocol)
 
 
 def find_timed(spec: Spec) -> Timed | None:
     """None where the experiment has the 22 queries alone."""
     if spec.tpcc is not None:
-        return Hammerdb(spec.tpcc) if spec.tpcc.driver == "hammerdb" else Tpcc(spec.tpcc)
+        return Tpcc(spec.tpcc)
     return Sql(spec.sql) if spec.sql is not None else None

@@ -106,10 +106,7 @@ def judge_run(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdi
     """A verdict on each, for the document."""
     measured = values(document)
     known = {limit.metric: measured.get(limit.metric) for limit in limits}
-    return tuple(
-        Verdict(threshold=one.threshold.text, measured=one.value, met=one.met, said=str(one))
-        for one in judge(limits, known)
-    )
+    return tuple(judge(limits, known))
 
 
 def values(document: RunDocument) -> Values:

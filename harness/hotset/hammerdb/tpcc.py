@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hotset.core.sql import Aborted
-from hotset.load.latency import NO_LATENCY
-from hotset.load.record import KindResult, Latency, NotServed, ServerErrors, ServerRate
+from hotset.load.record import NotServed
 from hotset.load.served import shortfall
+from hotset.reports.model.windows import Latency, Repeat, ServerErrors, ServerRate, Transaction
 from hotset.tpcc.driver import OrderCounter, isolation
-from hotset.tpcc.record import RunOptions, RunResult
+from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER, SetupError
 from hotset.tpcc.transactions import hottest_fifth
 
@@ -70,8 +71,8 @@ def run(
     *,
     observe: Observer = lambda _: None,
     release: Release | None = None,
-) -> RunResult:
-    """Run TPC-C against a database that HammerDB built; see RunResult for what it can tell.
+) -> Repeat:
+    """Run TPC-C against a database that HammerDB built; see Repeat for what it can tell.
 
     HammerDB has no seed: `options.seed` is not used. It runs on all warehouses there are.
 
@@ -91,11 +92,13 @@ def run(
         outcome = execute(watched, dictionary, text, users=options.users + 1)
         counted = orders.counts(_COUNT_S)
     result = _result(options, outcome, _between(before, _server_errors(connection)))
-    result = replace(
-        result,
-        nopm_by_district=counted and counted[0],
-        orders_before=counted and counted[1] - options.warehouses * DISTRICTS * FIRST_ORDER,
-        isolation=isolation(connection),
+    loaded = options.warehouses * DISTRICTS * FIRST_ORDER
+    result = result.model_copy(
+        update={
+            "nopm_by_district": counted and counted[0],
+            "orders_before": counted and counted[1] - loaded,
+            "isolation": isolation(connection),
+        }
     )
     if cause := shortfall(result):
         raise NotServed(cause, result)
@@ -160,16 +163,18 @@ def _server_errors(connection: Connection) -> ServerErrors | None:
         ((deadlocks, errors),) = tables.read(connection, "server_errors")
     except Aborted:
         return None
-    return ServerErrors(int(str(deadlocks or 0)), int(str(errors or 0)))
+    return ServerErrors(deadlocks=int(str(deadlocks or 0)), errors=int(str(errors or 0)))
 
 
 def _between(before: ServerErrors | None, after: ServerErrors | None) -> ServerErrors | None:
     if before is None or after is None:
         return None
-    return ServerErrors(after.deadlocks - before.deadlocks, after.errors - before.errors)
+    return ServerErrors(
+        deadlocks=after.deadlocks - before.deadlocks, errors=after.errors - before.errors
+    )
 
 
-def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) -> RunResult:
+def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) -> Repeat:
     result = result_of(outcome.lines)
     timings = {kind: _timing(outcome, name) for kind, name in _KINDS.items()}
     calls = {kind: timing.calls for kind, timing in timings.items()}
@@ -179,23 +184,27 @@ def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) 
         raise HammerdbFailed("HammerDB did not say when its window opened and closed")
     # The profile counts from the first call of the ramp-up; by its mix the window is worked out.
     scale = result.nopm * options.duration_s / 60 / calls["new_order"]
-    return RunResult(
-        options=replace(options, items="uniform"),
+    opened = outcome.edges["measure"]
+    return Repeat(
+        users=options.users,
+        rampup_s=options.rampup_s,
+        items="uniform",
         hottest_fifth=hottest_fifth("uniform"),
-        window_start=outcome.edges["measure"],
-        window_end=outcome.edges["done"],
+        opened_at=datetime.fromtimestamp(opened, UTC),
+        duration_s=outcome.edges["done"] - opened,
         nopm=float(result.nopm),
         tpm=result.nopm * sum(calls.values()) / calls["new_order"],
-        kinds={
-            kind: KindResult(round(one.calls * scale), 0, {}, {}, _latency(one))
+        transactions={
+            kind: Transaction(committed=round(one.calls * scale), latency_ms=_latency(one))
             for kind, one in timings.items()
         },
         latency_ms=_overall(list(timings.values())),
         failed=outcome.failed,
-        series=[],
-        driver="hammerdb",
+        retries=0,
         server_tpm=float(result.tpm),
-        server_series=[ServerRate(count.at, count.value) for count in outcome.record.counts],
+        server_series=tuple(
+            ServerRate(at=count.at, tpm=count.value) for count in outcome.record.counts
+        ),
         server_errors=errors,
     )
 
@@ -206,11 +215,10 @@ def _timing(outcome: Outcome, procedure: str) -> Timing:
     return outcome.record.timings.get(procedure, none)
 
 
-def _latency(timing: Timing) -> Latency:
+def _latency(timing: Timing) -> Latency | None:
     if timing.calls == 0:
-        return NO_LATENCY
-    return replace(
-        NO_LATENCY,
+        return None
+    return Latency(
         mean=timing.mean,
         p50=timing.p50,
         p95=timing.p95,
@@ -223,4 +231,4 @@ def _overall(timings: list[Timing]) -> Latency:
     """Of all types: mean and maximum; percentiles cannot be put together from percentiles."""
     calls = sum(timing.calls for timing in timings)
     mean = sum(timing.mean * timing.calls for timing in timings) / calls
-    return replace(NO_LATENCY, mean=mean, max=max(timing.max for timing in timings))
+    return Latency(mean=mean, max=max(timing.max for timing in timings))

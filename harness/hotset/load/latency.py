@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from .record import Latency
+from hotset.reports.model.windows import Latency
 
 LOWEST_US = 1
 HIGHEST_US = 3_600_000_000
@@ -73,10 +73,10 @@ class Latencies:
         ranks = np.maximum(1, np.ceil(np.asarray(percentiles) / 100 * cumulated[-1] - 1e-9))
         return [float(one) / 1e3 for one in values_us[np.searchsorted(cumulated, ranks)]]
 
-    def latency(self) -> Latency:
-        """Mean and percentiles; all None where there is nothing."""
+    def latency(self) -> Latency | None:
+        """Mean and percentiles; None where there is nothing."""
         if not len(self):
-            return NO_LATENCY
+            return None
         values_us, counts = self._counted()
         mean_us = (values_us * counts).sum() / counts.sum()
         p50, p90, p95, p99, p99_9, p99_99 = self.percentiles_ms(PERCENTILES)
@@ -109,6 +109,3 @@ class Latencies:
         low = (used - power * _HALF) << power
         middles = low + ((1 << power) - 1) / 2
         return middles.astype(np.float64), counts[used].astype(np.float64)
-
-
-NO_LATENCY = Latency(None, None, None, None, None, None, None, None, None)

@@ -1,11 +1,10 @@
 """What a run leaves: records for the observer, the result, and how it fails."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from hotset.core.errors import HotsetError
-
-from .steady import Steadiness
+from hotset.reports.model.windows import Repeat
 
 HIGHEST_RATE_PER_S = 100_000
 DRAIN_S = 10.0
@@ -85,184 +84,10 @@ class Tick:
     latency_ms_p99: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Second:
-    """One second of the window, counted from its start; the last may be a fraction of one.
-
-    new_orders     None but in TPC-C
-    late, skipped  of the transactions due in it, see `Arrived`
-    """
-
-    second: int
-    new_orders: int | None
-    transactions: int
-    failed: int
-    latency_ms_mean: float | None
-    latency_ms_p95: float | None
-    late: int = 0
-    skipped: int = 0
-    latency_ms_p50: float | None = None
-    latency_ms_p99: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Latencies of committed transactions in milliseconds, from sending to commit; in a run with a
-    rate from the time they were due.
-
-    Attempts that had to be repeated, and the pauses between, are included. Values are good to
-    0.1 % or a microsecond. All are None when nothing committed, one of them when the driver does
-    not tell it.
-
-    histogram  of microseconds, in HdrHistogram's own text format (V2, deflated, base64)
-    """
-
-    mean: float | None
-    p50: float | None
-    p90: float | None
-    p95: float | None
-    p99: float | None
-    p99_9: float | None
-    p99_99: float | None
-    max: float | None
-    histogram: str | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """What became of the transactions that were due in the window of a run with a rate.
-
-    due      all of them
-    late     started more than a millisecond after they were due, as no user was free
-    skipped  given up without a start: no user was free in time (`WindowOptions.patience_s`)
-    growth   by how many those that waited or were under way grew over the window, by the best line
-             through their number at each second's end
-    """
-
-    due: int
-    late: int
-    skipped: int
-    growth: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """Transactions still under way when the users were sent home, long after the window.
-
-    count     all of them, those of the ramp-up too
-    oldest_s  for how long the oldest had been under way when the window closed
-    """
-
-    count: int
-    oldest_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class KindResult:
-    """One kind of transaction within the window.
-
-    committed    transactions that took effect
-    rolled_back  new-orders rolled back as intended (clause 2.4.1.4)
-    retries      repeated attempts, by cause
-    failed       transactions given up, by cause, in the server's words
-    latency_ms   of those that began in the window, whenever they ended
-    unfinished   of these, how many had not ended when the users were sent home
-    """
-
-    committed: int
-    rolled_back: int
-    retries: dict[str, int]
-    failed: dict[str, int]
-    latency_ms: Latency
-    unfinished: int = 0
-
-    @property
-    def got_through(self) -> int:
-        """Those that did what they were to do."""
-        return self.committed + self.rolled_back
-
-    @property
-    def asked(self) -> int:
-        """All of them."""
-        return self.got_through + sum(self.failed.values()) + self.unfinished
-
-
-@dataclass(frozen=True, slots=True)
-class ServerRate:
-    """What the whole server committed and rolled back, per minute, in the interval until `at`.
-
-    at  seconds since 1970
-    """
-
-    at: float
-    tpm: int
-
-
-@dataclass(frozen=True, slots=True)
-class ServerErrors:
-    """What the server itself counted during a run; a driver may not have seen all of it.
-
-    deadlocks  in this database; of the instance on SQL Server
-    errors     rollbacks of this database on PostgreSQL (a clean run has few, those of clause
-               2.4.1.4 not among them where a procedure rolls back by itself); errors sent to
-               users by the instance on SQL Server
-    """
-
-    deadlocks: int
-    errors: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowResult:
-    """The window of a run, of whatever workload; `dataclasses.asdict` makes it JSON.
-
-    window_start, window_end  seconds since 1970
-    tpm         transactions of all kinds committed per minute
-    kinds       by the kinds' names
-    latency_ms  over all kinds; of the transactions that began in the window (were sent, or due),
-                also where they ended after it
-    failed      transactions given up, all kinds and causes
-    series      second by second; its sums are the totals
-    arrived     of a run with a rate
-    unfinished  what never ended
-    """
-
-    options: WindowOptions
-    window_start: float
-    window_end: float
-    tpm: float
-    kinds: dict[str, KindResult]
-    latency_ms: Latency
-    failed: int
-    series: list[Second] = field(repr=False)
-    arrived: Arrived | None = None
-    unfinished: Unfinished | None = None
-    steadiness: list[Steadiness] = field(repr=False, default_factory=list)
-
-    @property
-    def not_steady(self) -> list[Steadiness]:
-        """What of it did not stay steady."""
-        return [one for one in self.steadiness if one.steady is False]
-
-    @property
-    def not_known(self) -> list[Steadiness]:
-        """Of throughput and reads, what cannot be told to be steady."""
-        rates = [one for one in self.steadiness if one.measure != "latency_ms"]
-        return [rate for rate in rates if rate.steady is None]
-
-    @property
-    def steady(self) -> bool | None:
-        """Of the window: throughput and reads are, and no latency is known not to be. None: not
-        known, or not judged."""
-        if self.not_steady:
-            return False
-        return True if self.steadiness and not self.not_known else None
-
-
 class RunFailed(HotsetError):
     """A run that has no result. `partial` is what the window held, None before it opened."""
 
-    def __init__(self, cause: str, partial: WindowResult | None) -> None:
+    def __init__(self, cause: str, partial: Repeat | None) -> None:
         super().__init__(cause)
         self.args = (cause, partial)
         self.cause = cause
@@ -275,10 +100,12 @@ class RunFailed(HotsetError):
 class NotServed(RunFailed):
     """The server was there to the end, but did not do what was due: see `served.shortfall`."""
 
+    partial: Repeat
+
 
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C in a run. `partial` is what the window held so far, None before it opened."""
 
-    def __init__(self, partial: WindowResult | None) -> None:
+    def __init__(self, partial: Repeat | None) -> None:
         super().__init__()
         self.partial = partial

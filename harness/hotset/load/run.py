@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeAlias
 
+from hotset.reports.model.windows import Repeat
+
 from .processes import PythonCrew, WorkerDied
 from .record import (
     NotServed,
@@ -15,7 +17,6 @@ from .record import (
     RunFailed,
     RunInterrupted,
     Tick,
-    WindowResult,
 )
 from .samples import RunLog
 from .served import shortfall
@@ -51,7 +52,7 @@ class Crew(Protocol):
         """
 
 
-def run_workload(workload: Workload, observe: Observer = lambda _: None) -> WindowResult:
+def run_workload(workload: Workload, observe: Observer = lambda _: None) -> Repeat:
     """Run a workload and measure a window, its users in Python; errors as of `follow`."""
     with python_crew(workload) as crew:
         return follow(crew, workload, observe)
@@ -62,7 +63,7 @@ def follow(
     workload: Workload,
     observe: Observer,
     at_edge: Callable[[], None] = lambda: None,
-) -> WindowResult:
+) -> Repeat:
     """The window of a crew's run.
 
     `observe` is called from this thread: with a Phase exactly as it begins, with a Tick every
@@ -103,14 +104,14 @@ class _Run:
         self._patience_s = _CONNECT_S
         self._last_success = time.monotonic()
 
-    def follow(self) -> WindowResult:
+    def follow(self) -> Repeat:
         """From the first connection to the result."""
         try:
             return self._follow()
         except KeyboardInterrupt:
             raise RunInterrupted(self._partial()) from None
 
-    def _follow(self) -> WindowResult:
+    def _follow(self) -> Repeat:
         self._listen_while(lambda: self._ready < len(self._crew))
         self._patience_s = self._options.stall_s
         start = self._last_success = time.monotonic() + _LEAD_S
@@ -180,7 +181,7 @@ class _Run:
     def _failure(self, cause: str) -> RunFailed:
         return RunFailed(cause, self._partial())
 
-    def _partial(self) -> WindowResult | None:
+    def _partial(self) -> Repeat | None:
         """What the window held if it had opened."""
         now = time.monotonic()
         if self._log is None or now <= self._log.window[0]:

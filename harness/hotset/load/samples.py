@@ -12,25 +12,30 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
+
+from hotset.reports.model.windows import (
+    Arrived,
+    Latency,
+    Repeat,
+    Second,
+    Steadiness,
+    Transaction,
+    Unfinished,
+)
 
 from . import arrivals, steady
 from .latency import Latencies
-from .record import (
-    Arrived,
-    KindResult,
-    PhaseName,
-    Second,
-    Tick,
-    Unfinished,
-    WindowOptions,
-    WindowResult,
-)
-from .steady import Round, Steadiness
+from .record import PhaseName, Tick, WindowOptions
+from .steady import Round
 
 NEW_ORDER = "new_order"
 """TPC-C counts these apart."""
 Outcome = Literal["rolled back", "retry", "failed", "unfinished"]
+_NO_LATENCY = Latency()
+_EDGE_S = 0.01
+"""A window that ends so much earlier than it should is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +222,7 @@ class RunLog:
         told = [one for one in self._untold if one.second <= second]
         self._untold = [one for one in self._untold if one.second > second]
         one = _Figures(self._kinds, [each for each in told if (each.second < 0) == (second < 0)])
-        latency_ms = one.latencies().latency()
+        latency_ms = one.latency() or _NO_LATENCY
         return Tick(
             second + rampup_seconds,
             phase,
@@ -233,40 +238,50 @@ class RunLog:
     def _new_orders(self, figures: "_Figures") -> int | None:
         return None if self._new_order is None else figures.count(self._new_order)
 
-    def result(self, until: float | None = None) -> WindowResult:
+    def result(self, until: float = math.inf) -> Repeat:
         """Figures of the window, or of its part before `until`."""
-        opens, closes = self.window
-        if until is not None:
-            closes = min(closes, until)
+        opens, ends = self.window
+        closes = min(ends, until)
         seconds = range(max(0, math.ceil(closes - opens)))
         each = [_Figures(self._kinds, self._tallies.get(second, ())) for second in seconds]
         whole = _Figures(self._kinds)
         for one in each:
             whole.add(one)
         minutes = (closes - opens) / 60
-        edges = [float(second) for second in seconds] + [closes - opens]
-        return WindowResult(
-            options=self._options,
-            window_start=self._epoch + opens,
-            window_end=self._epoch + closes,
+        new_orders = self._new_orders(whole)
+        return Repeat(
+            users=self._options.users,
+            rampup_s=self._options.rampup_s,
+            seed=self._options.seed,
+            opened_at=datetime.fromtimestamp(self._epoch + opens, UTC),
+            duration_s=closes - opens,
+            partial=closes < ends - _EDGE_S,
+            nopm=None if new_orders is None else new_orders / minutes,
             tpm=whole.count() / minutes,
-            kinds={
-                name: whole.kind_result(kind, self._said) for kind, name in enumerate(self._kinds)
+            transactions={
+                name: whole.transaction(kind, self._said) for kind, name in enumerate(self._kinds)
             },
-            latency_ms=whole.latencies().latency(),
+            latency_ms=whole.latency(),
             failed=whole.total("failed"),
-            series=[
+            retries=whole.total("retry"),
+            series=tuple(
                 one.second(number, self._new_orders(one))
                 for number, one in zip(seconds, each, strict=True)
-            ],
-            arrived=None
-            if self._options.rate_per_s is None
-            else whole.arrived(
-                arrivals.growth(edges, [one.due for one in each], [one.done for one in each])
             ),
+            arrived=self._arrived(whole, each, closes - opens),
             unfinished=self._unfinished(closes),
-            steadiness=_steadiness(self._kinds, each) if closes - opens >= steady.LEAST_S else [],
+            steadiness=_steadiness(self._kinds, each) if closes - opens >= steady.LEAST_S else (),
         )
+
+    def _arrived(
+        self, whole: "_Figures", each: "list[_Figures]", length_s: float
+    ) -> Arrived | None:
+        rate_per_s = self._options.rate_per_s
+        if rate_per_s is None:
+            return None
+        edges = [*map(float, range(len(each))), length_s]
+        due, done = [one.due for one in each], [one.done for one in each]
+        return whole.arrived(rate_per_s, arrivals.growth(edges, due, done))
 
     def _unfinished(self, closes: float) -> Unfinished | None:
         """What was under way when the users were sent home, the ramp-up's too."""
@@ -283,7 +298,7 @@ class RunLog:
         if not stuck:
             return None
         opens, _ = self.window
-        return Unfinished(sum(counts.values()), closes - opens - min(stuck))
+        return Unfinished(count=sum(counts.values()), oldest_s=closes - opens - min(stuck))
 
 
 def _told(cause: str, said: str) -> str:
@@ -294,7 +309,7 @@ def _told(cause: str, said: str) -> str:
     return f"{cause}: {said}" if said else cause
 
 
-def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> list[Steadiness]:
+def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> tuple[Steadiness, ...]:
     """Of the throughput, and of each kind that occurs in every round; whole seconds only."""
     spans = steady.spans(len(seconds))
     rounds = [_Figures(kinds) for _ in spans]
@@ -308,7 +323,7 @@ def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> list[Steadin
         if all(one.has_latency(kind) for one in rounds):
             means = [one.mean_latency(kind) for one in rounds]
             found.append(steady.judge(name, "latency_ms", means, starts))
-    return found
+    return tuple(found)
 
 
 class _Figures:
@@ -352,12 +367,12 @@ class _Figures:
         """Transactions that ended, however."""
         return self.count() + self.total("rolled back") + self.total("failed")
 
-    def latencies(self) -> Latencies:
+    def latency(self) -> Latency | None:
         """Of all kinds."""
-        found = Latencies()
+        whole = Latencies()
         for latency in self._latencies:
-            found.add(latency)
-        return found
+            whole.add(latency)
+        return whole.latency()
 
     def total(self, outcome: Outcome) -> int:
         return sum(count for key, count in self._outcomes.items() if key[1] == outcome)
@@ -377,31 +392,38 @@ class _Figures:
     def mean_latency(self, kind: int) -> Round:
         return Round(*self._latencies[kind].mean_ms())
 
-    def arrived(self, growth: float) -> Arrived:
-        return Arrived(self.due, self._late, self._skipped, growth)
+    def arrived(self, rate_per_s: float, growth: float) -> Arrived:
+        return Arrived(
+            rate_per_s=rate_per_s,
+            due=self.due,
+            late=self._late,
+            skipped=self._skipped,
+            growth=growth,
+        )
 
-    def kind_result(self, kind: int, said: Mapping[tuple[int, str], str]) -> KindResult:
-        failed = self.causes(kind, "failed")
-        return KindResult(
+    def transaction(self, kind: int, said: Mapping[tuple[int, str], str]) -> Transaction:
+        failed, retries = self.causes(kind, "failed"), self.causes(kind, "retry")
+        return Transaction(
             committed=self.count(kind),
             rolled_back=sum(self.causes(kind, "rolled back").values()),
-            retries=self.causes(kind, "retry"),
+            retries=sum(retries.values()),
+            retry_causes=retries,
             failed={_told(one, said.get((kind, one), "")): count for one, count in failed.items()},
             latency_ms=self._latencies[kind].latency(),
             unfinished=sum(self.causes(kind, "unfinished").values()),
         )
 
     def second(self, number: int, new_orders: int | None) -> Second:
-        latency_ms = self.latencies().latency()
+        latency_ms = self.latency() or _NO_LATENCY
         return Second(
-            number,
-            new_orders,
-            self.count(),
-            self.total("failed"),
-            latency_ms.mean,
-            latency_ms.p95,
+            second=number,
+            nopm=None if new_orders is None else new_orders * 60,
+            tpm=self.count() * 60,
+            failed=self.total("failed"),
             late=self._late,
             skipped=self._skipped,
+            latency_ms_mean=latency_ms.mean,
             latency_ms_p50=latency_ms.p50,
+            latency_ms_p95=latency_ms.p95,
             latency_ms_p99=latency_ms.p99,
         )

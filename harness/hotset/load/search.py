@@ -9,10 +9,12 @@ chance explains.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from .record import NotServed, WindowOptions, WindowResult
+from hotset.reports.model.windows import HighestRate, RateTrial, Repeat
+
+from .record import NotServed, WindowOptions
 
 RESOLUTION = 0.05
 """The search ends when the lowest rate that failed is so much above the highest that held."""
@@ -25,88 +27,94 @@ CHANCE = 2.0
 random, over a window is the root of twice their number."""
 
 Options = TypeVar("Options", bound=WindowOptions)
-Result = TypeVar("Result", bound=WindowResult)
-Judge = Callable[[Result], str]
+Judge = Callable[[Repeat], str]
 """Why a limit does not hold, empty where all do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trial(Generic[Result]):
-    """One run at one rate.
+class Limits:
+    """What a rate must meet.
 
-    reached_per_s  transactions completed a second, rolled back ones too
-    missed         why the rate does not hold, empty where it does
-
-    Each has a seed of its own (`result.options.seed`): the same rows again would be in memory.
+    texts   as the user gave them
+    missed  which of them a window misses
     """
 
-    rate_per_s: float
-    reached_per_s: float
-    missed: str
-    result: Result = field(repr=False)
-
-    @property
-    def holds(self) -> bool:
-        return not self.missed
+    texts: tuple[str, ...]
+    missed: Judge
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRate(Generic[Result]):
+class FoundRate:
     """What a search came to.
 
-    highest        the run at the highest rate that held; None if not even the lowest did
-    highest_per_s  transactions a second that users without pause get done
-    trials         in the order they were run
+    record  with its trials in the order they were run, each with a seed of its own: the same rows
+            again would be in memory
+    window  at the highest rate that held; None if not even the lowest did
     """
 
-    highest: Trial[Result] | None
-    highest_per_s: float
-    trials: list[Trial[Result]]
+    record: HighestRate
+    window: Repeat | None = None
 
 
 def find_rate(
-    run: Callable[[Options], Result],
+    run: Callable[[Options], Repeat],
     options: Options,
-    judge: Judge[Result],
-    observe: Callable[[FoundRate[Result]], None] = lambda _: None,
-    fastest: Result | None = None,
-) -> FoundRate[Result]:
-    """Search for the highest rate at which `judge` finds nothing missed.
+    limits: Limits,
+    observe: Callable[[FoundRate], None] = lambda _: None,
+    fastest: Repeat | None = None,
+) -> FoundRate:
+    """Search for the highest rate that meets the limits.
 
     `options` are those of every run, their own rate aside; `fastest` is a run without a rate, where
     there has just been one. `observe` gets what the search has come to after each trial. Raises
     what `run` raises.
     """
-    highest_per_s = _done_per_s(fastest or run(replace(options, rate_per_s=None)))
-    held, failed = 0.0, highest_per_s
-    found: FoundRate[Result] = FoundRate(None, highest_per_s, [])
-    while (rate_per_s := _between(held, failed, highest_per_s)) is not None:
-        seed = options.seed + 1 + len(found.trials)
-        trial = _trial(run, replace(options, rate_per_s=rate_per_s, seed=seed), judge)
-        if trial.holds:
-            held = rate_per_s
-        else:
-            failed = rate_per_s
-        best = trial if trial.holds else found.highest
-        found = FoundRate(best, highest_per_s, [*found.trials, trial])
+    unpaced_per_s = _done_per_s(fastest or run(replace(options, rate_per_s=None)))
+    found = FoundRate(
+        HighestRate(
+            repeat=1,
+            limits=limits.texts,
+            users=options.users,
+            failed_per_s=unpaced_per_s,
+            unpaced_per_s=unpaced_per_s,
+            trials=(),
+        )
+    )
+    while (rate_per_s := _next_rate(found.record)) is not None:
+        seed = options.seed + 1 + len(found.record.trials)
+        trial, window = _try(run, replace(options, rate_per_s=rate_per_s, seed=seed), limits.missed)
+        update = {
+            "trials": (*found.record.trials, trial),
+            "failed_per_s" if trial.missed else "rate_per_s": rate_per_s,
+        }
+        record = found.record.model_copy(update=update)
+        found = FoundRate(record, found.window if trial.missed else window)
         observe(found)
     return found
 
 
-def _trial(
-    run: Callable[[Options], Result], options: Options, judge: Judge[Result]
-) -> Trial[Result]:
+def _try(
+    run: Callable[[Options], Repeat], options: Options, missed: Judge
+) -> tuple[RateTrial, Repeat]:
     rate_per_s = options.rate_per_s
     assert rate_per_s is not None
     try:
-        result = run(options)
-        fault = explain_miss(result, judge)
+        window = run(options)
+        fault = explain_miss(window, missed)
     except NotServed as failure:
-        result, fault = cast("Result", failure.partial), failure.cause
-    return Trial(rate_per_s, _done_per_s(result), fault, result)
+        window, fault = failure.partial, failure.cause
+    latency_ms = window.latency_ms and window.latency_ms.model_copy(update={"histogram": None})
+    trial = RateTrial(
+        rate_per_s=rate_per_s,
+        reached_per_s=_done_per_s(window),
+        missed=fault,
+        seed=options.seed,
+        latency_ms=latency_ms,
+    )
+    return trial, window
 
 
-def explain_miss(result: Result, judge: Judge[Result]) -> str:
+def explain_miss(result: Repeat, judge: Judge) -> str:
     """Why a run with a rate does not hold; empty where it does."""
     arrived = result.arrived
     if arrived is None:
@@ -115,9 +123,15 @@ def explain_miss(result: Result, judge: Judge[Result]) -> str:
         return f"{arrived.skipped:,} of {arrived.due:,} transactions skipped"
     if result.unfinished:
         return f"{result.unfinished.count:,} of {arrived.due:,} transactions did not end"
+    assert arrived.growth is not None
     if arrived.growth > max(GROWTH_SHARE * arrived.due, CHANCE * math.sqrt(2 * arrived.due)):
         return f"the queue grew by {arrived.growth:,.0f} of {arrived.due:,} transactions due"
     return judge(result)
+
+
+def _next_rate(record: HighestRate) -> float | None:
+    assert record.unpaced_per_s is not None
+    return _between(record.rate_per_s or 0.0, record.failed_per_s, record.unpaced_per_s)
 
 
 def _between(held: float, failed: float, highest: float) -> float | None:
@@ -132,8 +146,7 @@ def _between(held: float, failed: float, highest: float) -> float | None:
     return middle if middle > highest * LOWEST_SHARE else None
 
 
-def _done_per_s(result: WindowResult) -> float:
+def _done_per_s(result: Repeat) -> float:
     """Transactions completed a second: committed, rolled back as meant, or failed."""
-    rolled_back = sum(kind.rolled_back for kind in result.kinds.values())
-    seconds = result.window_end - result.window_start
-    return result.tpm / 60 + (rolled_back + result.failed) / seconds
+    rolled_back = sum(kind.rolled_back for kind in result.transactions.values())
+    return result.tpm / 60 + (rolled_back + result.failed) / result.duration_s

@@ -7,7 +7,9 @@ latencies, and meets no threshold.
 
 from collections import Counter
 
-from .record import DRAIN_S, WindowResult
+from hotset.reports.model.windows import Repeat
+
+from .record import DRAIN_S
 
 ASKED_LEAST = 5
 """A kind that was asked so often and never got through is not there by chance."""
@@ -16,13 +18,13 @@ FAILED_SHARE = 0.02
 _CAUSES = 3
 
 
-def shortfall(result: WindowResult) -> str:
+def shortfall(result: Repeat) -> str:
     """What of that which was due was not done, and what the server said; empty where it was."""
     faults = [*_nothing(result), *_never(result), *_too_often(result)]
     if not faults:
         return ""
     causes: Counter[str] = Counter()
-    for kind in result.kinds.values():
+    for kind in result.transactions.values():
         causes.update(kind.failed)
     said = [f"{cause} ({count:,} times)" for cause, count in causes.most_common(_CAUSES)]
     if result.unfinished:
@@ -34,29 +36,29 @@ def shortfall(result: WindowResult) -> str:
     return ": ".join(["; ".join(faults), *(["; ".join(said)] if said else [])])
 
 
-def _nothing(result: WindowResult) -> list[str]:
-    done = sum(kind.got_through for kind in result.kinds.values())
+def _nothing(result: Repeat) -> list[str]:
+    done = sum(kind.completed for kind in result.transactions.values())
     return [] if done else ["no transaction got through in the window"]
 
 
-def _never(result: WindowResult) -> list[str]:
+def _never(result: Repeat) -> list[str]:
     """Kinds of which none got through."""
     return [
-        f"{name}: none of {kind.asked:,} got through"
-        for name, kind in result.kinds.items()
-        if kind.asked >= ASKED_LEAST and not kind.got_through
+        f"{name}: none of {kind.attempted:,} got through"
+        for name, kind in result.transactions.items()
+        if kind.attempted >= ASKED_LEAST and not kind.completed
     ]
 
 
-def _too_often(result: WindowResult) -> list[str]:
+def _too_often(result: Repeat) -> list[str]:
     """Kinds of which too many failed; all, where a driver does not tell it by kind."""
     counts = {
-        name: (sum(kind.failed.values()), kind.asked)
-        for name, kind in result.kinds.items()
-        if kind.got_through
+        name: (sum(kind.failed.values()), kind.attempted)
+        for name, kind in result.transactions.items()
+        if kind.completed
     }
-    done = sum(kind.got_through for kind in result.kinds.values())
-    if done and not any(kind.failed for kind in result.kinds.values()):
+    done = sum(kind.completed for kind in result.transactions.values())
+    if done and not any(kind.failed for kind in result.transactions.values()):
         counts["all"] = result.failed, result.failed + done
     return [
         f"{name}: {failed:,} of {asked:,} failed, more than {FAILED_SHARE:.0%}"

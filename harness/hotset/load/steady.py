@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Literal
+
+from hotset.reports.model.windows import Measure, Steadiness
 
 ROUNDS = 5
 EXCURSION = 0.20
@@ -33,30 +34,6 @@ LEVEL_MOST = 20
 """Older seconds do not count."""
 _LEVEL_ERRORS = 2.0
 _LEVEL_ENDS = 2
-
-Measure = Literal["tpm", "latency_ms", "reads"]
-
-
-@dataclass(frozen=True, slots=True)
-class Steadiness:
-    """The verdict on one series of rounds. Shares are of the average.
-
-    of         "all", or a kind of transaction
-    measure    transactions per minute, mean latency in milliseconds, or reads per transaction
-    rounds     the values, one per fifth of the window
-    excursion  the greatest difference between two rounds, what chance explains taken off
-    slope      what the best straight line changes by over the rounds, likewise
-    second     where the round begins that lies furthest from the average
-    steady     None: not known, as chance alone exceeds a bound
-    """
-
-    of: str
-    measure: Measure
-    rounds: list[float]
-    excursion: float
-    slope: float
-    second: int
-    steady: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +74,7 @@ def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[i
     return Steadiness(
         of=of,
         measure=measure,
-        rounds=values,
+        rounds=tuple(values),
         excursion=excursion / scale,
         slope=math.copysign(slope, change) / scale,
         second=starts[furthest],

@@ -245,9 +245,9 @@ def test_tpcc_runs_and_a_job_is_stopped(script: Script, database: PostgresDataba
     password = {"HOTSET_PASSWORD": database.password}
     done = script(*common, "--duration", "1", **password)
     assert done.code == 0, done.err
-    measured = json.loads(done.out)["result"]
+    (measured,) = json.loads(done.out)["arms"][0]["repeats"]
     assert measured["nopm"] > 0
-    assert measured["options"]["users"] == 2
+    assert measured["users"] == 2
     assert "NOPM" in done.err
     job = json.loads(script(*common, "--duration", "600", "--as-job", **password).out)
     assert job["state"] == "running"

@@ -30,8 +30,8 @@ from hotset.monitoring import tier_status
 from hotset.operations import table
 from hotset.reports.analysis.comparison.compare import Line
 from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import Repeat
 from hotset.reports.render.tables import ListingRow
-from hotset.tpcc.record import RunResult
 from hotset.warmup import text as warmup_text
 from tests import powershell
 from tests.powershell import MODULE, Field, Request, inside, text
@@ -513,7 +513,7 @@ def shown_by_type() -> dict[str, set[str]]:
         "Hotset.WarmupPlan": set(columns_of(warmup_text.PlannedTarget)),
         "Hotset.Run": {field.name for field in fields(ListingRow)},
         "Hotset.Comparison": {field.name for field in fields(Line)},
-        "Hotset.TpccRun": {field.name for field in fields(RunResult)},
+        "Hotset.TpccRun": set(Repeat.model_fields),
         "Hotset.TpchRun": {"power", "throughput", "note"},
     }
     shown |= {

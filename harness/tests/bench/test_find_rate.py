@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hotset.bench import window
 from hotset.bench.runs import Runs
-from hotset.bench.window import Outcome
 from hotset.core.errors import Interrupted
 from hotset.core.progress import Reporter
-from hotset.load.latency import NO_LATENCY
-from hotset.load.record import Arrived, RunFailed, RunInterrupted, WindowOptions, WindowResult
+from hotset.load.record import RunFailed, RunInterrupted, WindowOptions
+from hotset.reports.model.windows import Arrived, Latency, Repeat
 
 OPTIONS = WindowOptions(users=1, rampup_s=5, duration_s=10)
 
 
-class CutShort(Runs[WindowOptions, Outcome[WindowResult]]):
+class CutShort(Runs[WindowOptions]):
     """Serves 100 a second, until the window that ends otherwise."""
 
     suite = "given"
 
     def __init__(self, good: int, end: BaseException) -> None:
-        super().__init__(Outcome, Reporter(quiet=True))
+        super().__init__(Reporter(quiet=True))
         self.good, self.end = good, end
 
-    def drive(self, database: Any, options: WindowOptions) -> Any:  # noqa: ANN401, ARG002
+    def drive(self, database: Any, options: WindowOptions, *_: object) -> Any:  # noqa: ANN401, ARG002
         if not self.good:
             raise self.end
         self.good -= 1
         rate = options.rate_per_s
-        return WindowResult(
-            options=options,
-            window_start=0,
-            window_end=options.duration_s,
+        due = int((rate or 0) * 10)
+        return Repeat(
+            rampup_s=0,
+            duration_s=options.duration_s,
             tpm=6000 if rate is None else rate * 60,
-            kinds={},
-            latency_ms=replace(NO_LATENCY, p95=1.0),
+            latency_ms=Latency(p95=1.0),
             failed=0,
-            series=[],
-            arrived=None if rate is None else Arrived(int(rate * 10), 0, 0, growth=0),
+            retries=0,
+            arrived=Arrived(rate_per_s=rate, due=due, late=0, skipped=0, growth=0)
+            if rate
+            else None,
         )
 
+    def title(self, options: WindowOptions) -> str:  # noqa: ARG002
+        return "given"
+
     def limits(self, texts: Any) -> Any:  # noqa: ANN401
-        raise NotImplementedError
+        return list(texts)
 
     def values(self, result: Any) -> Any:  # noqa: ANN401
         return window.values(result)
@@ -79,11 +81,12 @@ def test_what_it_had_come_to_is_kept(
     database: Any = None
     outcome = CutShort(3, end).find_rate(database, OPTIONS, [])
     assert outcome.cause == cause
-    assert outcome.found is not None
-    assert [trial.rate_per_s for trial in outcome.found.trials] == [50, 75]
-    assert outcome.found.highest is not None
-    assert outcome.found.highest.rate_per_s == 75
-    assert outcome.result is outcome.found.highest.result
+    assert outcome.rate is not None
+    assert [trial.rate_per_s for trial in outcome.rate.trials] == [50, 75]
+    assert outcome.rate.rate_per_s == 75
+    assert outcome.result is not None
+    assert outcome.result.arrived is not None
+    assert outcome.result.arrived.rate_per_s == 75
     assert outcome.state == ("interrupted" if failure is Interrupted else "failed")
     with pytest.raises(failure, match=cause):
         window.require(outcome)

@@ -10,11 +10,12 @@ import pytest
 from rich.console import Console
 
 from hotset.bench import tpcc as workload
-from hotset.bench.commands.tpcc import RunOutcome
+from hotset.bench.window import Outcome
 from hotset.core.progress import Reporter
-from hotset.core.record import model_of
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.reports.model.document import RunDocument
 from hotset.tpcc.record import RunOptions
+from tests.benchmark_results import run_of
 
 pytestmark = pytest.mark.database
 OPTIONS = RunOptions(users=2, warehouses=2, rampup_s=0, duration_s=2)
@@ -46,21 +47,22 @@ def indexed(database: PostgresDatabase) -> Iterator[PostgresDatabase]:
         )
 
 
-def shown(outcomes: tuple[workload.Outcome, ...]) -> str:
+def shown(*outcomes: Outcome) -> str:
     screen = io.StringIO()
-    RunOutcome(outcomes).show(Console(file=screen, width=400))
+    run_of(*outcomes).show(Console(file=screen, width=400))
     return screen.getvalue()
 
 
 def test_a_plan_that_turns_within_a_run_is_told(indexed: PostgresDatabase) -> None:
     steady = workload.Runs(Reporter(quiet=True)).run(indexed, OPTIONS)
-    assert (steady.cause, steady.flips) == (None, ())
-    assert "PLAN_CHANGED" not in shown((steady,))
+    assert steady.cause is None
+    assert "PLAN_CHANGED" not in shown(steady)
     outcome = workload.Runs(DropsAnIndex(indexed)).run(indexed, OPTIONS)
-    assert [one.what for one in outcome.flips] == ["a customer's latest order"]
-    line = "PLAN_CHANGED: order-status, a customer's latest order: "
-    assert line in shown((outcome,))
-    assert "PLAN_CHANGED with 2 users: order-status" in shown((steady, outcome))
-    found = RunOutcome((outcome,)).document()
-    model_of(RunOutcome.record()).model_validate(found)
-    assert found["plan_changes"][0]["kind"] == "order_status"
+    assert outcome.result is not None
+    assert [one.what for one in outcome.result.plan_changes] == ["a customer's latest order"]
+    what = "A plan changed within the run: order-status, a customer's latest order: "
+    assert f"PLAN_CHANGED: {what}" in shown(outcome)
+    assert f"PLAN_CHANGED with 2 users: {what}" in shown(steady, outcome)
+    found = RunDocument.model_validate(run_of(outcome).document())
+    assert found.arms[0].repeats[0].plan_changes[0].kind == "order_status"
+    assert "PLAN_CHANGED" in {one.code for one in found.warnings}

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hotset.bench import window_report
 from hotset.bench.server import sampled as server
 from hotset.bench.server.sampled import ServerUse, TierDevices
-from hotset.bench.window_record import Sampled
+from hotset.bench.window import Outcome
 from hotset.block.io_counters import CACHE, ORIGIN, Direction, IoCounters, KernelDevice, between
-from hotset.core.record import document_of
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Cpu, Sample
 from hotset.hitratio.sampler import between as windowed
+from hotset.reports.model.windows import Repeat, Second
+from tests.benchmark_results import run_of
 from tests.fake_machine import FakeMachine
 
 COUNTED = IoCounters(
@@ -92,12 +92,11 @@ def test_what_the_kernel_counts_is_read_there(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_server_that_gives_no_samples_costs_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    result: Any = SimpleNamespace(window_start=10.0, window_end=12.0)
     with server.watch_server(on_server(monkeypatch), said.append) as watch:
-        assert watch(result) is None
+        assert watch(10.0, 12.0) is None
     assert "could not be sampled" in said[0]
     with server.watch_server(None, said.append) as watch:
-        assert watch(result) is None
+        assert watch(10.0, 12.0) is None
     assert len(said) == 1
 
 
@@ -115,10 +114,20 @@ def use() -> ServerUse:
     return ServerUse(one, (one, None))
 
 
+WINDOW = Repeat(
+    rampup_s=0,
+    duration_s=2,
+    tpm=60,
+    failed=0,
+    retries=0,
+    series=(Second(second=0, tpm=60), Second(second=1, tpm=60)),
+)
+
+
 def test_as_text() -> None:
     out = StringIO()
-    console = Console(width=100, file=out)
-    console.print(*window_report.server_text(Sampled.of(use())))
+    window = server.add_use(WINDOW, use(), Bytes(1))
+    run_of(Outcome(window)).show(Console(width=100, file=out))
     text = out.getvalue()
     assert "the server's CPU: 50.0 % user, 30.0 % system, 5.0 % waiting for I/O, 2.0 %" in text
     assert [line.split() for line in text.splitlines() if "flash cache" in line] == [
@@ -127,7 +136,7 @@ def test_as_text() -> None:
 
 
 def test_as_json() -> None:
-    found = document_of(Sampled.of(use()))
-    assert (found["window"]["user"], found["series"][1]) == (0.5, None)
+    found = server.add_use(WINDOW, use(), Bytes(1)).model_dump(mode="json")
+    assert (found["server_user"], found["series"][1]["devices"]) == (0.5, [])
     (device,) = found["series"][0]["devices"]
     assert (device["name"], device["read"]["latency_ms_p99"]) == (CACHE, 0.5)

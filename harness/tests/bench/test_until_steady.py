@@ -9,9 +9,9 @@ import pytest
 from hotset.bench.runs import Runs
 from hotset.bench.window import Outcome
 from hotset.core.progress import Reporter
-from hotset.load.latency import NO_LATENCY
-from hotset.load.record import WindowOptions, WindowResult
-from hotset.load.steady import Round, Steadiness, judge
+from hotset.load.record import WindowOptions
+from hotset.load.steady import Round, judge
+from hotset.reports.model.windows import Repeat, Steadiness
 
 OPTIONS = WindowOptions(users=1, rampup_s=5, duration_s=10)
 
@@ -26,18 +26,21 @@ UNKNOWN = tpm([100.0] * 5, 30)
 NOT_JUDGED: list[Steadiness] = []
 
 
-class Given(Runs[WindowOptions, Outcome[WindowResult]]):
+class Given(Runs[WindowOptions]):
     """Windows as they are given, one after the other."""
 
     suite = "given"
 
     def __init__(self, windows: list[list[Steadiness]]) -> None:
-        super().__init__(Outcome, Reporter(quiet=True))
+        super().__init__(Reporter(quiet=True))
         self.windows = windows
         self.ran: list[WindowOptions] = []
 
-    def drive(self, database: Any, options: WindowOptions) -> Any:  # noqa: ANN401
+    def drive(self, database: Any, options: WindowOptions, *_: object) -> Any:  # noqa: ANN401
         raise NotImplementedError
+
+    def title(self, options: WindowOptions) -> str:  # noqa: ARG002
+        return "given"
 
     def limits(self, texts: Any) -> Any:  # noqa: ANN401
         raise NotImplementedError
@@ -52,16 +55,13 @@ class Given(Runs[WindowOptions, Outcome[WindowResult]]):
         steadiness = self.windows[len(self.ran)]
         self.ran.append(options)
         return Outcome(
-            WindowResult(
-                options=options,
-                window_start=0,
-                window_end=options.duration_s,
+            Repeat(
+                rampup_s=options.rampup_s,
+                duration_s=options.duration_s,
                 tpm=100,
-                kinds={},
-                latency_ms=NO_LATENCY,
                 failed=0,
-                series=[],
-                steadiness=steadiness,
+                retries=0,
+                steadiness=tuple(steadiness),
             )
         )
 
@@ -70,7 +70,7 @@ def until_steady(windows: list[list[Steadiness]], limit_s: float) -> Given:
     runs, database = Given(windows), None
     outcome = runs.run_until_steady(database, OPTIONS, limit_s)  # type: ignore[arg-type]
     assert outcome.result is not None
-    assert outcome.result.steadiness == windows[len(runs.ran) - 1]
+    assert list(outcome.result.steadiness) == windows[len(runs.ran) - 1]
     return runs
 
 

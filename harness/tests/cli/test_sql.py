@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,12 @@ def scripts(sql: Sql) -> tuple[str, ...]:
     return "--script", f"{checkout}@70", "--script", f"{search}@30", "-D", "items=1000"
 
 
+def window_of(document: Any) -> Any:  # noqa: ANN401 - JSON
+    """The one of a run."""
+    ((window,),) = (arm["repeats"] for arm in document["arms"])
+    return window
+
+
 @pytest.mark.parametrize("protocol", ["prepared", "simple"])
 @pytest.mark.night
 def test_scripts_are_run_by_their_weights(
@@ -98,13 +105,14 @@ def test_scripts_are_run_by_their_weights(
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert found == json.loads(file.read_text())
-    kinds = found["result"]["kinds"]
+    window = window_of(found)
+    kinds = window["transactions"]
     checkouts, searches = kinds["checkout"]["committed"], kinds["search"]["committed"]
     assert checkouts / (checkouts + searches) == pytest.approx(0.7, abs=0.15)
-    assert found["result"]["failed"] == 0
-    assert found["tps"] == pytest.approx((checkouts + searches) / 2)
-    assert [one["weight"] for one in found["scripts"]] == [70, 30]
-    assert found["time"]["window"]["sessions"] == pytest.approx(2, abs=1)
+    assert window["failed"] == 0
+    assert window["tpm"] / 60 == pytest.approx((checkouts + searches) / 2)
+    assert [one["weight"] for one in found["experiment"]["scripts"]] == [70, 30]
+    assert window["time"]["sessions"] == pytest.approx(2, abs=1)
     # Two may have ended after the window.
     ((sales, wrong),) = sql.rows(
         "SELECT count(*), count(*) FILTER (WHERE price <> item % 20) FROM sale"
@@ -145,7 +153,7 @@ def test_each_run_draws_other_rows_unless_it_is_given_a_seed(sql: Sql) -> None:
         done = sql("--script", script, *SHORT, *more, "--users", "1", "--format", "json")
         assert done.code == 0, done.err
         kept = sql.rows("SELECT item, price::bigint FROM sale ORDER BY at LIMIT 20")
-        return json.loads(done.out)["result"]["options"]["seed"], kept
+        return window_of(json.loads(done.out))["seed"], kept
 
     first, second = rows(), rows()
     assert first[0] != second[0]
@@ -170,7 +178,7 @@ def test_a_rate_is_found(sql: Sql, scripts: tuple[str, ...]) -> None:
     given = ("--find-rate", "p95<5s", "--duration", "1", "--format", "json")
     done = sql(*scripts, *SHORT, *given)
     assert done.code in (0, 5), done.err  # a busy computer may reach none
-    assert json.loads(done.out)["find_rate"]["trials"]
+    assert json.loads(done.out)["arms"][0]["rates"][0]["trials"]
 
 
 def test_sql_that_is_none_is_told_by_file_and_line_before_anything_runs(sql: Sql) -> None:
@@ -193,7 +201,7 @@ def test_failures_are_counted_by_cause_and_end_the_run_when_there_are_many(sql: 
     document = json.loads(done.out)
     assert document["state"] == "failed"
     assert [one["met"] for one in document["thresholds"]] == [False]
-    failed = document["result"]["kinds"]["bad"]["failed"]
+    failed = window_of(document)["transactions"]["bad"]["failed"]
     assert list(failed) == ["bad.sql:3: error 22012 (division by zero)"]
     assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
     done = sql(*given, "--max-errors", "2", "--duration", "60")
@@ -215,8 +223,8 @@ def test_a_servers_limit_that_ends_statements_is_named(sql: Sql) -> None:
         with closing(lifted.session()) as session:
             session.script("ALTER ROLE tester RESET statement_timeout")
     refused(done, 4, "slow: none of")
-    (warning,) = json.loads((sql.folder / "r").read_text())["warnings"]
-    assert warning["code"] == "STATEMENT_TIMEOUT"
+    warnings = json.loads((sql.folder / "r").read_text())["warnings"]
+    (warning,) = (one for one in warnings if one["code"] == "STATEMENT_TIMEOUT")
     whose = "statement_timeout is 100 ms, by the role's settings (ALTER ROLE): lift it"
     assert whose in warning["text"]
     assert f"STATEMENT_TIMEOUT: {warning['text']}" in " ".join(done.out.split())
@@ -253,7 +261,7 @@ def test_users_wait_for_the_server_side_by_side(sql: Sql) -> None:
     given = ("--users", str(users), "--rampup", "0", "--duration", "3", "--format", "json")
     done = sql("--script", script, *given)
     assert done.code == 0, done.err
-    committed = json.loads(done.out)["result"]["kinds"]["slow"]["committed"]
+    committed = window_of(json.loads(done.out))["transactions"]["slow"]["committed"]
     assert 2 * 15 * (os.cpu_count() or 1) < committed <= 15 * users
 
 

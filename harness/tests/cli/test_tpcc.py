@@ -78,6 +78,12 @@ def one_line(done: Done, code: int, *words: str) -> None:
         assert word in said[0]
 
 
+def windows(document: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    """Those of a run, or of a curve."""
+    (arm,) = document["arms"]
+    return [*arm["curve"], *arm["repeats"]]
+
+
 @database_needed
 def test_a_run_prints_and_writes_everything(tpcc: Tpcc, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
@@ -86,19 +92,16 @@ def test_a_run_prints_and_writes_everything(tpcc: Tpcc, tmp_path: Path) -> None:
     printed = json.loads(done.out)
     assert printed == json.loads(file.read_text())
     assert (printed["schema_version"], printed["state"]) == (SCHEMA_VERSION, "complete")
-    assert printed["result"]["nopm"] > 0
-    assert len(printed["result"]["series"]) == 2
-    assert printed["result"]["options"]["all_warehouses"] is True
+    (window,) = windows(printed)
+    assert window["nopm"] > 0
+    assert len(window["series"]) == 2
     # What it may be compared with.
-    assert (printed["result"]["isolation"], printed["result"]["driver"]) == (
-        "read committed",
-        "hotset",
-    )
-    assert printed["result"]["hottest_fifth"] == pytest.approx(0.62, abs=0.01)
-    assert [one["holds"] for one in printed["conditions"]] == [True] * 12
-    assert printed["time"]["missing"] == ""
-    assert len(printed["time"]["series"]) == 2
-    assert printed["time"]["window"]["sessions"] == pytest.approx(2, abs=0.6)
+    assert (window["isolation"], printed["database"]["driver"]) == ("read committed", "hotset")
+    assert printed["experiment"]["spec"]["tpcc"]["home_warehouses"] is False
+    assert window["hottest_fifth"] == pytest.approx(0.62, abs=0.01)
+    assert [one["holds"] for one in window["conditions"]] == [True] * 12
+    assert window["time_missing"] == ""
+    assert window["time"]["sessions"] == pytest.approx(2, abs=0.6)
 
 
 @database_needed
@@ -107,10 +110,10 @@ def test_the_server_is_sampled_beside_the_run(tpcc: Tpcc) -> None:
     words = (*SHORT, "--duration=3", "--no-check")
     done = tpcc("run", *words, "--sample=local", "--format=json")
     assert done.code == 0, done.err
-    server = json.loads(done.out)["sampled"]
-    assert 0 < server["window"]["cpu"] <= 1
-    assert len(server["series"]) >= 3
-    assert any(server["series"])
+    (window,) = windows(json.loads(done.out))
+    assert 0 < window["server_cpu"] <= 1
+    assert len(window["series"]) >= 3
+    assert any(one["server_cpu"] is not None for one in window["series"])
     wrong = tpcc("run", *words, "--sample=nowhere")
     assert wrong.code == 2
     assert "is not a machine" in wrong.err
@@ -147,7 +150,7 @@ def test_thresholds_are_judged_printed_and_written(tpcc: Tpcc, tmp_path: Path) -
     assert "200.0/s requested" in done.out
     document = json.loads(file.read_text())
     assert [one["met"] for one in document["thresholds"]] == [True, False]
-    assert document["result"]["arrived"]["due"] > 200
+    assert windows(document)[0]["arrived"]["due"] > 200
     assert 'failures="1"' in junit.read_text()
 
 
@@ -156,9 +159,9 @@ def test_thresholds_are_judged_printed_and_written(tpcc: Tpcc, tmp_path: Path) -
 def test_a_search_says_the_highest_rate_that_holds(tpcc: Tpcc) -> None:
     done = tpcc("run", *SHORT, "--find-rate", "p95<1s", "--no-check", "--format", "json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)["find_rate"]
-    held = [one["rate_per_s"] for one in found["trials"] if one["holds"]]
-    assert found["rate_per_s"] == max(held) < found["highest_per_s"]
+    (found,) = json.loads(done.out)["arms"][0]["rates"]
+    held = [one["rate_per_s"] for one in found["trials"] if not one["missed"]]
+    assert found["rate_per_s"] == max(held) < found["unpaced_per_s"]
     assert "/s: holds" in done.err
     none = tpcc("run", *SHORT, "--duration", "1", "--find-rate", "p50<1us", "--no-check")
     one_line(none, 5, "no rate holds")
@@ -179,11 +182,10 @@ def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> No
     assert "4 users: failed<=5: met" in done.out
     assert "consistency: 12 of 12 conditions hold" in done.out
     written = json.loads(file.read_text())
-    points = written["curve"]["points"]
-    assert [one["result"]["options"]["users"] for one in points] == [1, 2, 4]
-    assert written["curve"]["peak_users"] in (1, 2, 4)
-    assert [one["conditions"] is None for one in points] == [True, True, False]
-    assert written["result"] is None
+    assert [one["users"] for one in windows(written)] == [1, 2, 4]
+    assert [one["users"] for one in written["thresholds"]] == [1, 2, 4]
+    checked = [one["conditions"] is not None for one in windows(written)]
+    assert checked == [False, False, True]
     assert 'tests="3"' in junit.read_text()
     rows = list(csv.DictReader(io.StringIO(tpcc("run", *SHORT, *given, "-f", "csv").out)))
     assert [row["users"] for row in rows] == ["1", "2", "4"]
@@ -243,13 +245,12 @@ def test_fresh_runs_begin_alike_and_leave_the_database_as_it_was(
     before = orders(database)
     done = tpcc("run", *SHORT, "--users", "1,2", "--fresh", "--format", "json")
     assert done.code == 0, done.err
-    points = json.loads(done.out)["curve"]["points"]
-    first, second = (one["result"] for one in points)
+    first, second = windows(json.loads(done.out))
     # Other tests ran on this database, and a window may open a moment after its users have begun:
     # without a copy the second point would begin with every order that the first has added.
-    added = first["nopm"] * first["options"]["duration_s"] / 60
+    added = first["nopm"] * first["duration_s"] / 60
     assert second["orders_before"] < first["orders_before"] + added, "each point began with a copy"
-    assert all(one["holds"] for point in points for one in point["conditions"])
+    assert all(one["holds"] for window in (first, second) for one in window["conditions"])
     assert (orders(database), copies(database)) == (before, [])
 
 
@@ -285,10 +286,11 @@ def test_a_curve_that_fails_keeps_what_it_measured(tpcc: Tpcc, tmp_path: Path) -
     file = tmp_path / "curve.json"
     done = tpcc("run", *SHORT, "--users", "1,900", "--output", str(file))
     one_line(done, 4, "with 900 users: 900 users need 901", "max_connections")
-    assert "peak: " in done.out
+    assert "NOPM" in done.out
     written = json.loads(file.read_text())
     assert written["state"] == "failed"
-    assert [one["state"] for one in written["curve"]["points"]] == ["complete", "failed"]
+    assert [one["users"] for one in windows(written)] == [1]
+    assert written["failure"]["text"].startswith("with 900 users: 900 users need 901")
 
 
 @database_needed
@@ -316,7 +318,7 @@ def test_windows_are_repeated_until_one_is_steady_or_the_time_is_over(
     assert done.code == 0, done.err
     assert "not steady (" in done.err
     assert "; again, for at most" in done.err
-    result = json.loads(done.out)["result"]
+    (result,) = windows(json.loads(done.out))
     assert {one["of"] for one in result["steadiness"]} >= {"all", "new_order", "payment"}
     assert result["orders_before"] > 0
 
@@ -433,10 +435,12 @@ def test_a_server_that_dies_leaves_the_partial_series(
     one_line(done, 4)
     written = json.loads(file.read_text())
     assert written["state"] == "failed"
-    assert written["cause"]
-    assert written["conditions"] is None
-    assert written["result"]["series"][0]["transactions"] > 0
-    assert len(list(csv.reader(io.StringIO(done.out)))) == len(written["result"]["series"]) + 1
+    assert written["failure"]["text"]
+    (window,) = windows(written)
+    assert window["conditions"] is None
+    assert window["partial"]
+    assert window["series"][0]["tpm"] > 0
+    assert len(list(csv.reader(io.StringIO(done.out)))) == len(window["series"]) + 1
 
 
 @database_needed
@@ -455,7 +459,7 @@ def test_a_copy_of_a_server_that_dies_costs_nobody_the_result(
         cluster.start()
     one_line(done, 4)
     assert "partial: " in done.out
-    assert json.loads(file.read_text())["result"]["series"]
+    assert windows(json.loads(file.read_text()))[0]["series"]
     assert "hotset_fresh could not be dropped (" in done.err
     assert "cannot connect" not in done.err.partition("warning: ")[0]
     assert tpcc("run", *SHORT, "--fresh", "--no-check").code == 0
@@ -471,8 +475,8 @@ def test_an_interrupted_run_keeps_what_it_measured(tpcc: Tpcc, tmp_path: Path) -
     one_line(done, 130, "interrupted")
     assert "partial: " in done.out
     written = json.loads(file.read_text())
-    assert (written["state"], written["cause"]) == ("interrupted", "interrupted")
-    assert written["result"]["series"][0]["transactions"] > 0
+    assert (written["state"], written["failure"]["text"]) == ("interrupted", "interrupted")
+    assert windows(written)[0]["series"][0]["tpm"] > 0
 
 
 @database_needed

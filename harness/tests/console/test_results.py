@@ -9,12 +9,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from hotset.bench.commands.tpcc import RunOutcome
 from hotset.console import results
 from hotset.console.results import Grid, Line, Told, UnreadableError
-from hotset.load.latency import Latencies
-from hotset.load.record import KindResult
-from tests.benchmark_results import outcome, tpcc_document, tpch_document
+from hotset.reports.model.windows import Transaction
+from tests.benchmark_results import outcome, run_of, tpcc_document, tpch_document
 
 
 def told(operation: str, document: object) -> Told:
@@ -34,7 +32,7 @@ def texts(found: Told) -> list[str]:
 
 @pytest.mark.parametrize("curve", [False, True])
 def test_the_page_has_every_word_that_the_command_line_prints(curve: bool) -> None:
-    run = RunOutcome((outcome(1), outcome(2, broken=True)) if curve else (outcome(),))
+    run = run_of(*(outcome(1), outcome(2, broken=True)) if curve else (outcome(),))
     screen = io.StringIO()
     run.show(Console(file=screen, width=500))
     found = told("tpcc run", run.document())
@@ -77,11 +75,9 @@ def test_limits_on_response_times_are_not_known_of_what_was_not_done() -> None:
     assert one.result is not None
     kept = "TPC-C's limits on response times: kept, 90 % of each kind within 5 s, of stock-level"
     assert any(text.startswith(kept) for text in texts(told("tpcc run", tpcc_document(one))))
-    nothing = KindResult(0, 0, {}, {}, Latencies().latency())
-    kinds = {**one.result.kinds, "delivery": nothing}
-    text = texts(
-        told("tpcc run", tpcc_document(replace(one, result=replace(one.result, kinds=kinds))))
-    )
+    kinds = {**one.result.transactions, "delivery": Transaction(committed=0)}
+    slow = replace(one, result=one.result.model_copy(update={"transactions": kinds}))
+    text = texts(told("tpcc run", tpcc_document(slow)))
     assert not any(line.startswith(kept) for line in text)
     assert any("p90(delivery) was not measured" in line for line in text)
 

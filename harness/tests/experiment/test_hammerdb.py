@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hotset.bench.kept.records import Measured, repeat_record
+from hotset.bench.server.sampled import ServerUse, add_use
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.paths import repository_file
 from hotset.core.progress import Reporter
@@ -19,7 +19,7 @@ from hotset.experiment.file.spec import Spec, SpecError, read
 from hotset.experiment.site import base_image
 from hotset.hammerdb import settings
 from hotset.hitratio.sampler import Cpu, Sample, Window
-from hotset.reports.analysis import stats
+from hotset.reports.analysis import answer, stats
 from hotset.reports.model.document import Arm
 from tests.hammerdb.test_runs import Connection
 
@@ -33,7 +33,8 @@ def spec(*overrides: str) -> Spec:
 
 def hammerdb(wanted: Spec) -> timed.Timed:
     found = timed.find_timed(wanted)
-    assert isinstance(found, timed.Hammerdb)
+    assert isinstance(found, timed.Tpcc)
+    assert not found.by_seconds
     return found
 
 
@@ -94,9 +95,11 @@ def test_a_window_of_its_is_a_repeat_of_an_arm(
     run: Any = hammerdb(spec())
     run.require()
     result = run.drive(Connection(), run.options(3, 0, 60, 1), Reporter(quiet=True))
-    measured = Measured(result, _window(), [], None, [], "", None, "")
-    record = repeat_record(1, measured, Bytes(65536), 0.0)
-    assert (record.nopm, record.rate, record.series, record.latency_ms) == (16115, 16115, (), None)
+    record = add_use(result, ServerUse(_window(), ()), Bytes(65536))
+    assert (record.nopm, record.rate, record.series) == (16115, 16115, ())
+    assert record.latency_ms is not None
+    assert (record.latency_ms.p95, record.server_cpu) == (None, 0.5)
+    assert answer.mean_latency([record.latency_ms]) is None
     assert (record.items, record.hottest_fifth, record.seed) == ("uniform", 0.2, None)
     latency = record.transactions["new_order"].latency_ms
     assert latency is not None

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from hotset.bench.kept.records import rate_record
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
@@ -27,12 +26,12 @@ from hotset.experiment.recorded import Recorded
 from hotset.experiment.sequence import Turn
 from hotset.experiment.site import base_image
 from hotset.experiment.site.context import SavedDatabase, SavedImage
-from hotset.load.latency import NO_LATENCY
-from hotset.load.record import Arrived, WindowOptions, WindowResult
-from hotset.load.search import FoundRate, Trial, find_rate
+from hotset.load.record import WindowOptions
+from hotset.load.search import Limits, find_rate
 from hotset.operations.remote import NotPermittedError, require_files
 from hotset.reports.analysis import answer, caveats
 from hotset.reports.archive import Archive
+from hotset.reports.model.windows import Arrived, HighestRate, Repeat
 from hotset.reports.render import charts
 from tests import documents
 
@@ -324,19 +323,18 @@ def test_a_database_that_is_larger_than_was_said_is_refused(file: Path) -> None:
 # The search
 
 
-def result(options: WindowOptions, tps: float) -> WindowResult:
-    due = round(options.rate_per_s * 10) if options.rate_per_s else 0
-    arrived = Arrived(due, 0, 0, due - tps * 10) if due else None
-    return WindowResult(
-        options=options,
-        window_start=0,
-        window_end=10,
+def result(options: WindowOptions, tps: float) -> Repeat:
+    rate = options.rate_per_s
+    due = round((rate or 0) * 10)
+    return Repeat(
+        rampup_s=0,
+        duration_s=10,
         tpm=tps * 60,
-        kinds={},
-        latency_ms=NO_LATENCY,
         failed=0,
-        series=[],
-        arrived=arrived,
+        retries=0,
+        arrived=Arrived(rate_per_s=rate, due=due, late=0, skipped=0, growth=due - tps * 10)
+        if rate
+        else None,
     )
 
 
@@ -344,28 +342,26 @@ def test_the_window_just_measured_is_where_a_search_begins() -> None:
     """Otherwise each search would take one window more."""
     ran: list[float | None] = []
 
-    def run(options: WindowOptions) -> WindowResult:
+    def run(options: WindowOptions) -> Repeat:
         ran.append(options.rate_per_s)
         return result(options, options.rate_per_s or 100)
 
     options = WindowOptions(users=4, rampup_s=0, duration_s=10)
-    fastest = result(options, 100)
-    found = find_rate(run, options, lambda _: "", fastest=fastest)
+    limits = Limits((), lambda _: "")
+    found = find_rate(run, options, limits, fastest=result(options, 100))
     assert None not in ran
-    assert found.highest_per_s == 100
+    assert found.record.unpaced_per_s == 100
 
 
 def test_a_search_is_kept_with_its_ends(tmp_path: Path) -> None:
     options = WindowOptions(users=4, rampup_s=0, duration_s=10)
-    trials = [
-        Trial(50.0, 50.0, "", result(options, 50)),
-        Trial(75.0, 74.0, "p95<5ms: missed", result(options, 74)),
-        Trial(62.5, 62.5, "", result(options, 62.5)),
-    ]
-    kept = rate_record(2, FoundRate(trials[2], 100.0, trials), ("p95<5ms",), 4)
-    assert (kept.rate_per_s, kept.failed_per_s, kept.repeat) == (62.5, 75, 2)
-    none = rate_record(1, FoundRate(None, 100.0, trials[1:2]), ("p95<5ms",), 4)
-    assert (none.rate_per_s, none.failed_per_s) == (None, 75)
+    limits = Limits(("tps<70",), lambda window: "" if window.tpm < 4200 else "tps<70: missed")
+    found = find_rate(lambda options: result(options, options.rate_per_s or 100), options, limits)
+    kept = found.record.model_copy(update={"repeat": 2})
+    assert kept.rate_per_s is not None
+    assert kept.rate_per_s < 70 < kept.failed_per_s < 70 * 1.06
+    assert (kept.limits, kept.users) == (("tps<70",), 4)
+    HighestRate.model_validate(kept.model_dump())
     journal = Journal.begin(Archive(tmp_path), read(SHOP))
     assert not journal.has_rate("baseline", 2)
     journal.add_rate("baseline", kept)

@@ -32,8 +32,8 @@ from hotset.lab.calibrate import CalibratedLine
 from hotset.load.record import WindowOptions
 from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
-from hotset.reports.model.windows import Preparation, Repeat
-from hotset.tpcc.data.consistency import ConditionResult, Violated
+from hotset.reports.model.windows import Condition, Preparation, Repeat
+from hotset.tpcc.data.consistency import Violated
 from tests import documents
 
 DEMO = repository_file("experiments/demo.toml")
@@ -89,17 +89,15 @@ def test_arms_are_interleaved(repeats: int, arms: list[ArmName]) -> None:
 def test_an_arm_that_breaks_the_database_fails_the_run_where_arms_are_checked(
     when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = ConditionResult(3, "gaps", 1, ((1, 2),))
+    broken = Condition(number=3, title="gaps", holds=False, violations=1, examples=((1, 2),))
     asked: list[object] = []
     placed = SimpleNamespace(
         warmed=None, tier=None, server=SimpleNamespace(database=lambda name: name)
     )
     monkeypatch.setitem(sequence.ARMS, "baseline", lambda *_: nullcontext(placed))
     monkeypatch.setattr(recorded, "prepare", prepared)
-    monkeypatch.setattr(recorded, "measure", lambda *_: SimpleNamespace(result=None))
+    monkeypatch.setattr(recorded, "measure", lambda *_: documents.repeat("baseline", 1, 100, 5))
     monkeypatch.setattr(recorded, "busy", lambda *_: 0.0)
-    record = SimpleNamespace(rate=1, arrived=None, server_cpu=0, hit_ratio=None, failed=0)
-    monkeypatch.setattr(recorded, "repeat_record", lambda *_: record)
     monkeypatch.setattr(
         recorded.checks, "check", lambda database, *_: asked.append(database) or [broken]
     )
@@ -140,13 +138,12 @@ def test_every_arm_is_prepared_alike_and_its_windows_tell_how(
         on_probe(SimpleNamespace(hits=SimpleNamespace(ratio=0.2)), 4.0)
         return Preparation(users=16, seconds=9, limit_s=24, level=None)
 
-    def record(repeat: int, measured: Any, *more: Any) -> Repeat:  # noqa: ANN401
-        window = documents.repeat("baseline", repeat, 100, 5)
-        return window.model_copy(update={"users": measured.result, "preparation": more[-1]})
+    def measure(*given: Any) -> Repeat:  # noqa: ANN401
+        window = documents.repeat("baseline", 1, 100, 5)
+        return window.model_copy(update={"users": given[-1].users})
 
     monkeypatch.setattr(recorded, "prepare", prepare)
-    monkeypatch.setattr(recorded, "measure", lambda *given: SimpleNamespace(result=given[-1].users))
-    monkeypatch.setattr(recorded, "repeat_record", record)
+    monkeypatch.setattr(recorded, "measure", measure)
     site: Any = SimpleNamespace(
         spec=wanted,
         report=Reporter(quiet=True),
@@ -188,16 +185,11 @@ def test_a_curve_goes_on_where_it_was_interrupted(
             asked.append((0, 0, 0))
             raise KeyboardInterrupt
         asked.append((placed.repeat, options.users, options.seed))
-        return SimpleNamespace(result=options.users)
-
-    def record(repeat: int, measured: Any, *_: object) -> Repeat:  # noqa: ANN401
-        return documents.repeat("baseline", repeat, 100 * measured.result, 5).model_copy(
-            update={"users": measured.result}
-        )
+        measured = documents.repeat("baseline", placed.repeat, 100 * options.users, 5)
+        return measured.model_copy(update={"users": options.users})
 
     monkeypatch.setattr(recorded, "prepare", prepared)
     monkeypatch.setattr(recorded, "measure", window)
-    monkeypatch.setattr(recorded, "repeat_record", record)
     site: Any = SimpleNamespace(
         spec=wanted,
         report=Reporter(quiet=True),

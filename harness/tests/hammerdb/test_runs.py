@@ -23,7 +23,7 @@ from hotset.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
 from hotset.lab import doctor
-from hotset.load.record import ServerErrors
+from hotset.reports.model.windows import ServerErrors
 from hotset.tpcc.record import RunOptions
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server
@@ -135,23 +135,26 @@ def test_a_timed_run(stage: Stage) -> None:
     result = tpcc.run(
         connection, OPTIONS, stage.folder, observe=seen.append, release=stage.play("good", TPCC)
     )
-    assert result.driver == "hammerdb"
+    assert result.seed is None
     assert (result.nopm, result.server_tpm) == (16115, 37590)
     # Counted at the server, and not HammerDB's own number again.
     first, second = connection.asked_at
     assert result.nopm_by_district == pytest.approx(600 / (second - first) * 60, rel=0.5)
     assert result.orders_before == 7
-    assert (result.isolation, result.options.items) == ("read committed", "uniform")
-    assert result.kinds["new_order"].committed == 16115 * 2
+    assert (result.isolation, result.items) == ("read committed", "uniform")
+    assert result.transactions["new_order"].committed == 16115 * 2
     assert result.tpm == pytest.approx(16115 * 94 / 40)
-    assert result.kinds["payment"].latency_ms.p99 == 16.0
+    payment = result.transactions["payment"].latency_ms
+    assert payment is not None
+    assert payment.p99 == 16.0
+    assert result.latency_ms is not None
     assert result.latency_ms.mean == pytest.approx((40 * 5 + 42 * 4 + 4 * 18) / 94)
     assert result.latency_ms.p95 is None
     assert [one.tpm for one in result.server_series] == [36552, 37590]
     assert result.server_series[0].at == 1795267294.0  # 2026-11-21 13:21:34 UTC
-    assert result.server_errors == ServerErrors(2, 5)
+    assert result.server_errors == ServerErrors(deadlocks=2, errors=5)
     assert result.failed == 0
-    assert result.window_end >= result.window_start > time.time() - 60
+    assert result.span[1] >= result.span[0] > time.time() - 60
     assert output.Counter(36552, "PostgreSQL", "tpm") in seen
     assert output.User(4, "success") in seen
 

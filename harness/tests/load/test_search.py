@@ -1,6 +1,5 @@
 """The search for a rate, on servers whose behaviour is a formula."""
 
-import math
 from dataclasses import replace
 from heapq import heapreplace
 from random import Random
@@ -10,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.load.arrivals import LATE_S, Arrivals
-from hotset.load.latency import NO_LATENCY
-from hotset.load.record import Arrived, NotServed, Unfinished, WindowResult
+from hotset.load.record import NotServed
 from hotset.load.samples import Recorder, RunLog
-from hotset.load.search import LOWEST_SHARE, RESOLUTION, FoundRate, explain_miss, find_rate
-from hotset.tpcc.record import RunOptions, RunResult
+from hotset.load.search import LOWEST_SHARE, RESOLUTION, FoundRate, Limits, explain_miss, find_rate
+from hotset.reports.model.windows import Arrived, Latency, Repeat, Unfinished
+from hotset.tpcc.record import RunOptions
 
 OPTIONS = RunOptions(users=8, warehouses=1, rampup_s=0, duration_s=10)
 
@@ -26,37 +25,42 @@ class Server:
         self.most = most
         self.rates: list[float | None] = []
 
-    def run(self, options: RunOptions) -> RunResult:
+    def run(self, options: RunOptions) -> Repeat:
         self.rates.append(options.rate_per_s)
         rate = options.rate_per_s or self.most
         done = min(rate, self.most)
-        late_ms = 1e3 / (self.most - rate) if rate < self.most else math.inf
+        late_ms = 1e3 / (self.most - rate) if rate < self.most else 1e9
         due = round(rate * options.duration_s)
         skipped = round((rate - done) * options.duration_s)
-        return RunResult(
-            options=options,
-            window_start=0,
-            window_end=options.duration_s,
+        return Repeat(
+            rampup_s=0,
+            duration_s=options.duration_s,
             nopm=done * 27,
             tpm=done * 60,
-            nopm_by_district=None,
-            kinds={},
-            latency_ms=replace(NO_LATENCY, p95=late_ms),
+            latency_ms=Latency(p95=late_ms),
             failed=0,
-            series=[],
+            retries=0,
             arrived=None
             if options.rate_per_s is None
-            else Arrived(due, 0, skipped, due - done * 10),
+            else arrived(rate, due, skipped, due - done * 10),
         )
 
 
-def below(limit_ms: float):  # noqa: ANN201
-    def judge(result: RunResult) -> str:
+def arrived(rate_per_s: float, due: int, skipped: int, growth: float) -> Arrived:
+    return Arrived(rate_per_s=rate_per_s, due=due, late=0, skipped=skipped, growth=growth)
+
+
+def below(limit_ms: float) -> Limits:
+    def judge(result: Repeat) -> str:
+        assert result.latency_ms is not None
         p95 = result.latency_ms.p95
         assert p95 is not None
         return "" if p95 < limit_ms else f"p95 {p95}"
 
-    return judge
+    return Limits((f"p95<{limit_ms}ms",), judge)
+
+
+ANY = Limits((), lambda _: "")
 
 
 @given(st.floats(50, 1e5), st.floats(0.02, 0.95))
@@ -64,31 +68,37 @@ def test_the_rate_found_is_the_highest_that_holds(most: float, share: float) -> 
     """A limit that holds exactly below `share` of the highest throughput."""
     limit_ms = 1e3 / (most * (1 - share))
     found = find_rate(Server(most).run, OPTIONS, below(limit_ms))
-    assert found.highest_per_s == pytest.approx(most)
-    if found.highest is None:
+    record, rate = found.record, found.record.rate_per_s
+    assert record.unpaced_per_s == pytest.approx(most)
+    if rate is None:
+        assert found.window is None
         assert share <= 2 * LOWEST_SHARE
         return
-    rate = found.highest.rate_per_s
     assert share * most / (1 + RESOLUTION) * 0.999 <= rate <= share * most * 1.001
-    assert all(trial.holds == (trial.rate_per_s <= rate) for trial in found.trials)
-    assert len(found.trials) < 14
+    assert all(bool(trial.missed) == (trial.rate_per_s > rate) for trial in record.trials)
+    assert len(record.trials) < 14
+    assert found.window is not None
+    assert found.window.arrived is not None
+    assert found.window.arrived.rate_per_s == rate
 
 
 def test_a_limit_that_never_holds_ends_the_search() -> None:
-    seen: list[FoundRate[RunResult]] = []
+    seen: list[FoundRate] = []
     found = find_rate(Server(1000).run, OPTIONS, below(0.0), seen.append)
-    assert found.highest is None
-    assert found.trials == [one.trials[-1] for one in seen]
-    assert found.trials[-1].missed.startswith("p95")
+    assert (found.window, found.record.rate_per_s) == (None, None)
+    assert found.record.trials == tuple(one.record.trials[-1] for one in seen)
+    assert found.record.trials[-1].missed.startswith("p95")
+    assert found.record.failed_per_s == found.record.trials[-1].rate_per_s
 
 
 def test_what_is_skipped_or_left_undone_does_not_hold() -> None:
     server = Server(100)
     over = server.run(replace(OPTIONS, rate_per_s=150))
     assert explain_miss(over, lambda _: "") == "500 of 1,500 transactions skipped"
-    behind = replace(over, arrived=Arrived(1500, 0, 0, growth=500))
+    behind = over.model_copy(update={"arrived": arrived(150, 1500, 0, 500)})
     assert explain_miss(behind, lambda _: "") == "the queue grew by 500 of 1,500 transactions due"
-    stuck = replace(over, arrived=Arrived(1500, 0, 0), unfinished=Unfinished(3, 2.0))
+    unfinished = Unfinished(count=3, oldest_s=2.0)
+    stuck = behind.model_copy(update={"unfinished": unfinished})
     assert explain_miss(stuck, lambda _: "") == "3 of 1,500 transactions did not end"
     with pytest.raises(ValueError, match="no rate"):
         explain_miss(server.run(OPTIONS), lambda _: "")
@@ -98,28 +108,27 @@ def test_each_trial_has_a_seed_of_its_own() -> None:
     seeds: list[int] = []
     server = Server(1000)
 
-    def run(options: RunOptions) -> RunResult:
+    def run(options: RunOptions) -> Repeat:
         seeds.append(options.seed)
         return server.run(options)
 
-    found = find_rate(run, OPTIONS, below(10))
-    assert len(set(seeds)) == len(seeds) == len(found.trials) + 1
-    assert [trial.result.options.seed for trial in found.trials] == seeds[1:]
+    trials = find_rate(run, OPTIONS, below(10)).record.trials
+    assert len(set(seeds)) == len(seeds) == len(trials) + 1
+    assert [trial.seed for trial in trials] == seeds[1:]
 
 
 def test_a_rate_at_which_the_server_refuses_does_not_hold() -> None:
     server = Server(1000)
 
-    def run(options: RunOptions) -> RunResult:
+    def run(options: RunOptions) -> Repeat:
         result = server.run(options)
         if (options.rate_per_s or 0) > 600:
             raise NotServed("payment: none of 20 got through", result)
         return result
 
-    found = find_rate(run, OPTIONS, lambda _: "")
-    assert found.highest is not None
-    assert found.highest.rate_per_s == pytest.approx(600, rel=RESOLUTION)
-    assert "payment: none of 20 got through" in [trial.missed for trial in found.trials]
+    record = find_rate(run, OPTIONS, ANY).record
+    assert record.rate_per_s == pytest.approx(600, rel=RESOLUTION)
+    assert "payment: none of 20 got through" in [trial.missed for trial in record.trials]
 
 
 class Queue:
@@ -131,7 +140,7 @@ class Queue:
     def __init__(self, users: int) -> None:
         self.options = RunOptions(users=users, warehouses=1, rampup_s=2, duration_s=10)
 
-    def window(self, load: float, seed: int) -> WindowResult:
+    def window(self, load: float, seed: int) -> Repeat:
         """:param load: share of what the users can serve."""
         options = replace(self.options, rate_per_s=load * self.options.users / self.SERVICE_S)
         assert options.rate_per_s is not None

@@ -2,33 +2,31 @@
 
 import pytest
 
-from hotset.load.latency import NO_LATENCY
-from hotset.load.record import KindResult, Unfinished, WindowOptions, WindowResult
 from hotset.load.served import shortfall
+from hotset.reports.model.windows import Repeat, Transaction, Unfinished
 
 DENIED = "error 42501: permission denied for table customer"
 
 
-def window(
-    unfinished: Unfinished | None = None, failed: int = 0, **kinds: KindResult
-) -> WindowResult:
+def window(unfinished: Unfinished | None = None, failed: int = 0, **kinds: Transaction) -> Repeat:
     counted = sum(sum(kind.failed.values()) for kind in kinds.values())
-    return WindowResult(
-        options=WindowOptions(users=8, rampup_s=0, duration_s=60),
-        window_start=0,
-        window_end=60,
+    return Repeat(
+        users=8,
+        rampup_s=0,
+        duration_s=60,
         tpm=0,
-        kinds=kinds,
-        latency_ms=NO_LATENCY,
+        transactions=kinds,
         failed=failed or counted,
-        series=[],
+        retries=0,
         unfinished=unfinished,
     )
 
 
-def kind(committed: int, failed: int = 0, rolled_back: int = 0, unfinished: int = 0) -> KindResult:
+def kind(committed: int, failed: int = 0, rolled_back: int = 0, unfinished: int = 0) -> Transaction:
     causes = {DENIED: failed} if failed else {}
-    return KindResult(committed, rolled_back, {}, causes, NO_LATENCY, unfinished)
+    return Transaction(
+        committed=committed, rolled_back=rolled_back, failed=causes, unfinished=unfinished
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,13 +41,13 @@ def kind(committed: int, failed: int = 0, rolled_back: int = 0, unfinished: int 
     ],
     ids=str,
 )
-def test_what_was_due_was_done(kinds: dict[str, KindResult]) -> None:
+def test_what_was_due_was_done(kinds: dict[str, Transaction]) -> None:
     assert shortfall(window(**kinds)) == ""
 
 
 def test_nothing_got_through() -> None:
     assert shortfall(window(new_order=kind(0))) == "no transaction got through in the window"
-    stuck = window(Unfinished(8, 2.5), new_order=kind(0, unfinished=4))
+    stuck = window(Unfinished(count=8, oldest_s=2.5), new_order=kind(0, unfinished=4))
     assert shortfall(stuck) == (
         "no transaction got through in the window: 8 had not ended 10 s after the window, the"
         " oldest after 12 s"

@@ -1,7 +1,6 @@
 """Steady state by SNIA's definition: bounds of excursion and slope, and what chance explains."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ from hotset.load.steady import (
     LEVEL_MOST,
     SLOPE,
     Round,
-    Steadiness,
     judge,
     judge_reads,
     level,
     spans,
 )
+from hotset.reports.model.windows import Steadiness
 from hotset.tpcc.record import RunOptions
 from hotset.tpcc.transactions import Kind
 from hotset.tpcc.workload import KINDS
@@ -107,7 +106,7 @@ def test_a_short_window_is_not_judged() -> None:
     log, recorder = run_log(9)
     recorder.commit(Kind.NEW_ORDER, 1.0, 1.001)
     log.add(recorder.collect())
-    assert log.result().steadiness == []
+    assert log.result().steadiness == ()
 
 
 def counted(counts: "np.ndarray[Any, Any]") -> Steadiness:
@@ -211,8 +210,9 @@ def test_a_window_is_as_steady_as_its_throughput_and_reads_are_known_to_be() -> 
     reads = judge("all", "reads", [Round(16, 9)] * 5, STARTS)
     turned = judge("stock_level", "latency_ms", exact([1, 1, 1, 9, 9]), STARTS)
     for more, expected in (([few], True), ([reads], None), ([reads, turned], False)):
-        assert replace(result, steadiness=[*result.steadiness, *more]).steady is expected
-    assert replace(result, steadiness=[]).steady is None
+        judged = result.model_copy(update={"steadiness": (*result.steadiness, *more)})
+        assert judged.steady is expected
+    assert result.model_copy(update={"steadiness": ()}).steady is None
 
 
 FILLING = [959, 990, 936, 555, 527, 520]

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from hotset.api import app
+from hotset.bench import thresholds
 from hotset.bench.commands import arrays, disk, fidelity, reread
 from hotset.bench.disks import raffle
 from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, CutFile, DiskArrays
@@ -20,7 +21,6 @@ from hotset.bench.disks.fidelity_table import DiskFidelity
 from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.bench.disks.search import ArraySearch, Heat
 from hotset.bench.disks.search_engine import Searched
-from hotset.bench.thresholds import ThresholdVerdict
 from hotset.core.operation import Lines, Result
 from hotset.core.record import extended, model_of
 from hotset.core.units import Bytes
@@ -111,7 +111,7 @@ RESULTS: list[Result] = [
         extended(
             JudgedBench,
             DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),)),
-            thresholds=(ThresholdVerdict("iops>=1", 2.0, True),),
+            thresholds=(thresholds.verdict(thresholds.parse("iops>=1"), 2.0),),
         )
     ),
     disk.RaffleResult(raffle.DiskRaffle((PASS,))),

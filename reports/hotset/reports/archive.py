@@ -64,9 +64,14 @@ class RunningError(ConflictError):
         )
 
 
+def run_name(name: str, at: datetime) -> str:
+    """What a run is called by its time and what it is for, which another may have as well."""
+    return f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
+
+
 def new_folder(base: Path, name: str, at: datetime, mode: int = 0o777) -> Path:
     """Make a folder named after its time and what it is for, as there was none before."""
-    stem = f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
+    stem = run_name(name, at)
     for suffix in ("", *(f".{number}" for number in range(2, 100))):
         folder = base / (stem + suffix)
         with suppress(FileExistsError):

@@ -134,21 +134,21 @@ function ConvertTo-HotsetOutput {
 function ConvertTo-HotsetTpcc {
     <#
     .SYNOPSIS
-    The figures of a window, which lie one step deeper in the result, beside the conditions; of a
-    curve one for each number of users.
+    The windows of a run's one arm, with its thresholds and searches for a rate; of a curve one for
+    each number of users.
     #>
     param($Answer, [string] $Server)
-    $runs = @($Answer)
-    if ($null -ne $Answer.curve) { $runs = @($Answer.curve.points) }
-    foreach ($run in $runs) {
-        $window = $run.result
-        if ($null -eq $window) { continue }
-        foreach ($name in 'conditions', 'thresholds', 'find_rate', 'time') {
-            if ($null -eq $window.PSObject.Properties[$name]) {
-                Add-Member -InputObject $window -NotePropertyName $name -NotePropertyValue $run.$name
-            }
+    foreach ($arm in $Answer.arms) {
+        foreach ($window in @($arm.curve) + @($arm.repeats)) {
+            if ($null -eq $window) { continue }
+            $thresholds = @(
+                $Answer.thresholds | Where-Object { $_.users -in $null, $window.users }
+            )
+            Add-Member -InputObject $window -NotePropertyName 'thresholds' -NotePropertyValue $thresholds
+            Add-Member -InputObject $window -NotePropertyName 'rates' -NotePropertyValue $arm.rates
+            Add-Member -InputObject $window -NotePropertyName 'run' -NotePropertyValue $Answer.run
+            ConvertTo-HotsetObject $window 'Hotset.TpccRun' $Server
         }
-        ConvertTo-HotsetObject $window 'Hotset.TpccRun' $Server
     }
 }
 
@@ -176,9 +176,15 @@ function Add-HotsetSummary {
     param($Document)
     $lines = @(
         foreach ($arm in $Document.Arms) {
-            $nopm = @($arm.Repeats | ForEach-Object { $_.Nopm })
+            $unit = 'NOPM'
+            $rates = @($arm.Repeats | ForEach-Object { $_.Nopm })
+            if ($arm.Workload -eq 'sql') {
+                $unit = 'TPS'
+                $rates = @($arm.Repeats | ForEach-Object { $_.Tpm / 60 })
+            }
             $ratios = @($arm.Repeats | ForEach-Object { $_.HitRatio } | Where-Object { $null -ne $_ })
-            $line = '{0}: {1:N0} NOPM' -f $arm.Name, ($nopm | Measure-Object -Average).Average
+            $average = ($rates | Measure-Object -Average).Average
+            $line = '{0}: {1:N0} {2}' -f $arm.Name, $average, $unit
             if ($ratios.Count) {
                 $line += ', hit ratio {0:P1}' -f ($ratios | Measure-Object -Average).Average
             }

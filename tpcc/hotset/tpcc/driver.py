@@ -3,26 +3,25 @@
 import threading
 import time
 from contextlib import closing
-from dataclasses import fields, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from hotset.core.sql import Aborted, Row, ServerGone
 from hotset.load.processes import PythonCrew
-from hotset.load.record import DRAIN_S, RunFailed, RunInterrupted, WindowResult
+from hotset.load.record import DRAIN_S, RunFailed, RunInterrupted
 from hotset.load.run import Observer, follow, python_crew
-from hotset.load.samples import NEW_ORDER
+from hotset.reports.model.windows import Repeat
 
 from .data.nurand import Constants
 from .database import Database, LibpqDatabase, Session
 from .native import NativeCrew, settings
-from .record import RunOptions, RunResult
+from .record import RunOptions
 from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, require_finished, statement
 from .transactions import hottest_fifth
 from .workload import TpccWorkload
 
 
-def run(database: Database, options: RunOptions, observe: Observer = lambda _: None) -> RunResult:
+def run(database: Database, options: RunOptions, observe: Observer = lambda _: None) -> Repeat:
     """Run TPC-C against a loaded database and measure a window.
 
     `observe` is called from this thread: with a Phase exactly as it begins, with a Tick
@@ -37,6 +36,7 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
     loaded = check_setup(database, options) * DISTRICTS * FIRST_ORDER
     constants = Constants.for_run(options.seed if options.popular is None else options.popular)
     facts: dict[str, Any] = {
+        "items": options.items,
         "isolation": isolation(database),
         "hottest_fifth": hottest_fifth(options.items),
     }
@@ -46,13 +46,12 @@ def run(database: Database, options: RunOptions, observe: Observer = lambda _: N
             window = follow(crew, workload, observe, orders.ask)
             counted = orders.counts(DRAIN_S)
     except (RunFailed, RunInterrupted) as ended:
-        ended.partial = ended.partial and _of_tpcc(ended.partial, options, facts)
+        ended.partial = ended.partial and ended.partial.model_copy(update=facts)
         raise
-    result = _of_tpcc(window, options, facts)
-    if counted is None:
-        return result
-    nopm, first = counted
-    return replace(result, nopm_by_district=nopm, orders_before=first - loaded)
+    if counted is not None:
+        nopm, first = counted
+        facts |= {"nopm_by_district": nopm, "orders_before": first - loaded}
+    return window.model_copy(update=facts)
 
 
 def isolation(database: Database) -> str | None:
@@ -63,13 +62,6 @@ def isolation(database: Database) -> str | None:
         except (Aborted, ValueError):  # a compatible server may lack the view, or its row
             return None
     return None if level is None else str(level)
-
-
-def _of_tpcc(window: WindowResult, options: RunOptions, facts: dict[str, Any]) -> RunResult:
-    minutes = (window.window_end - window.window_start) / 60
-    values = {field.name: getattr(window, field.name) for field in fields(WindowResult)}
-    new_orders = window.kinds[NEW_ORDER].committed
-    return RunResult(**{**values, "options": options, **facts}, nopm=new_orders / minutes)
 
 
 def _crew(workload: TpccWorkload) -> PythonCrew | NativeCrew:

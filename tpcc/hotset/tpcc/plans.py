@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from hotset.load.steady import Steadiness
+from hotset.reports.model.windows import PlanChange, Steadiness
 
 from .database import Database
 from .schema import batches, has_statement
@@ -29,21 +29,6 @@ class Statement:
 
     kind: str
     what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Flip:
-    """A statement whose plan is another one than before the run.
-
-    latency_ms  its kind's mean latency in the first and the last fifth of the window; None where
-                the window was too short to tell
-    """
-
-    kind: str
-    what: str
-    before: str
-    after: str
-    latency_ms: tuple[float, float] | None
 
 
 def shapes(database: Database) -> dict[Statement, str]:
@@ -93,11 +78,17 @@ def flips(
     before: Mapping[Statement, str],
     after: Mapping[Statement, str],
     steadiness: Sequence[Steadiness],
-) -> list[Flip]:
+) -> list[PlanChange]:
     """The statements whose plans differ, with what their kind's latency did."""
     rounds = {one.of: one.rounds for one in steadiness if one.measure == "latency_ms"}
     return [
-        Flip(one.kind, one.what, shape_before, after[one], _ends(rounds.get(one.kind)))
+        PlanChange(
+            kind=one.kind,
+            what=one.what,
+            before=shape_before,
+            after=after[one],
+            latency_ms=_ends(rounds.get(one.kind)),
+        )
         for one, shape_before in before.items()
         if after.get(one, shape_before) != shape_before
     ]

@@ -48,7 +48,7 @@ _TYPES = {
     "experiment run": "RunDocument",
     "runs compare": "Comparison",
     "runs show": "RunDocument",
-    "sql run": "SqlRun",
+    "sql run": "RunDocument",
     "tier scan": "Card",
     "tier status": "Disk",
     "tpcc check": "TpccCondition",

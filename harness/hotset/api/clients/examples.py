@@ -75,7 +75,7 @@ _OWN = {
         ),
         (
             "Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 1, 2, 4, 8, 16 |"
-            " Select-Object { $_.Options.Users }, Nopm",
+            " Select-Object Users, Nopm",
             "A curve over users.",
         ),
     ],

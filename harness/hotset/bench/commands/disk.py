@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
     from hotset.lab.calibrate import DiskCalibration
     from hotset.lab.served_model import DiskArray, DiskPowerCut, ServingPath
+    from hotset.reports.model.document import Verdict
 
     from ..disks.disk_bench import Change, Direction, DiskBench, JudgedBench
     from ..disks.disk_models import DiskModels
     from ..disks.raffle import DiskRaffle, Pass
     from ..disks.reread import TenFiles
     from ..kept.measurement import Kept
-    from ..thresholds import Verdict
 
 Row = tuple[object, ...]
 _MEMORY = Bytes(2 * 1024**3)
@@ -174,7 +174,7 @@ class BenchResult(Recorded["JudgedBench"]):
         if self.before:
             print_table(console, f"compared with {self.before[0]}", *self._changes)
         for verdict in self.verdicts:
-            console.print(str(verdict), markup=False)
+            console.print(verdict.said, markup=False)
 
     def failure(self) -> Exception | None:
         return thresholds.collect_missed(self.verdicts)
@@ -237,10 +237,9 @@ def bench(request: Bench, context: Context) -> BenchResult:
         cases = [thresholds.Case.from_verdict("hotset.disk.bench", verdict) for verdict in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
         context.write(request.junit, text)
-    judged = tuple(verdict.recorded() for verdict in verdicts)
     kept.judge(verdicts)
     keeping.finish(kept, "complete", None, context)
-    result = extended(disk_bench.JudgedBench, found, thresholds=judged, run=kept.run)
+    result = extended(disk_bench.JudgedBench, found, thresholds=verdicts, run=kept.run)
     return BenchResult(result, (before.target, changes) if before else None, verdicts)
 
 

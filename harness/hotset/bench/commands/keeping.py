@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from hotset.databases.connect import SqlDatabase
-    from hotset.reports.model.document import State
+    from hotset.reports.model.document import State, Verdict
     from hotset.reports.model.measurement import Measured
     from hotset.tpcc.record import RunOptions
     from hotset.tpch.record import PowerResult
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..kept.measurement import Kept, Subject
     from ..server.sampled import ServerUse, Watch
     from ..sql.users import SqlWorkload
-    from ..thresholds import Verdict
 
 
 LIMIT_VARIABLE, _LIMIT = "HOTSET_ARCHIVE_LIMIT", "10GB"

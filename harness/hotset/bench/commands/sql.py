@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -14,11 +13,11 @@ from hotset.core.operation import Cli, Context, Kind, Lock, Request, operation
 from hotset.core.rights import Names, Right
 
 from . import keeping
-from .windows import Keeping, Report, Windows, measure
+from .windows import Windows, measure
 
 if TYPE_CHECKING:
-    from ..sql.report import SqlRun
-    from ..sql.users import SqlWorkload
+    from ..kept.found import FoundDatabase
+    from ..kept.measurement import Subject
 
 
 class Run(Request):
@@ -113,28 +112,6 @@ class Run(Request):
     output: fields.Output = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome(Windows):
-    workload: SqlWorkload
-
-    @classmethod
-    def record(cls) -> type[SqlRun]:
-        from ..sql.report import SqlRun
-
-        return SqlRun
-
-    def recorded(self) -> SqlRun:
-        from ..sql import report
-
-        return report.recorded(self.points, self.workload, self.run)
-
-    @property
-    def report(self) -> Report:
-        from ..sql import report
-
-        return report
-
-
 @operation(
     "sql run",
     Kind.JOB,
@@ -145,7 +122,7 @@ class RunOutcome(Windows):
     lock=lambda request: Lock("database", request.dsn),
     extras=(Extra.BENCH,),
 )
-def run(request: Run, context: Context) -> RunOutcome:
+def run(request: Run, context: Context) -> Windows:
     """Run SQL scripts with many users and measure a window. CSV has a line per second.
 
     Scripts are written as for pgbench: statements end in semicolons, and \\set, \\sleep, \\gset,
@@ -157,8 +134,8 @@ def run(request: Run, context: Context) -> RunOutcome:
     """
     from hotset.databases import connect
 
-    from ..sql import report, script, users
     from ..sql import run as runs
+    from ..sql import script, users
 
     options = runs.options(
         users=fields.each_users(request.users)[0],
@@ -175,9 +152,8 @@ def run(request: Run, context: Context) -> RunOutcome:
     popular = fields.POPULAR if request.seed is None else None
     workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
-    kept = Keeping(
-        lambda points, run: report.recorded(points, workload, run),
-        lambda found: keeping.of_sql(request, workload, found),
-    )
-    points, id_ = measure(request, by, database, options, context, kept)
-    return RunOutcome(points, workload, run=id_)
+
+    def subject(found: FoundDatabase) -> Subject:
+        return keeping.of_sql(request, workload, found)
+
+    return Windows(*measure(request, by, database, options, context, subject))

@@ -14,17 +14,19 @@ from hotset.core.extras import Extra
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Recorded, Request, operation
 from hotset.core.rights import Needs, Right
 from hotset.tpcc.data import consistency
-from hotset.tpcc.data.consistency import ConditionResult, Violated
+from hotset.tpcc.data.consistency import Violated
 
 from . import keeping, kits
 from .kits import Drop
-from .windows import Keeping, Report, Windows, measure
+from .windows import Windows, measure
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..tpcc import Outcome
-    from ..tpcc_report import TpccConditions, TpccRun
+    from ..kept.found import FoundDatabase
+    from ..kept.measurement import Subject
+    from ..tpcc_report import TpccConditions
+    from ..window import Outcome
 
 Warehouses = Annotated[
     int, Field(ge=1, le=1_000_000, description="Warehouses, about 105 MB each."), Cli(short="-w")
@@ -185,23 +187,6 @@ class Run(Request):
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome(Windows):
-    @classmethod
-    def record(cls) -> type[TpccRun]:
-        from ..tpcc_report import TpccRun
-
-        return TpccRun
-
-    def recorded(self) -> TpccRun:
-        from .. import tpcc_report
-
-        return tpcc_report.recorded(self.points, self.run)
-
-    @property
-    def report(self) -> Report:
-        from .. import tpcc_report
-
-        return tpcc_report
-
     def require(self, outcome: Outcome) -> None:
         from .. import tpcc
 
@@ -225,7 +210,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     If the run fails or leaves the database inconsistent, the exit code is 4, and what it measured
     is still printed. Exit code 5: a threshold was missed, or no rate meets the limits.
     """
-    from .. import ownership, tpcc_report
+    from .. import ownership
     from .. import tpcc as workload
 
     options = workload.options(
@@ -244,9 +229,11 @@ def run(request: Run, context: Context) -> RunOutcome:
     )
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
     runs, database = by(context.report, check=request.check), kits.database(request)
-    kept = Keeping(tpcc_report.recorded, lambda found: keeping.of_tpcc(request, options, found))
-    points, id_ = measure(request, runs, database, options, context, kept, ownership.TPCC)
-    return RunOutcome(points, run=id_)
+
+    def subject(found: FoundDatabase) -> Subject:
+        return keeping.of_tpcc(request, options, found)
+
+    return RunOutcome(*measure(request, runs, database, options, context, subject, ownership.TPCC))
 
 
 class Check(Request):
@@ -257,13 +244,9 @@ class Check(Request):
 
 @dataclass(frozen=True, slots=True)
 class Conditions(Recorded["TpccConditions"]):
-    """The twelve conditions.
-
-    :ivar broken: those that do not hold.
-    """
+    """The twelve conditions."""
 
     rows = "conditions"
-    broken: tuple[ConditionResult, ...]
 
     @classmethod
     def record(cls) -> type[TpccConditions]:
@@ -274,10 +257,11 @@ class Conditions(Recorded["TpccConditions"]):
     def show(self, console: Console) -> None:
         from .. import tpcc_report
 
-        console.print(tpcc_report.conditions_table(self.found))
+        console.print(tpcc_report.conditions_table(self.found.conditions))
 
     def failure(self) -> Exception | None:
-        return Violated(list(self.broken)) if self.broken else None
+        broken = [condition for condition in self.found.conditions if not condition.holds]
+        return Violated(broken) if broken else None
 
 
 @operation(
@@ -298,8 +282,7 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     from .. import tpcc_report
 
     results = workload.check(kits.database(request), context.report)
-    broken = tuple(result for result in results if not result.holds)
-    return Conditions(tpcc_report.TpccConditions.of(results), broken)
+    return Conditions(tpcc_report.TpccConditions(tuple(results)))
 
 
 @operation(

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from hotset.core.progress import Reporter
     from hotset.databases.connect import SqlDatabase
     from hotset.hammerdb.settings import Connection
+    from hotset.reports.model.document import Verdict
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 
-    from ..thresholds import Verdict
     from ..tpch_report import TpchCheck, TpchRun
 
 Queries = Annotated[
@@ -282,7 +282,6 @@ def run(request: Run, context: Context) -> RunOutcome:
 
     from .. import alone, ownership, tpch_metrics
     from ..kept.found import find_database
-    from ..server.sampled import PowerSpan
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
@@ -298,7 +297,7 @@ def run(request: Run, context: Context) -> RunOutcome:
         keeping.watching(kept, request.sample, database, context) as watch,
     ):
         found = _measured(request, numbers, count, context)
-        use = watch(PowerSpan(found.power.started, found.power.ended))
+        use = watch(found.power.started, found.power.ended, around=True)
     verdicts = tuple(tpch_metrics.judge_queries(limits, found.power, found.throughput))
     keeping.keep_queries(kept, found.power, use, found.failure(), verdicts, context)
     if request.junit is not None:

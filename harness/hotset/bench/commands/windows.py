@@ -3,70 +3,69 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from hotset.core import fields
 from hotset.core.operation import Context, Result, check_output
-from hotset.core.record import Record, document_of
+from hotset.core.record import document_of
 
 from . import keeping
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from hotset.core.progress import Reporter
     from hotset.databases.connect import SqlDatabase
+    from hotset.reports.model.document import RunDocument
 
     from ..kept.found import FoundDatabase
     from ..kept.measurement import Kept, Subject
     from ..ownership import Kit
     from ..runs import Runs
     from ..server.sampled import Watch
-    from ..window import AnyOutcome, Options
-
-
-class Report(Protocol):
-    """The texts of a workload's windows."""
-
-    def table(self, found: Any) -> RenderableType: ...  # noqa: ANN401 - its own record
-
-    def csv(self, found: Any) -> str: ...  # noqa: ANN401
-
-    def figures(self, found: Any) -> Mapping[str, str]: ...  # noqa: ANN401
+    from ..window import Options, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Windows(Result):
     """A run, or a curve: a run for each number of users.
 
-    :ivar points: the `window.Outcome` of each.
-    :ivar run: what it is in the archive; None: not kept.
+    :ivar points: how each ended.
+    :ivar run: what they are as a run of the archive, kept there or not.
     """
 
-    points: tuple[Any, ...]
-    run: str | None = field(default=None, kw_only=True)
+    points: tuple[Outcome, ...]
+    run: RunDocument
 
-    @property
-    @abstractmethod
-    def report(self) -> Report: ...
+    @classmethod
+    def record(cls) -> type[RunDocument]:
+        from hotset.reports.model.document import RunDocument
 
-    def require(self, outcome: Any) -> None:  # noqa: ANN401 - one of the points
+        return RunDocument
+
+    def recorded(self) -> RunDocument:
+        return self.run
+
+    def require(self, outcome: Outcome) -> None:
         """Raises what it amounts to, where that is a failure."""
         from .. import window
 
         window.require(outcome)
 
     def show(self, console: Console) -> None:
-        console.print(self.report.table(self.recorded()))
+        from .. import window_report
+
+        console.print(window_report.table(self.run))
 
     def csv(self) -> str:
-        return self.report.csv(self.recorded())
+        from .. import window_report
+
+        return window_report.csv(self.run)
 
     def failure(self) -> Exception | None:
         from .. import window
@@ -74,7 +73,9 @@ class Windows(Result):
         return window.failure(self.points, self.require)
 
     def figures(self) -> Mapping[str, str]:
-        return self.report.figures(self.recorded())
+        from .. import window_report
+
+        return window_report.figures(self.run)
 
 
 class Request(Protocol):
@@ -92,32 +93,21 @@ class Request(Protocol):
     output: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """How windows are written and kept, as each ends.
-
-    :ivar recorded: what is written of those there are, as the run of the archive.
-    :ivar subject: what they are kept as in the archive, by what the server tells of the database.
-    """
-
-    recorded: Callable[[Sequence[Any], str | None], Record]
-    subject: Callable[[FoundDatabase], Subject]
-
-
 def measure(
     request: Request,
-    runs: Runs[Options, AnyOutcome],
+    runs: Runs[Options],
     database: SqlDatabase,
     options: Options,
     context: Context,
-    keep: Keeping,
+    subject_of: Callable[[FoundDatabase], Subject],
     kit: Kit | None = None,
-) -> tuple[tuple[AnyOutcome, ...], str | None]:
+) -> tuple[tuple[Outcome, ...], RunDocument]:
     """The run, or the runs of a curve, each judged, and written as it ends: neither a later failure
     nor Ctrl-C loses any of it.
 
+    :param subject_of: what they are kept as, by what the server tells of the database.
     :param kit: what nobody else may run at the same time.
-    :return: the windows, and the run of the archive that they are.
+    :return: how the windows ended, and the run of the archive that they are.
     """
     from .. import window
     from ..kept.found import find_database
@@ -128,16 +118,16 @@ def measure(
     check_output(request.output)
     check_output(request.junit, "junit")
     runs.check(database)
-    points: list[AnyOutcome] = []
-    subject = keep.subject(find_database(database))
+    points: list[Outcome] = []
+    subject = subject_of(find_database(database))
     kept = keeping.begin(request.keep, subject, context)
     try:
         with _alone(request, kept, database, kit, context) as watch:
             for outcome in _each(request, runs, drive, database, options, context.report):
-                warned = runs.warn(window.add_server_use(outcome, watch), database)
+                warned = runs.warn(window.add_server_use(outcome, watch, kept.block), database)
                 points.append(runs.with_verdicts(warned, thresholds))
-                kept.keep_windows(points, subject.timed, request.find_rate or ())
-                _write(points, keep.recorded(points, kept.run), runs.suite, request, context)
+                kept.keep_windows(points, subject.timed)
+                _write(points, kept.document, runs.suite, request, context)
     except BaseException as error:
         # What closes behind the last window may fail as well.
         if not points or window.cause_of(error) is None:
@@ -146,10 +136,10 @@ def measure(
         points[-1] = window.ended_by(points[-1], error)
     if not request.fresh:
         points[-1] = runs.check_database(points[-1], database)
-    kept.keep_windows(points, subject.timed, request.find_rate or ())
+    kept.keep_windows(points, subject.timed)
     keeping.finish(kept, *runs.ending(points[-1]), context)
-    _write(points, keep.recorded(points, kept.run), runs.suite, request, context)
-    return tuple(points), kept.run
+    _write(points, kept.document, runs.suite, request, context)
+    return tuple(points), kept.document
 
 
 @contextmanager
@@ -169,7 +159,7 @@ def _alone(
 
 def _require_options(
     request: Request,
-    runs: Runs[Options, AnyOutcome],
+    runs: Runs[Options],
     database: SqlDatabase,
     options: Options,
 ) -> None:
@@ -189,17 +179,17 @@ def _require_options(
 
 def _each(
     request: Request,
-    runs: Runs[Options, AnyOutcome],
-    drive: Callable[[SqlDatabase, Options], AnyOutcome],
+    runs: Runs[Options],
+    drive: Callable[[SqlDatabase, Options], Outcome],
     database: SqlDatabase,
     options: Options,
     report: Reporter,
-) -> Iterator[AnyOutcome]:
+) -> Iterator[Outcome]:
     from .. import window
 
     each_users = fields.each_users(request.users)
 
-    def one(options: Options) -> AnyOutcome:
+    def one(options: Options) -> Outcome:
         if not request.fresh:
             return drive(database, options)
         with window.copy_of(database, report) as copy:
@@ -211,13 +201,12 @@ def _each(
         yield from runs.curve(each_users, options, one)
 
 
-def _drive(
-    request: Request, runs: Runs[Options, AnyOutcome]
-) -> Callable[[SqlDatabase, Options], AnyOutcome]:
+def _drive(request: Request, runs: Runs[Options]) -> Callable[[SqlDatabase, Options], Outcome]:
     """What one point of the curve takes."""
     from .. import window
 
-    limits = runs.limits(request.find_rate or [])
+    limits = request.find_rate or []
+    runs.limits(limits)
     steady = request.until_steady
     limit_s = window.seconds(steady, "until_steady") if steady else None
     if limits:
@@ -228,8 +217,8 @@ def _drive(
 
 
 def _write(
-    points: Sequence[AnyOutcome],
-    recorded: Record,
+    points: Sequence[Outcome],
+    document: RunDocument,
     suite: str,
     request: Request,
     context: Context,
@@ -237,6 +226,6 @@ def _write(
     from .. import window_report
 
     if request.output is not None:
-        context.write(request.output, json.dumps(document_of(recorded), indent=1) + "\n")
+        context.write(request.output, json.dumps(document_of(document), indent=1) + "\n")
     if request.junit is not None:
         context.write(request.junit, window_report.junit_xml(points, suite))

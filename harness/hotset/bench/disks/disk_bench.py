@@ -18,8 +18,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.lab.served_model import ServingPath
-
-from ..thresholds import ThresholdVerdict
+from hotset.reports.model.document import Verdict
 
 Direction = Literal["read", "write", "mix"]
 DIRECTIONS: tuple[Direction, ...] = ("read", "write", "mix")
@@ -108,7 +107,7 @@ class DiskBench:
 class JudgedBench(DiskBench, Versioned):
     """A benchmark, and its thresholds. ``run``: what it is in the archive; None: not kept."""
 
-    thresholds: tuple[ThresholdVerdict, ...] = ()
+    thresholds: tuple[Verdict, ...] = ()
     run: str | None = None
 
 

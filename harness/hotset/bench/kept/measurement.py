@@ -21,7 +21,7 @@ from hotset import __version__
 from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.units import Bytes
 from hotset.reports.analysis import caveats
-from hotset.reports.archive import Archive
+from hotset.reports.archive import Archive, run_name
 from hotset.reports.model import setup
 from hotset.reports.model.base import ArmName, TimedWorkload
 from hotset.reports.model.disks import BenchLine, BenchRun, DiskResults, ServingPath
@@ -39,8 +39,6 @@ from hotset.reports.model.windows import PowerRun
 
 from .. import window
 from ..disks.disk_bench import DiskBench
-from ..thresholds import Verdict as Judged
-from . import records
 
 ARM: Final[ArmName] = "measured"
 REFUSALS = (RequestError, PrerequisiteError)
@@ -79,58 +77,53 @@ class NotKeptError(PrerequisiteError):
 
 @dataclass(slots=True)
 class Kept:
-    """A measurement that is kept, or is not to be.
+    """A measurement, kept as a run of the archive unless that is not wanted.
 
     :ivar archive: None: it is not to be kept.
     :ivar fault: why the archive has not all of it.
     """
 
+    document: RunDocument
     archive: Archive | None = None
-    document: RunDocument | None = None
     fault: NotKeptError | None = None
     hold: IO[bytes] | None = None
     """Of the run, while it is under way."""
     _begun: float = field(default_factory=time.monotonic)
 
     @property
+    def block(self) -> Bytes:
+        """Of the cache below the database; a byte where there is none."""
+        tier = self.measurement.tier
+        return Bytes(tier.block_bytes if tier else 1)
+
+    @property
+    def measurement(self) -> Measurement:
+        """What the document has of it."""
+        assert self.document.measurement is not None
+        return self.document.measurement
+
+    @property
     def run(self) -> str | None:
         """Its id; None where it is not kept."""
-        return self.document.run if self.document is not None and self.fault is None else None
+        return self.document.run if self.archive is not None and self.fault is None else None
 
     def change(self, **fields: Any) -> None:  # noqa: ANN401 - whatever the document's fields are
         """Replace fields of the document and save it."""
-        if self.archive is None or self.document is None:
-            return
         fields["seconds"] = time.monotonic() - self._begun
+        self.document = self.document.model_copy(update=fields)
+        if self.archive is None:
+            return
         try:
-            changed = self.document.model_copy(update=fields)
-            self.document = RunDocument.model_validate(changed.model_dump())
+            self.document = RunDocument.model_validate(self.document.model_dump())
             self.archive.save(self.document)
             self.fault = None
         except _NOT_KEPT as error:
             self.fault = NotKeptError(error)
 
-    def keep_windows(
-        self,
-        points: Sequence[window.Outcome[Any]],
-        workload: TimedWorkload,
-        limits: Sequence[str],
-    ) -> None:
-        """The windows that there are until now, of one run or of a curve.
-
-        :param limits: of a search for the highest rate.
-        """
-        if self.document is None:
-            return
-        tier = self.document.measurement and self.document.measurement.tier
-        block = Bytes(tier.block_bytes if tier else 1)
-        measured = [point for point in points if point.result is not None]
-        each = [records.repeat_record(1, records.of_outcome(one), block, 0.0) for one in measured]
-        rates = [
-            records.rate_record(1, one.found, limits, one.found.trials[-1].result.options.users)
-            for one in points
-            if one.found is not None and one.found.trials
-        ]
+    def keep_windows(self, points: Sequence[window.Outcome], workload: TimedWorkload) -> None:
+        """The windows that there are until now, of one run or of a curve."""
+        each = [point.result for point in points if point.result is not None]
+        rates = [point.rate for point in points if point.rate is not None]
         arm = Arm(
             name=ARM,
             workload=workload,
@@ -138,22 +131,20 @@ class Kept:
             curve=tuple(each[:-1]),
             rates=tuple(rates[-1:]),
         )
-        self.change(arms=(arm,), thresholds=_verdicts(points[-1].verdicts))
+        self.change(arms=(arm,), thresholds=_verdicts(points))
 
-    def keep_queries(self, run: PowerRun, scale: float, verdicts: Sequence[Judged]) -> None:
+    def keep_queries(self, run: PowerRun, scale: float, verdicts: Sequence[Verdict]) -> None:
         """The 22 queries, or those that there are.
 
         :param scale: that was loaded, which makes it another measurement.
         """
-        if self.document is None:
-            return
         experiment, database = self.document.experiment, self.document.database
         queries = experiment.spec["tpch"]
         assert isinstance(queries, dict)
         spec = {**experiment.spec, "tpch": {**queries, "scale": scale}}
         self.change(
             power_arms=(PowerArm(name=ARM, repeats=(run,)),) if run.queries else (),
-            thresholds=_verdicts(verdicts),
+            thresholds=tuple(verdicts),
             experiment=experiment.model_copy(update={"spec": spec}),
             database=database and database.model_copy(update={"tpch_scale": scale}),
         )
@@ -171,23 +162,22 @@ class Kept:
         paths = tuple(ServingPath(**asdict(path)) for path in found.paths)
         self.change(disks=DiskResults(scenario="bench", bench=lines, paths=paths))
 
-    def judge(self, verdicts: Sequence[Judged]) -> None:
+    def judge(self, verdicts: Sequence[Verdict]) -> None:
         """What its thresholds came to."""
-        self.change(thresholds=_verdicts(verdicts))
+        self.change(thresholds=tuple(verdicts))
 
     def finish(self, state: State, cause: str | None) -> None:
         """How it ended, and what is doubtful about it."""
-        if self.document is None:
-            return
-        failure = None
-        if cause is not None and self.document.measurement is not None:
-            failure = Failure(phase=self.document.measurement.of, text=cause)
-        self.change(state=state, failure=failure)
+        failure = cause and Failure(phase=self.measurement.of, text=cause)
+        self.change(state=state, failure=failure or None)
         self.change(warnings=caveats.list_caveats(self.document))
-        if self.fault is not None and self.archive is not None:
-            # Of what was never written only the folder is there.
-            with suppress(OSError):
-                self.archive.path(self.document.run).rmdir()
+        if self.fault is not None:
+            if self.archive is not None:
+                # Of what was never written only the folder is there.
+                with suppress(OSError):
+                    self.archive.path(self.document.run).rmdir()
+            measurement = self.measurement.model_copy(update={"kept": False})
+            self.document = self.document.model_copy(update={"measurement": measurement})
         self._release()
 
     def _release(self) -> None:
@@ -198,16 +188,16 @@ class Kept:
     def _has_any(self) -> bool:
         """Whether anything was measured."""
         found = self.document
-        return found is not None and bool(found.arms or found.power_arms or found.disks)
+        return bool(found.arms or found.power_arms or found.disks)
 
     def fail(self, error: BaseException) -> None:
         """It ended without a result; a refusal leaves no record."""
-        if self.archive is None or self.document is None:
+        if self.archive is None:
             return
         if isinstance(error, REFUSALS) and not self._has_any:
             shutil.rmtree(self.archive.path(self.document.run), ignore_errors=True)
             self.archive.forget(self.document.run)
-            self.document = None
+            self.archive = None
             self._release()
             return
         interrupted = isinstance(error, KeyboardInterrupt)
@@ -216,42 +206,54 @@ class Kept:
         )
 
 
+def _verdicts(points: Sequence[window.Outcome]) -> tuple[Verdict, ...]:
+    """Of a curve each has its number of users."""
+    if len(points) == 1:
+        return points[0].verdicts
+    return tuple(
+        verdict.model_copy(update={"users": point.result.users})
+        for point in points
+        if point.result is not None
+        for verdict in point.verdicts
+    )
+
+
 def begin(keep: bool, subject: Subject) -> Kept:
     """A new run; what cannot be written is no reason not to measure."""
-    kept = Kept()
+    now = datetime.now(UTC)
+    kept = Kept(_empty_document(subject, now, keep))
     if not keep:
         return kept
-    now = datetime.now(UTC)
     try:
         kept.archive = archive = Archive.default()
         run = archive.new(subject.name, now)
         kept.hold = archive.hold(run)
-        kept.document = RunDocument(
-            hotset_version=__version__,
-            run=run,
-            state="interrupted",
-            started_at=now,
-            seconds=0,
-            command=subject.command,
-            experiment=setup.Experiment(
-                name=subject.name,
-                title=subject.title,
-                spec=subject.settings,
-                scripts=subject.scripts,
-            ),
-            measurement=Measurement(
-                of=subject.of, label=subject.label, tier_unknown="nobody has looked"
-            ),
-            database=subject.database,
-        )
+        kept.document = kept.document.model_copy(update={"run": run})
         archive.save(kept.document)
     except _NOT_KEPT as error:
         kept.fault = NotKeptError(error)
+        if kept.hold is None:
+            # Another run may have the id.
+            kept.archive = None
     return kept
 
 
-def _verdicts(judged: Sequence[Judged]) -> tuple[Verdict, ...]:
-    return tuple(
-        Verdict(threshold=one.threshold.text, measured=one.value, met=one.met, said=str(one))
-        for one in judged
+def _empty_document(subject: Subject, now: datetime, keep: bool) -> RunDocument:
+    return RunDocument(
+        hotset_version=__version__,
+        run=run_name(subject.name, now),
+        state="interrupted",
+        started_at=now,
+        seconds=0,
+        command=subject.command,
+        experiment=setup.Experiment(
+            name=subject.name,
+            title=subject.title,
+            spec=subject.settings,
+            scripts=subject.scripts,
+        ),
+        measurement=Measurement(
+            of=subject.of, label=subject.label, kept=keep, tier_unknown="nobody has looked"
+        ),
+        database=subject.database,
     )

@@ -58,9 +58,6 @@ def observe(
     :param what: the database, or a file or device.
     """
     place = find_place(machine, what)
-    if kept.document is None:
-        yield _active(place)
-        return
     kept.change(machine=machine_record(machine), measurement=_begun(kept, place))
     try:
         yield _active(place)
@@ -145,7 +142,7 @@ def _active(place: Place) -> DiskTier | None:
 
 
 def _begun(kept: Kept, place: Place) -> Measurement:
-    measurement = _measurement(kept)
+    measurement = kept.measurement
     if place.disk is None:
         return measurement.model_copy(update={"tier_unknown": place.unknown})
     disk = place.disk.disk
@@ -162,7 +159,7 @@ def _begun(kept: Kept, place: Place) -> Measurement:
 
 
 def _ended(kept: Kept, place: Place, what: SqlDatabase | PurePosixPath) -> Measurement:
-    measurement = _measurement(kept)
+    measurement = kept.measurement
     if place.disk is None or measurement.tier is None:
         return measurement
     try:
@@ -177,12 +174,6 @@ def _ended(kept: Kept, place: Place, what: SqlDatabase | PurePosixPath) -> Measu
         "residents_unknown": unknown,
     }
     return measurement.model_copy(update={"tier": measurement.tier.model_copy(update=after)})
-
-
-def _measurement(kept: Kept) -> Measurement:
-    assert kept.document is not None
-    assert kept.document.measurement is not None
-    return kept.document.measurement
 
 
 def _moment(disk: AttachedDisk) -> TierMoment | None:

@@ -7,14 +7,17 @@ import math
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from typing import Any, Protocol
 
 from hotset.block.io_counters import KernelDevice, Readings, Source
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
+from hotset.core.units import Bytes
 from hotset.disk import cache_device
 from hotset.hitratio.sampler import Sampler, Window
+from hotset.reports.model import windows
 from hotset.tier.disk_tier import DiskTier
 
 
@@ -26,25 +29,14 @@ class ServerUse:
     seconds: tuple[Window | None, ...]
 
 
-class Span(Protocol):
-    """From when to when, in seconds since 1970; a run's window is one."""
+class Watch(Protocol):
+    """What the server did over a run's window; None where it is not watched."""
 
-    @property
-    def window_start(self) -> float: ...
-    @property
-    def window_end(self) -> float: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PowerSpan:
-    """A power run's."""
-
-    window_start: float
-    window_end: float
-
-
-Watch: TypeAlias = Callable[[Span], ServerUse | None]
-"""What the server did over a run's window; None where it is not watched."""
+    def __call__(self, start: float, end: float, *, around: bool = False) -> ServerUse | None:
+        """
+        :param start: in seconds since 1970, as ``end``.
+        :param around: it has rest around it, and may be over within a second.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +65,13 @@ def watch_server(
     :param say: told why a window was not seen; a run that was measured is a result all the same.
     """
     if machine is None:
-        yield lambda _: None
+        yield lambda start, end, around=False: None  # noqa: ARG005
         return
 
-    def use(result: Span) -> ServerUse | None:
-        start, end = result.window_start, result.window_end
+    def use(start: float, end: float, *, around: bool = False) -> ServerUse | None:
         try:
             each = sampler.each_second(start, math.ceil(end - start))
-            # A power run may be over within a second, and has rest around it.
-            over = sampler.around if isinstance(result, PowerSpan) else sampler.window
+            over = sampler.around if around else sampler.window
             return ServerUse(over(start, end), tuple(each))
         except (HotsetError, RuntimeError, ValueError) as error:
             say(f"the server was not sampled: {error}")
@@ -109,3 +99,66 @@ def sources(machine: Machine, watched: DiskTier | None = None) -> list[Source]:
         for name, device in devices.items():
             found.append(KernelDevice.find(machine, f"{prefix}{name}", device))
     return found
+
+
+def add_use(repeat: windows.Repeat, use: ServerUse, block: Bytes) -> windows.Repeat:
+    """A window with what the server did over it, and second by second.
+
+    :param block: of the cache.
+    """
+    # The last second may have begun without being seen.
+    each = zip_longest(repeat.series, use.seconds[: len(repeat.series)])
+    series = tuple(
+        second if window is None else second.model_copy(update=second_fields(window, block))
+        for second, window in each
+    )
+    return repeat.model_copy(update={**window_fields(use.window), "series": series})
+
+
+def window_fields(window: Window) -> dict[str, Any]:
+    """The fields of `windows.Window` that a sampled one has."""
+    hits = window.hits
+    return {
+        "hit_ratio": hits.ratio if hits else None,
+        "read_hit_ratio": hits.read_ratio if hits else None,
+        "write_hit_ratio": hits.write_ratio if hits else None,
+        "server_cpu": window.cpu,
+        "server_user": window.user,
+        "server_system": window.system,
+        "server_iowait": window.iowait,
+        "server_steal": window.steal,
+        "counters": _counters(window),
+        "devices": _devices(window),
+    }
+
+
+def second_fields(window: Window, block: Bytes) -> dict[str, Any]:
+    """As :func:`window_fields`, of a `windows.Second`."""
+    counters = window.last.counters
+    return {
+        "hit_ratio": window.hits.ratio if window.hits else None,
+        "server_cpu": window.cpu,
+        "dirty_bytes": int(counters.dirty.bytes(block)) if counters else None,
+        "devices": _devices(window),
+    }
+
+
+def _devices(window: Window) -> tuple[windows.DeviceUse, ...]:
+    return tuple(windows.DeviceUse.model_validate(asdict(device)) for device in window.devices)
+
+
+def _counters(window: Window) -> windows.Counters | None:
+    hits, first, last = window.hits, window.first.counters, window.last.counters
+    if hits is None or first is None or last is None:
+        return None
+    return windows.Counters(
+        read_hits=hits.read_hits,
+        read_misses=hits.read_misses,
+        write_hits=hits.write_hits,
+        write_misses=hits.write_misses,
+        promotions=hits.promotions,
+        demotions=hits.demotions,
+        dirty_blocks=last.dirty - first.dirty,
+        used_blocks=last.used - first.used,
+        bypassed=hits.bypassed or 0,
+    )

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from hotset.core import words
 from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase
-from hotset.load.live import following
-from hotset.load.record import WindowOptions, WindowResult
-from hotset.load.run import run_workload
+from hotset.load.record import WindowOptions
+from hotset.load.run import Observer, run_workload
+from hotset.reports.model.windows import Repeat
 
 from .. import runs, window
 from ..thresholds import Threshold, Values, parse, require_known
 from .users import SqlWorkload
-
-Outcome: TypeAlias = window.Outcome[WindowResult]
 
 
 def options(*, rate: str | None, **named: float) -> WindowOptions:
@@ -28,13 +25,13 @@ def options(*, rate: str | None, **named: float) -> WindowOptions:
     return window.options(WindowOptions, rate, **named)
 
 
-class Runs(runs.Runs[WindowOptions, Outcome]):
+class Runs(runs.Runs[WindowOptions]):
     """By hotset's own driver."""
 
     suite = "hotset.sql.run"
 
     def __init__(self, workload: SqlWorkload, report: Reporter) -> None:
-        super().__init__(window.Outcome, report)
+        super().__init__(report)
         self._workload = workload
 
     def check(self, database: SqlDatabase) -> None:
@@ -42,23 +39,25 @@ class Runs(runs.Runs[WindowOptions, Outcome]):
         super().check(database)
         self._workload.check()
 
-    def drive(self, database: SqlDatabase, options: WindowOptions) -> WindowResult:
-        workload = replace(self._workload, database=database, options=options)
-        title = f"{', '.join(workload.kinds)}, {words.plural(options.users, 'user')}"
-        with following(self._report, options, title) as observe:
-            return run_workload(workload, observe)
+    def title(self, options: WindowOptions) -> str:
+        return f"{', '.join(self._workload.kinds)}, {words.plural(options.users, 'user')}"
+
+    def drive(
+        self, database: SqlDatabase, options: WindowOptions, observe: Observer = lambda _: None
+    ) -> Repeat:
+        return run_workload(replace(self._workload, database=database, options=options), observe)
 
     def limits(self, texts: Sequence[str]) -> list[Threshold]:
         return limits(texts, self._workload.kinds)
 
-    def values(self, result: WindowResult) -> Values:
+    def values(self, result: Repeat) -> Values:
         return values(result)
 
-    def rate(self, result: WindowResult) -> str:
+    def rate(self, result: Repeat) -> str:
         return f"{result.tpm / 60:,.1f} TPS"
 
 
-def values(result: WindowResult) -> dict[str, float | None]:
+def values(result: Repeat) -> dict[str, float | None]:
     """What thresholds can name, by metric."""
     return {"tps": result.tpm / 60, **window.values(result)}
 

@@ -86,7 +86,7 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
     """The percentiles of all transactions together, from the sum of the histograms; where a driver
     tells no histogram (HammerDB), the means of the percentiles that are known. None where none is.
     """
-    latencies = [one for one in each if one is not None]
+    latencies = [one for one in each if one is not None and one.p95 is not None]
     if not latencies:
         return None
     if len(latencies) == 1:
@@ -95,10 +95,10 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
     if len(histograms) == len(latencies):
         return _merged(histograms)
     return Latency(
-        p50=fmean(each.p50 for each in latencies),
+        p50=mean_of(each.p50 for each in latencies),
         p90=mean_of(each.p90 for each in latencies),
-        p95=fmean(each.p95 for each in latencies),
-        p99=fmean(each.p99 for each in latencies),
+        p95=mean_of(each.p95 for each in latencies),
+        p99=mean_of(each.p99 for each in latencies),
         p99_9=mean_of(each.p99_9 for each in latencies),
         p99_99=mean_of(each.p99_99 for each in latencies),
     )

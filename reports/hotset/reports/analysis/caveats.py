@@ -12,9 +12,9 @@ from enum import Enum
 
 from hotset.core import words
 
-from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, Caveat, RunDocument, WarmUpFigures
+from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, RunDocument, WarmUpFigures
 from ..model.setup import Calibration
-from ..model.windows import Repeat, Steadiness, Window
+from ..model.windows import Caveat, Repeat, Steadiness, Window
 from . import answer, power, same_state
 
 REPEATS_WANTED = 3
@@ -148,6 +148,19 @@ class Code(Enum):
         "Lengthen the ramp-up (rampup_s) and the window (duration_s). If only one"
         " kind of transaction is affected, its plan may have changed: run ANALYZE beforehand.",
     )
+    COUNTED_ANEW = (
+        "The cache's counters began anew during the window, as when its policy, mode or size is"
+        " changed: its hit ratio over the window is not known.",
+        "Measure again, and leave the cache as it is meanwhile.",
+    )
+    STATEMENT_TIMEOUT = (
+        "The server cancelled {cancelled} statements: {limit}.",
+        "Measure again without the limit.",
+    )
+    PLAN_CHANGED = (
+        "A plan changed within the run: {which}.",
+        "Run ANALYZE and measure again, or measure on a fresh copy.",
+    )
     WORK_DIFFERS = (
         "The arms did not do the same work, by the pages per transaction that the server counted:"
         " {which}.{estimate} A server whose window opened before its buffers were full reads more"
@@ -214,7 +227,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *([Code.NOT_AUDITED.fill()] if _is_tproc(document) else []),
     ]
     order = {code.name: place for place, code in enumerate(Code)}
-    return tuple(sorted(found, key=lambda caveat: order[caveat.code]))
+    return tuple(sorted(found, key=lambda caveat: order.get(caveat.code, len(order))))
 
 
 def list_caveats(document: RunDocument) -> tuple[Caveat, ...]:
@@ -315,6 +328,10 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
     yield from _of_ramp_ups(document)
     yield from _of_work(document)
     yield from _of_steadiness(arms)
+    for arm in arms:
+        for repeat in (*arm.curve, *arm.repeats):
+            yield from _plan_changes(repeat)
+            yield from repeat.warnings
     skipped = [
         f"{one.arrived.skipped:,} of {one.arrived.due:,} in {arm.name}, repeat {one.repeat}"
         for arm in arms
@@ -387,6 +404,28 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
     ]
     if unknown:
         yield Code.STEADINESS_UNKNOWN.fill(which="; ".join(unknown))
+
+
+def describe_window(window: Repeat) -> list[Caveat]:
+    """What makes the values of one window doubtful."""
+    doubts = [(Code.NOT_STEADY, one) for one in window.not_steady]
+    doubts += [(Code.STEADINESS_UNKNOWN, one) for one in window.not_known]
+    return [
+        *(Caveat(code=code.name, text=unsteadiness(one), advice="") for code, one in doubts),
+        *window.warnings,
+        *_plan_changes(window),
+    ]
+
+
+def _plan_changes(window: Repeat) -> Iterator[Caveat]:
+    for one in window.plan_changes:
+        times = ""
+        if one.latency_ms is not None:
+            first, last = (f"{value:.2f}" for value in one.latency_ms)
+            times = f"; its mean latency was {first} ms in the first fifth, {last} ms in the last"
+        kind = one.kind.replace("_", "-")
+        which = f"{kind}, {one.what}: {one.before} became {one.after}{times}"
+        yield Code.PLAN_CHANGED.fill(which=which)
 
 
 _MEASURED = {"tpm": "the throughput", "reads": "reads per transaction"}

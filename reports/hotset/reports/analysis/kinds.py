@@ -35,13 +35,14 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 def _row(kind: str, arm: Arm, base: Arm | None) -> tuple[str, ...]:
     latency = _latency(arm, kind)
     before = _latency(base, kind) if base is not None and base.name != arm.name else None
+    slow, quick = (one.p95 if one else None for one in (before, latency))
     failed = sum(
         count
         for repeat in arm.repeats
         if kind in repeat.transactions
         for count in repeat.transactions[kind].failed.values()
     )
-    ratio = words.factor(before.p95 / latency.p95) if before and latency and latency.p95 else ""
+    ratio = words.factor(slow / quick) if slow is not None and quick else ""
     return (
         kind.replace("_", " "),
         arm.name,

@@ -172,8 +172,8 @@ def _throughput(arm: Arm) -> list[float]:
 
 def _latencies(arm: Arm) -> list[float]:
     """The 95th percentile by repeat."""
-    found = [repeat.latency_ms.p95 if repeat.latency_ms else 0.0 for repeat in arm.repeats]
-    return _positive(arm, found or [0.0], "has no latency")
+    each = [repeat.latency_ms.p95 if repeat.latency_ms else None for repeat in arm.repeats]
+    return _positive(arm, [p95 or 0.0 for p95 in each] or [0.0], "has no latency")
 
 
 def _positive(arm: Arm, values: list[float], otherwise: str) -> list[float]:

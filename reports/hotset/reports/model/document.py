@@ -28,7 +28,7 @@ from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
 from .measurement import Measurement
 from .setup import Database, Experiment, Machine, Prices, Storage, Tier
-from .windows import Latency, PowerRun, Repeat
+from .windows import Caveat, HighestRate, PowerRun, Repeat
 
 # Above this share of busy time the server's CPU, not its storage, set the pace.
 CPU_BOUND_SHARE = 0.85
@@ -86,37 +86,6 @@ class PowerArm(Record):
     @property
     def cpu_bound(self) -> bool:
         return any(_is_busy(run.server_cpu) for run in self.repeats)
-
-
-class RateTrial(Record):
-    """A window in which transactions arrived at one rate."""
-
-    rate_per_s: PositiveFloat
-    reached_per_s: NonNegativeFloat
-    missed: str
-    """Why the rate does not hold; empty where it does."""
-    seed: int | None = None
-    latency_ms: Latency | None = None
-    """From the time at which each transaction was due."""
-
-
-class HighestRate(Record):
-    """A search for the highest rate of transactions that meets the limits, in one arm."""
-
-    repeat: PositiveInt
-    limits: tuple[str, ...]
-    users: PositiveInt
-    rate_per_s: PositiveFloat | None = None
-    """The highest that held; None where not even the lowest did."""
-    failed_per_s: PositiveFloat
-    """The lowest that did not, or what the users get done without pause."""
-    trials: tuple[RateTrial, ...]
-
-    @model_validator(mode="after")
-    def _ends_are_in_order(self) -> Self:
-        if self.rate_per_s is not None and self.rate_per_s > self.failed_per_s:
-            raise ValueError(f"{self.rate_per_s}/s held, though {self.failed_per_s}/s did not")
-        return self
 
 
 class Arm(Record):
@@ -199,14 +168,6 @@ class Factor(Record):
         return self
 
 
-class Caveat(Record):
-    """One warning, filled in. `code` is a member of `caveats.Code`, or the harness's own."""
-
-    code: str
-    text: str
-    advice: str
-
-
 class Verdict(Record):
     """A threshold of the experiment, and what was measured; None: nothing was."""
 
@@ -215,6 +176,8 @@ class Verdict(Record):
     met: bool
     said: str
     """In words."""
+    users: PositiveInt | None = None
+    """Of a curve over users: of which of its windows."""
 
 
 class PredictedArm(Record):

@@ -52,12 +52,14 @@ class Measurement(Record):
     """
     :ivar of: the operation that measured.
     :ivar label: what its user calls it, to find it again: such as ``before``.
+    :ivar kept: whether the archive has it, by the run's id.
     :ivar tier: None: the database lay on no accelerated disk, or that is not known.
     :ivar tier_unknown: why it is not known; empty where it is.
     """
 
     of: Measured
     label: Label | None = None
+    kept: bool = True
     tier: ObservedTier | None = None
     tier_unknown: str = ""
 

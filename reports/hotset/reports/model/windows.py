@@ -15,12 +15,13 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Record, Share
+from .base import Record, Share, UtcTime
 
 # How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
 HIT_RATIO_TOLERANCE = 0.005
 # How far shares of time may be from 1 in sum: rounding only.
 TIME_TOLERANCE = 0.01
+Measure = Literal["tpm", "latency_ms", "reads"]
 TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
 
 
@@ -35,15 +36,19 @@ def geometric_mean(seconds: Iterable[float]) -> float:
 
 
 class Latency(Record):
-    """Percentiles; what the driver does not tell is None."""
+    """Latencies of committed transactions, from sending to commit; in a run with a rate from the
+    time they were due. Attempts that had to be repeated, and the pauses between, are included.
+    Values are good to 0.1 % or a microsecond; None: the driver does not tell."""
 
-    p50: NonNegativeFloat
+    mean: NonNegativeFloat | None = None
+    p50: NonNegativeFloat | None = None
     p90: NonNegativeFloat | None = None
-    p95: NonNegativeFloat
-    p99: NonNegativeFloat
+    p95: NonNegativeFloat | None = None
+    p99: NonNegativeFloat | None = None
     p99_9: NonNegativeFloat | None = None
     p99_99: NonNegativeFloat | None = None
-    histogram: str | None = None
+    max: NonNegativeFloat | None = None
+    histogram: str | None = Field(default=None, repr=False)
     """All of them: an HDR histogram of microseconds in its own text (V2, deflated, base64)."""
 
 
@@ -150,8 +155,24 @@ class Transaction(Record):
     committed: NonNegativeInt
     rolled_back: NonNegativeInt = 0  # by specification (TPC-C's 1 % of new orders)
     retries: NonNegativeInt = 0
-    failed: dict[str, NonNegativeInt] = Field(default_factory=dict)  # cause → how many
+    retry_causes: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """Cause → how many."""
+    failed: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """Given up, by cause, in the server's words."""
     latency_ms: Latency | None = None
+    """Of those that began in the window, whenever they ended; None: none was committed."""
+    unfinished: NonNegativeInt = 0
+    """Of those that began in the window, how many had not ended when the users were sent home."""
+
+    @property
+    def completed(self) -> int:
+        """Those that did what they were to do."""
+        return self.committed + self.rolled_back
+
+    @property
+    def attempted(self) -> int:
+        """All of them."""
+        return self.completed + sum(self.failed.values()) + self.unfinished
 
 
 class Second(Record):
@@ -161,7 +182,12 @@ class Second(Record):
     nopm: NonNegativeFloat | None = None  # new orders of this second × 60; None but in TPC-C
     tpm: NonNegativeFloat
     failed: NonNegativeInt = 0
+    late: NonNegativeInt = 0  # of those due in it, as are the skipped: see `Arrived`
+    skipped: NonNegativeInt = 0
+    latency_ms_mean: NonNegativeFloat | None = None
+    latency_ms_p50: NonNegativeFloat | None = None
     latency_ms_p95: NonNegativeFloat | None = None
+    latency_ms_p99: NonNegativeFloat | None = None
     hit_ratio: Share | None = None
     server_cpu: Share | None = None
     time: TimeUse | None = None
@@ -191,11 +217,14 @@ class Steadiness(Record):
 
     of: str
     """``all``, or a kind of transaction."""
-    measure: Literal["tpm", "latency_ms", "reads"]
+    measure: Measure
     """``reads``: of pages, per transaction."""
     rounds: tuple[NonNegativeFloat, ...]
+    """The values, one per fifth of the window."""
     excursion: NonNegativeFloat
+    """The greatest difference between two rounds, what chance explains taken off."""
     slope: float
+    """What the best straight line changes by over the rounds, likewise."""
     second: NonNegativeInt
     """Where the round begins that lies furthest from the average."""
     steady: bool | None
@@ -206,7 +235,8 @@ class Steadiness(Record):
 class Window(Record):
     """What the machine and the tier did while one arm was measured."""
 
-    repeat: PositiveInt
+    repeat: PositiveInt = 1
+    opened_at: UtcTime | None = None
     hit_ratio: Share | None = None
     read_hit_ratio: Share | None = None
     write_hit_ratio: Share | None = None
@@ -234,6 +264,64 @@ class Window(Record):
         return self
 
 
+class Caveat(Record):
+    """One warning, filled in. `code` is a member of `caveats.Code`, or the harness's own."""
+
+    code: str
+    text: str
+    advice: str
+
+
+class ServerRate(Record):
+    """What the whole server committed and rolled back, per minute, in the interval until `at`
+    (seconds since 1970)."""
+
+    at: NonNegativeFloat
+    tpm: NonNegativeInt
+
+
+class ServerErrors(Record):
+    """What the server itself counted during a run; a driver may not have seen all of it."""
+
+    deadlocks: NonNegativeInt
+    """In this database; of the instance on SQL Server."""
+    errors: NonNegativeInt
+    """Rollbacks of this database on PostgreSQL (a clean run has few, those of clause 2.4.1.4 not
+    among them where a procedure rolls back by itself); errors sent to users by the instance on SQL
+    Server."""
+
+
+class Condition(Record):
+    """One of TPC-C's twelve consistency conditions: how many keys violate it, and the first of them
+    with the differing values."""
+
+    number: PositiveInt
+    title: str
+    holds: bool
+    violations: NonNegativeInt
+    examples: tuple[tuple[int | float | str | None, ...], ...] = ()
+
+    def __str__(self) -> str:
+        """One line, with an example where there is one."""
+        if self.holds:
+            return f"condition {self.number} holds ({self.title})"
+        example = ", ".join(map(str, self.examples[0]))
+        times = f"{self.violations:,} violation{'s' if self.violations > 1 else ''}"
+        return f"condition {self.number} ({self.title}): {times}, such as ({example})"
+
+
+class PlanChange(Record):
+    """A statement whose plan is another one than before the run."""
+
+    kind: str
+    what: str
+    before: str
+    after: str
+    latency_ms: tuple[NonNegativeFloat, NonNegativeFloat] | None = None
+    """Its kind's mean latency in the first and the last fifth of the window; None where the window
+    was too short to tell."""
+
+
 class Arrived(Record):
     """What became of the transactions that were due in a window with a given rate."""
 
@@ -244,13 +332,15 @@ class Arrived(Record):
     skipped: NonNegativeInt
     """Given up without a start."""
     growth: float | None = None
-    """By how many those that waited or were under way grew over the window."""
+    """By how many those that waited or were under way grew over the window, by the best line
+    through their number at each second's end."""
 
 
 class Unfinished(Record):
     """Transactions that had not ended when the users were sent home, long after the window."""
 
     count: PositiveInt
+    """All of them, those of the ramp-up too."""
     oldest_s: float
     """For how long the oldest had been under way when the window closed."""
 
@@ -275,13 +365,31 @@ class Preparation(Record):
 
 
 class Repeat(Window):
-    """One measured window in one arm, after its ramp-up."""
+    """One measured window in one arm, after its ramp-up.
+
+    HammerDB tells less, and more of its own. `nopm` is what it says then; `tpm` is worked out from
+    it by the mix of all calls, which include the ramp-up, and so are the counts in `transactions`;
+    latencies are of ramp-up and window together; `series` is empty, and instead there are the
+    figures of the server.
+    """
 
     users: PositiveInt | None = None
     """None in documents before version 6: the database record's."""
+    partial: bool = False
+    """It ended before its time."""
     nopm: NonNegativeFloat | None = None
-    """None but in TPC-C."""
+    """New-orders committed per minute; None but in TPC-C."""
+    nopm_by_district: float | None = None
+    """Change of sum(d_next_o_id) per minute, which is how HammerDB counts: a cross-check by the
+    server, apart from `nopm` by the orders under way at the edges of the window."""
     tpm: NonNegativeFloat
+    """Transactions of all kinds committed per minute, the same on every engine."""
+    server_tpm: NonNegativeFloat | None = None
+    """HammerDB's TPM: the server's own commits and rollbacks, whoever caused them."""
+    server_series: tuple[ServerRate, ...] = ()
+    """The same by interval, ramp-up included."""
+    server_errors: ServerErrors | None = None
+    """With HammerDB, ramp-up included."""
     latency_ms: Latency | None = None
     failed: NonNegativeInt
     retries: NonNegativeInt
@@ -298,6 +406,11 @@ class Repeat(Window):
     """By table, where the tier counts its regions: of the whole run, the ramp-up included."""
     steadiness: tuple[Steadiness, ...] = ()
     """Empty of windows too short to judge."""
+    plan_changes: tuple[PlanChange, ...] = ()
+    conditions: tuple[Condition, ...] | None = None
+    """TPC-C's, after it; None: they were not checked."""
+    warnings: tuple[Caveat, ...] = ()
+    """What the database or its server said that makes its values doubtful."""
     items: Literal["nurand", "uniform"] | None = None
     """How items and customers were drawn; this, isolation and seed are None in documents before
     version 12, and but in TPC-C."""
@@ -321,6 +434,65 @@ class Repeat(Window):
     def rate(self) -> float:
         """What arms are compared by: NOPM in TPC-C, else transactions a second."""
         return self.tpm / 60 if self.nopm is None else self.nopm
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """When it began and ended, in seconds since 1970, as its driver told."""
+        assert self.opened_at is not None
+        opened = self.opened_at.timestamp()
+        return opened, opened + self.duration_s
+
+    @property
+    def not_steady(self) -> list[Steadiness]:
+        """What of it did not stay steady."""
+        return [one for one in self.steadiness if one.steady is False]
+
+    @property
+    def not_known(self) -> list[Steadiness]:
+        """Of throughput and reads, what cannot be told to be steady."""
+        rates = [one for one in self.steadiness if one.measure != "latency_ms"]
+        return [rate for rate in rates if rate.steady is None]
+
+    @property
+    def steady(self) -> bool | None:
+        """Whether throughput and reads are, and no latency is known not to be. None: not known, or
+        not judged."""
+        if self.not_steady:
+            return False
+        return True if self.steadiness and not self.not_known else None
+
+
+class RateTrial(Record):
+    """A window in which transactions arrived at one rate."""
+
+    rate_per_s: PositiveFloat
+    reached_per_s: NonNegativeFloat
+    missed: str
+    """Why the rate does not hold; empty where it does."""
+    seed: int | None = None
+    latency_ms: Latency | None = None
+    """From the time at which each transaction was due."""
+
+
+class HighestRate(Record):
+    """A search for the highest rate of transactions that meets the limits, in one arm."""
+
+    repeat: PositiveInt
+    limits: tuple[str, ...]
+    users: PositiveInt
+    rate_per_s: PositiveFloat | None = None
+    """The highest that held; None where not even the lowest did."""
+    failed_per_s: PositiveFloat
+    """The lowest that did not, or what the users get done without pause."""
+    unpaced_per_s: PositiveFloat | None = None
+    """What the users get done without pause; None: not on record."""
+    trials: tuple[RateTrial, ...]
+
+    @model_validator(mode="after")
+    def _ends_are_in_order(self) -> Self:
+        if self.rate_per_s is not None and self.rate_per_s > self.failed_per_s:
+            raise ValueError(f"{self.rate_per_s}/s held, though {self.failed_per_s}/s did not")
+        return self
 
 
 class Query(Record):

@@ -375,7 +375,7 @@ def latencies(document: RunDocument) -> Figure | None:
         shown = zip(("p50", "p95", "p99"), words.latencies(arm.latency_ms), strict=True)
         said.append(f"{arm.name} {', '.join(f'{name} {value}' for name, value in shown)}")
         for repeat in arm.repeats:
-            if repeat.latency_ms is None:
+            if repeat.latency_ms is None or repeat.latency_ms.p95 is None:
                 continue
             lines += _percentiles(arm.name, repeat.repeat, repeat.latency_ms)
             values = (getattr(repeat.latency_ms, field) for field in words.PERCENTILES)

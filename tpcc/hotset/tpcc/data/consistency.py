@@ -7,10 +7,9 @@ ten warehouses in memory, so check after a measurement, not within it.
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from hotset.core.errors import HotsetError
-from hotset.core.sql import Row
+from hotset.reports.model.windows import Condition
 
 from ..database import Database, Session
 from ..schema import batches
@@ -23,33 +22,10 @@ ALL = tuple(range(1, 13))
 """The conditions of clause 3.3.2."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionResult:
-    """One condition: how many keys violate it, and the first of them with the differing values."""
-
-    number: int
-    title: str
-    violations: int
-    examples: tuple[Row, ...]
-
-    @property
-    def holds(self) -> bool:
-        """No row violates it."""
-        return self.violations == 0
-
-    def __str__(self) -> str:
-        """One line, with an example where there is one."""
-        if self.holds:
-            return f"condition {self.number} holds ({self.title})"
-        example = ", ".join(str(value) for value in self.examples[0])
-        times = f"{self.violations:,} violation{'s' if self.violations > 1 else ''}"
-        return f"condition {self.number} ({self.title}): {times}, such as ({example})"
-
-
 class Violated(HotsetError):
     """Conditions do not hold: a transaction did not do all it should, or somebody else wrote."""
 
-    def __init__(self, broken: list[ConditionResult]) -> None:
+    def __init__(self, broken: list[Condition]) -> None:
         super().__init__("")
         self.args = (broken,)
         self.broken = broken
@@ -62,8 +38,8 @@ def check(
     database: Database,
     session: Session,
     numbers: Collection[int] = ALL,
-    observe: Callable[[ConditionResult], None] = lambda _: None,
-) -> list[ConditionResult]:
+    observe: Callable[[Condition], None] = lambda _: None,
+) -> list[Condition]:
     """Check the conditions of `sql/<engine>/consistency.sql` (all twelve, or some), in order.
 
     They cover every warehouse of the database. `observe` is told of each as it is checked.
@@ -76,16 +52,26 @@ def check(
     return results
 
 
-def require(results: list[ConditionResult]) -> None:
+def require(results: list[Condition]) -> None:
     """Raise Violated unless all hold."""
     broken = [result for result in results if not result.holds]
     if broken:
         raise Violated(broken)
 
 
-def _condition(sql: str, session: Session) -> ConditionResult:
+def _condition(sql: str, session: Session) -> Condition:
     title = _TITLE.search(sql)
     if title is None:
         raise ValueError(f"a consistency query lacks its title line: {sql[:80]!r}")
     rows = session.query(sql)
-    return ConditionResult(int(title[1]), title[2], len(rows), tuple(rows[:_LIMIT]))
+    return Condition(
+        number=int(title[1]),
+        title=title[2],
+        holds=not rows,
+        violations=len(rows),
+        examples=tuple(tuple(map(_scalar, row)) for row in rows[:_LIMIT]),
+    )
+
+
+def _scalar(value: object) -> int | float | str | None:
+    return value if value is None or isinstance(value, int | float) else str(value)

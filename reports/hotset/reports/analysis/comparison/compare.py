@@ -233,7 +233,7 @@ def _rate_lines(first: RunDocument, other: RunDocument, before: Arm, after: Arm)
         yield replace(line, figure=_HIGHEST, hit_ratio_against=None, hit_ratio=None)
     at_a_rate = before.rate_per_s and after.rate_per_s and not _at_found_rates(before, after)
     if at_a_rate and old.latency_ms and new.latency_ms:
-        latencies = old.latency_ms.p95, new.latency_ms.p95
+        latencies = old.latency_ms.p95 or 0.0, new.latency_ms.p95 or 0.0
         ratio = partial(stats.ratio_of_latencies, before, after)
         line = _line(first, other, after.workload, arms, latencies, ratio)
         yield replace(line, figure=_LATENCY)

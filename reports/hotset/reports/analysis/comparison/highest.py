@@ -7,8 +7,8 @@ from statistics import fmean
 from hotset.core import words
 
 from ...model.base import ArmName
-from ...model.document import HighestRate, RunDocument
-from ...model.windows import Latency
+from ...model.document import RunDocument
+from ...model.windows import HighestRate, Latency
 from .. import answer
 
 TITLE = "Highest rate that meets the limits"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ...model.disks import DiskResults
-from ...model.document import Arm, HighestRate, PowerArm, RunDocument
-from ...model.windows import PowerRun, Repeat
+from ...model.document import Arm, PowerArm, RunDocument
+from ...model.windows import HighestRate, PowerRun, Repeat
 from . import compare
 
 One = TypeVar("One", Repeat, PowerRun, HighestRate)
