@@ -72,6 +72,7 @@ SampledServer = Annotated[
     Name | None,
     Field(
         description="Also sample the database's server: its CPU, and the I/O of the devices below"
+        " its accelerated disks. By default this computer, if a PostgreSQL database lies on one of"
         " its accelerated disks."
     ),
     Cli(metavar="local|vm|ssh://[USER@]HOST[:PORT]"),

@@ -80,14 +80,15 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
 def test_a_measurement_knows_the_tier_that_its_database_lies_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kind, mode, what the cache held, hits over the window, how much of each table is cached."""
+    """Without being asked: kind, mode, what the cache held, hits over the window, how much of each
+    table is cached."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     up = live.up(1, "nas-2014", Reporter(True))
     program = Path(sys.executable).parent / "hotset"
     words = ("--warehouses=1", "--users=2", "--rampup=1", "--duration=4", "--no-check")
     login = ("--dsn", up.dsn, "--password-file", up.password_file)
     done = subprocess.run(
-        [str(program), "tpcc", "run", *login, *words, "--sample=local", "--format=json"],
+        [str(program), "tpcc", "run", *login, *words, "--format=json"],
         capture_output=True,
         text=True,
         check=False,

@@ -124,13 +124,13 @@ def failing(kept: Kept) -> Iterator[None]:
 def watching(
     kept: Kept, sample: str | None, database: SqlDatabase, context: Context
 ) -> Iterator[Watch]:
-    """The server and the tier of the database, where the server is named."""
+    """The server and the tier of the database, where the server is named or is found here."""
     from ..kept import tier
     from ..server import sampled as server
 
     with (
-        places.maybe_machine(sample) as there,
-        tier.observe(kept, there, database) as found,
+        places.maybe_machine(sample) as named,
+        tier.observe(kept, named, database) as (there, found),
         server.watch_server(there, context.report.say, found) as watch,
     ):
         yield watch

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from hotset.block import extents, usage
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
 from hotset.databases import connect
 from hotset.databases.base import Unavailable, sql
 from hotset.databases.connect import SqlDatabase
@@ -51,24 +52,42 @@ class Place:
 @contextmanager
 def observe(
     kept: Kept, machine: Machine | None, what: SqlDatabase | PurePosixPath
-) -> Iterator[DiskTier | None]:
-    """The tier of a database, whose state is kept as it is when the block begins and ends.
+) -> Iterator[tuple[Machine | None, DiskTier | None]]:
+    """The server and the tier of a database, whose state is kept as it is when the block begins and
+    ends.
 
-    :param machine: the database's server; None: it was not named.
+    :param machine: the database's server; None: it was not named. This computer is taken then, if
+        the database lies on one of its accelerated disks.
     :param what: the database, or a file or device.
     """
-    place = find_place(machine, what)
+    if machine is None:
+        machine, place = _find_here(what)
+    else:
+        place = find_place(machine, what)
     kept.change(machine=machine_record(machine), measurement=_begun(kept, place))
     try:
-        yield _active(place)
+        yield machine, _active(place)
     finally:
         kept.change(measurement=_ended(kept, place, what))
 
 
-def find_place(machine: Machine | None, what: SqlDatabase | PurePosixPath) -> Place:
+def _find_here(what: SqlDatabase | PurePosixPath) -> tuple[Machine | None, Place]:
+    """This computer, if a database is known to lie on one of its accelerated disks: PostgreSQL's
+    files alone are told from those of another server with the same paths."""
+    elsewhere = None, Place(unknown=NOT_NAMED)
+    if not isinstance(what, PostgresDatabase):
+        return elsewhere
+    here = Local()
+    try:
+        has_disks = bool(cache_device.inventory(here).attached_disks(here))
+    except _FAULTS:
+        return elsewhere
+    place = find_place(here, what) if has_disks else Place()
+    return (here, place) if place.disk is not None else elsewhere
+
+
+def find_place(machine: Machine, what: SqlDatabase | PurePosixPath) -> Place:
     """On which of a machine's accelerated disks a database lies, or a file or device."""
-    if machine is None:
-        return Place(unknown=NOT_NAMED)
     try:
         folders = [what] if isinstance(what, PurePosixPath) else _folders(machine, what)
         return _place(machine, folders)
