@@ -12,15 +12,16 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hotset.core.clock import Moment
 from hotset.core.units import Bytes
 from hotset.monitoring.history import opening
-from hotset.monitoring.history.amounts import Amounts, Levels, Load
 from hotset.monitoring.history.observation import Event, EventKind, Facts
-from hotset.monitoring.history.store import DAY_S, RESOLUTIONS, Batch, KnownDisk
+from hotset.monitoring.history.readings import Reading
+from hotset.monitoring.history.store import DAY_S, RESOLUTIONS
 
 SIZE = Bytes(64 << 30)
 SHOP = Facts("s", "shop", "userspace", "hotset", "writeback", SIZE)
@@ -50,29 +51,22 @@ def write(path: Path, now: float, shop: Facts = SHOP) -> None:
     :param shop: what takes the part of `shop`, so that the console goes on with it; it is alone.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    store = opening.open_to_write(path)
-    disks = {shop.identity: KnownDisk(shop, True)}
+    disks = [shop]
     if shop == SHOP:
-        disks |= {"a1": KnownDisk(replace(SHOP, identity="a1", name="archive"), False)}
-        disks |= {"a2": KnownDisk(replace(SHOP, identity="a2", name="archive"), True)}
-    events = {
-        f"{hours}": _event(now - HOUR_S * hours, length, kind, text.replace("shop", shop.name))
+        old = replace(SHOP, identity="a1", name="archive", present=False)
+        disks += [old, replace(old, identity="a2", present=True)]
+    # As if the computer had been started when 1970 began: all times are those of the wall clock.
+    moment = Moment(now, "simulated", now)
+    events = [
+        _event(now - HOUR_S * hours, length, kind, text.replace("shop", shop.name))
         for hours, length, kind, text in EVENTS
         if "archive" not in text or shop == SHOP
-    }
-    store.keep(Batch(disks=disks, events=events))
-    drawn = random.Random(7)
-    batch = Batch(disks=disks)
-    for start, step in _starts(now):
-        hours = (now - start) / HOUR_S
-        if NIGHT_H[1] < hours < NIGHT_H[0]:
-            continue
-        _add(batch, start, step, hours, drawn)
-        if len(batch.machine) >= 300:
-            store.keep(batch)
-            batch = Batch(disks=disks)
-    store.keep(batch)
-    store.close()
+    ]
+    readings = list(_readings(now, disks))
+    with opening.writing(path) as store:
+        for place in range(0, len(readings), 200):
+            store.keep(moment, readings[place : place + 200], (), disks)
+        store.keep(moment, (), events, disks)
 
 
 def _starts(now: float) -> Iterator[tuple[int, int]]:
@@ -84,12 +78,41 @@ def _starts(now: float) -> Iterator[tuple[int, int]]:
             yield start, step
 
 
+def _readings(now: float, disks: Sequence[Facts]) -> Iterator[Reading]:
+    """What the counters said at the end of each span."""
+    drawn = random.Random(7)
+    sums = {identity: [0] * 11 for identity in ("", *(disk.identity for disk in disks))}
+    ends = dict.fromkeys(sums, 0)
+    watched_ms, load = 0, [0, 0]
+    for start, step in _starts(now):
+        hours = (now - start) / HOUR_S
+        if NIGHT_H[1] < hours < NIGHT_H[0]:
+            continue
+        watched_ms += 1000 * step
+        counted = _counted(start, step, hours, disks, drawn)
+        if TPCC_H[1] < hours < TPCC_H[0]:
+            load = [load[0] + 700 * step, load[1] + 1000 * step]
+        for identity, (amounts, levels) in {"": ([0] * 11, (0, 0, 0)), **counted}.items():
+            goes_on = ends[identity] == start
+            sums[identity] = [a + b for a, b in zip(sums[identity], amounts, strict=True)]
+            values = *sums[identity], *(load if not identity else (None, None))
+            place = identity, 1000 * (start + step), watched_ms
+            yield Reading(*place, goes_on, values, levels)
+            ends[identity] = start + step
+
+
 def _event(at: float, hours: float | None, kind: EventKind, text: str) -> Event:
     return Event(f"{at}", at, kind, text, None if hours is None else at + HOUR_S * hours)
 
 
-def _add(batch: Batch, start: int, step: int, hours: float, drawn: random.Random) -> None:
-    shop, *archives = (known.facts for known in batch.disks.values())
+Counted = tuple[list[int], tuple[int, int, int]]
+
+
+def _counted(
+    start: int, step: int, hours: float, disks: Sequence[Facts], drawn: random.Random
+) -> dict[str, Counted]:
+    """What each disk did in a span, and its levels."""
+    shop = disks[0]
     day = 0.5 - 0.5 * math.cos(2 * math.pi * ((start / HOUR_S) % 24) / 24)
     has_tpcc = TPCC_H[1] < hours < TPCC_H[0]
     # Cold after the night and after the reset, until the warm-up.
@@ -97,39 +120,26 @@ def _add(batch: Batch, start: int, step: int, hours: float, drawn: random.Random
     ratio = 0.97 - cold - 0.05 * (1 - day) - drawn.uniform(0, 0.015)
     load = (300 + 2500 * day + (4000 if has_tpcc else 0)) * drawn.uniform(0.9, 1.1)
     size = shop.size or SIZE
+    found: dict[str, Counted] = {}
     if not RESET_H - 0.05 < hours < RESET_H + 0.05:
-        batch.spans[start, shop.identity] = _amounts(step, load, ratio), _levels(size, day, 0.9)
-    if archives and hours > REMADE_H:
-        batch.spans[start, "a1"] = _amounts(step, load / 6, 0.7), _levels(SIZE, 0.1, 0.5)
-    elif archives and hours < REMADE_H - 1:
-        batch.spans[start, "a2"] = _amounts(step, load / 8, 0.8), _levels(SIZE, 0.1, 0.6)
-    tpm = 42_000 * drawn.uniform(0.95, 1.05) if has_tpcc else 0
-    running = 1000 * step if has_tpcc else 0
-    batch.machine[start] = 1000 * step, Load(tpm * step / 60, running)
+        found[shop.identity] = _amounts(step, load, ratio), _levels(size, day, 0.9)
+    if len(disks) > 1 and hours > REMADE_H:
+        found["a1"] = _amounts(step, load / 6, 0.7), _levels(SIZE, 0.1, 0.5)
+    elif len(disks) > 1 and hours < REMADE_H - 1:
+        found["a2"] = _amounts(step, load / 8, 0.8), _levels(SIZE, 0.1, 0.6)
+    return found
 
 
-def _amounts(step: int, rate: float, ratio: float) -> Amounts:
+def _amounts(step: int, rate: float, ratio: float) -> list[int]:
     reads, writes = round(0.7 * rate * step), round(0.3 * rate * step)
     hits, write_hits = round(reads * ratio), round(writes * ratio)
+    tier = [hits, reads - hits, write_hits, writes - write_hits, 0]
     read_ms = round(reads * (0.2 + 6 * (1 - ratio)))
-    return Amounts(
-        1000 * step,
-        hits,
-        reads - hits,
-        write_hits,
-        writes - write_hits,
-        0,
-        8192 * reads,
-        reads,
-        read_ms,
-        8192 * writes,
-        writes,
-        round(writes * 0.4),
-    )
+    return [*tier, 8192 * reads, reads, read_ms, 8192 * writes, writes, round(writes * 0.4)]
 
 
-def _levels(size: Bytes, day: float, used: float) -> Levels:
-    return Levels(Bytes(round(size * 0.2 * day)), Bytes(round(size * used)), size)
+def _levels(size: Bytes, day: float, used: float) -> tuple[int, int, int]:
+    return round(size * 0.2 * day), round(size * used), int(size)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hotset.core.units import Bytes
-from hotset.monitoring.history.amounts import Amounts, Levels
-from hotset.monitoring.history.store import Span
+from hotset.monitoring.history.amounts import Amounts
+from hotset.monitoring.history.readings import Span
 
 DAYS, STEP_S, HOUR_S = 8, 300, 3600
 SIZE = Bytes(64 << 30)
-LEVELS = Levels(Bytes(1 << 30), Bytes(60 << 30), SIZE)
+LEVELS = Bytes(1 << 30), Bytes(60 << 30), SIZE
 Ratio = Callable[[int], float]
 
 
@@ -51,7 +51,7 @@ class Shop:
     def spans(self, ratio: Ratio, end: int) -> list[Span]:
         """As a history keeps them, until a time."""
         return [
-            Span(number * HOUR_S + at, _amounts(requests // 12, share), LEVELS)
+            Span(number * HOUR_S + at, _amounts(requests // 12, share), *LEVELS)
             for number, requests, share in self.hours(ratio, end // HOUR_S)
             for at in range(0, HOUR_S, STEP_S)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -26,6 +26,10 @@ class Moment:
         if self.boot and self.boot == earlier.boot:
             return max(0.0, self.up - earlier.up)
         return max(0.0, self.wall - earlier.wall)
+
+    def later(self, seconds: float) -> Moment:
+        """After so many seconds of the same start, in which no clock is set."""
+        return replace(self, wall=self.wall + seconds, up=self.up + seconds)
 
 
 def boot_id() -> str:

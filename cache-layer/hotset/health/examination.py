@@ -4,11 +4,12 @@ one thing that fails hinders no other, and none of them counts as in order."""
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from hotset.core import clock
+from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine, MachineGoneError
 from hotset.disk import cache_device, lifecycle
@@ -32,7 +33,7 @@ class _Seen:
     state: DiskState
     label: Label | None
     server: Planning
-    now: float
+    now: Moment
 
     @property
     def attached(self) -> AttachedDisk:
@@ -66,7 +67,7 @@ def _of_disk(attached: AttachedDisk, label: Label | None, server: Planning) -> l
     except HotsetError as error:
         # Nothing else of it can be told then.
         return [Ask(machine, disk, "state").unknown(error)]
-    seen = _Seen(Target(machine, attached), state, label, server, time.time())
+    seen = _Seen(Target(machine, attached), state, label, server, clock.moment())
     return [one for subject, look in _looks(seen) for one in _guarded(machine, disk, subject, look)]
 
 
@@ -89,10 +90,10 @@ def _looks(seen: _Seen) -> Sequence[tuple[Subject, Look]]:
     past = cache(lambda: recorded.read(seen.target.machine_name, attached.disk, seen.now))
     return (
         ("state", lambda ask: tier_now.state(ask, state, attached)),
-        ("hit ratio", lambda ask: recorded.hit_ratio(ask, past(), seen.now)),
+        ("hit ratio", lambda ask: recorded.hit_ratio(ask, past(), seen.now.wall)),
         ("hot data", lambda ask: _became_hot(ask, heat(), seen)),
         ("size and policy", lambda ask: _outlook(ask, heat(), seen)),
-        ("dirty data", lambda ask: recorded.dirty(ask, past(), seen.now)),
+        ("dirty data", lambda ask: recorded.dirty(ask, past(), seen.now.wall)),
         ("pins and shares", lambda ask: tier_now.preferences(ask, attached, seen.server)),
         ("warm-ups", lambda ask: warm_ups.warm_ups(ask, attached)),
         ("metadata", lambda ask: tier_now.metadata(ask, state)),

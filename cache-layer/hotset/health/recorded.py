@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError
 from hotset.core.units import Bytes
 from hotset.core.words import percent
 from hotset.disk.cache_device import Disk
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Event
-from hotset.monitoring.history.store import RESOLUTIONS, Span, Store
+from hotset.monitoring.history.readings import Span, spans
+from hotset.monitoring.history.store import RESOLUTIONS, Store
+from hotset.tier import kinds
 
 from . import thresholds as limits
 from .comparison import Comparison, TooLittleError, compare, hours_of
@@ -36,7 +39,7 @@ class Recorded:
     events: Sequence[Event]
 
 
-def read(machine: str, disk: Disk, now: float) -> Recorded:
+def read(machine: str, disk: Disk, now: Moment) -> Recorded:
     """What is recorded; nothing of it is changed.
 
     :param machine: as ``--machine`` names it.
@@ -53,18 +56,24 @@ def read(machine: str, disk: Disk, now: float) -> Recorded:
     return found
 
 
-def _of(store: Store, disk: Disk, now: float) -> Recorded:
+def _of(store: Store, disk: Disk, now: Moment) -> Recorded:
     mine = [
-        identity
-        for identity, known in store.disks().items()
-        if identity == disk.identity
-        or (not disk.identity and known.present and known.facts.name == disk.name)
+        facts
+        for facts in store.disks().values()
+        if facts.identity == disk.identity
+        or (not disk.identity and facts.present and facts.name == disk.name)
     ]
-    spans = store.spans(_STEP_S, now - RESOLUTIONS[-1][1], now + _STEP_S)
-    happened = store.events(now - limits.DAY_S, now)
+    end = int(now.wall) // _STEP_S * _STEP_S + _STEP_S
+    starts = range(end - RESOLUTIONS[-1][1], end, _STEP_S)
+    readings = store.readings(starts.start, end, now)
+    found = [
+        spans(readings.get(one.identity, ()), starts, kinds.of(one.kind).counting) for one in mine
+    ]
+    shown = {"", *(one.identity for one in mine)}
+    happened = store.events(now.wall - limits.DAY_S, now.wall, now)
     return Recorded(
-        [span for identity in mine for span in spans.get(identity, ())],
-        [one for one in happened if one.disk in ("", *mine) and one.kind in _TOLD],
+        [one[start] for one in found for start in sorted(one)],
+        [one for one in happened if one.disk in shown and one.kind in _TOLD],
     )
 
 
@@ -81,8 +90,7 @@ def hit_ratio(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
     return [
         ask.say(
             "warning",
-            f"{in_words(found)}; by chance alone it would be at least"
-            f" {percent(found.least)}{meanwhile}",
+            f"{in_words(found)}, {percent(found.lowest)} on the lowest of them{meanwhile}",
             ask.remedy("see when it fell", "report history", disk=ask.disk, since="7d"),
             ask.remedy("see what is hot now", "heat top"),
         )
@@ -91,7 +99,7 @@ def hit_ratio(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
 
 def in_words(found: Comparison) -> str:
     """
-    >>> in_words(Comparison(0.91, 0.95, 0.94, 7, 1000))
+    >>> in_words(Comparison(0.91, 0.95, 0.94, 0.96, 7, 1000))
     '91.0 % hit in the last day, 95.0 % at the same hours of 7 earlier days'
     """
     return (
@@ -111,7 +119,7 @@ def dirty(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
                 f" {limits.DIRTY_HOURS_MIN} are needed"
             )
         ]
-    size = seen.spans[-1].levels.size
+    size = seen.spans[-1].size
     if not size:
         return [ask.unknown("the size of the cache is not recorded")]
     least, last = min(lows) / size, lows[-1] / size
@@ -130,5 +138,5 @@ def _lows(spans: Sequence[Span], first: int) -> list[Bytes]:
     for span in spans:
         number = span.start // limits.HOUR_S
         if number >= first:
-            hours[number] = min(hours.get(number, span.levels.dirty), span.levels.dirty)
+            hours[number] = min(hours.get(number, span.dirty), span.dirty)
     return [hours[number] for number in sorted(hours)]

@@ -9,16 +9,13 @@ DAY_S = 24 * 3600
 HOUR_S = 3600
 
 RATIO_DROP = 0.02
-"""Of a hit ratio, 0 to 1: two points more go to the origin. A smaller drop nobody feels: at 95 % it
-is less than half as many misses again, and the storage has to bear the spread of days anyway."""
-RATIO_CHANCE = 0.001
-"""How often a disk on which nothing changed is said to have fallen, at most: one day in a
-thousand, so that a daily check of three disks is wrong about once a year."""
-T_OF_CHANCE = {3: 10.215, 4: 7.173, 5: 5.893, 6: 5.208}
-"""Student's t that is exceeded with that probability, by degrees of freedom: one less than the
-earlier days that are compared. Four days are the fewest: of three the spread is not known."""
+"""Of a hit ratio, 0 to 1, below the lowest of the earlier days: two points more go to the origin. A
+smaller drop nobody feels: at 95 % it is less than half as many misses again, and the storage has to
+bear the spread of days anyway."""
 DAYS = 7
 """So many earlier days are compared: a week, with its weekend, and what a history keeps whole."""
+DAYS_MIN = 4
+"""Of fewer days their lowest says nothing of how low a day may be by chance."""
 HOUR_REQUESTS_MIN = 100
 """An hour with fewer has no hit ratio to speak of: one request is a point of it."""
 DAY_REQUESTS_MIN = 10_000

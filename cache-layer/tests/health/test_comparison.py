@@ -3,13 +3,12 @@ word where too little is known."""
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
 
-from hotset.health import thresholds as limits
-from hotset.health.comparison import Comparison, Hour, TooLittleError, compare, hours_of
+from hotset.health.comparison import Comparison, TooLittleError, compare, hours_of
+from hotset.monitoring.history.amounts import Amounts
 from tests.observations import NOON
 from tests.simulated_days import Ratio, Shop, outgrown, steady
 
@@ -17,10 +16,14 @@ END = int(NOON)
 END_H = END // 3600
 
 
+def hour_of(ratio: float, requests: int = 100_000) -> Amounts:
+    hits = round(ratio * requests)
+    return Amounts(3_600_000, hits, requests - hits)
+
+
 def week(shop: Shop, ratio: Ratio) -> Comparison:
     hours = shop.hours(ratio, END_H)
-    known = {number: Hour(round(asked * share), asked, 1.0) for number, asked, share in hours}
-    return compare(known, END_H)
+    return compare({number: hour_of(share, asked) for number, asked, share in hours}, END_H)
 
 
 def test_hours_are_added_up_from_what_a_history_keeps() -> None:
@@ -41,40 +44,9 @@ def test_a_table_that_outgrows_the_cache_is_told_in_every_week() -> None:
     assert missed == []
 
 
-def days(drawn: random.Random, spread: float) -> dict[int, Hour]:
-    """Eight days whose hit ratios are drawn from one normal distribution, in equal hours."""
-    found = {}
-    for day in range(1, 9):
-        ratio = drawn.gauss(0.9, spread)
-        for hour in range(12):
-            found[END_H - 24 * day + hour] = Hour(round(1e6 * ratio), 10**6, 1.0)
-    return found
-
-
-def test_chance_alone_falls_below_the_bound_as_often_as_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of 10,000 days 10 are due, give or take 9 (three standard deviations); the least drop that
-    matters is left out of it."""
-    monkeypatch.setattr(limits, "RATIO_DROP", 0.0)
-    drawn = random.Random(3)
-    found = (compare(days(drawn, 0.01), END_H) for _ in range(10_000))
-    assert 1 <= sum(one.fell for one in found) <= 19
-
-
-def test_the_bound_is_students() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    for degrees, bound in limits.T_OF_CHANCE.items():
-        assert bound == pytest.approx(stats.t.ppf(1 - limits.RATIO_CHANCE, degrees), abs=6e-4)
-
-
-def alike(ratio: float, requests: int = 100_000) -> Hour:
-    return Hour(round(ratio * requests), requests, 1.0)
-
-
-def week_of(today: float, before: float) -> dict[int, Hour]:
-    known = {END_H - back: alike(before) for back in range(25, 8 * 24 + 1)}
-    return known | {END_H - back: alike(today) for back in range(1, 25)}
+def week_of(today: float, before: float) -> dict[int, Amounts]:
+    known = {END_H - back: hour_of(before) for back in range(25, 8 * 24 + 1)}
+    return known | {END_H - back: hour_of(today) for back in range(1, 25)}
 
 
 def test_a_drop_that_nobody_feels_is_none_however_sure_it_is() -> None:
@@ -82,6 +54,13 @@ def test_a_drop_that_nobody_feels_is_none_however_sure_it_is() -> None:
     found = compare(week_of(0.92, 0.95), END_H)
     assert found.fell
     assert (found.days, found.now) == (7, 0.92)
+
+
+def test_a_day_as_low_as_another_one_is_no_fall() -> None:
+    """Days differ: what was so on one of the last seven is no news."""
+    known = week_of(0.90, 0.95) | {END_H - back: hour_of(0.91) for back in range(49, 73)}
+    found = compare(known, END_H)
+    assert (found.fell, found.lowest) == (False, pytest.approx(0.91))
 
 
 def test_a_rise_is_no_fall() -> None:
@@ -95,7 +74,7 @@ def test_a_busy_night_is_compared_with_nights() -> None:
     for back in range(1, 8 * 24 + 1):
         is_night = (END_H - back) % 24 < 6
         busy = 10 if back <= 24 and is_night else 1
-        known[END_H - back] = alike(0.6 if is_night else 0.95, 10_000 * busy)
+        known[END_H - back] = hour_of(0.6 if is_night else 0.95, 10_000 * busy)
     found = compare(known, END_H)
     assert found.now < 0.75
     assert found.before == pytest.approx(found.now)
@@ -106,14 +85,14 @@ def test_a_busy_night_is_compared_with_nights() -> None:
     ("hours", "says"),
     [
         ({}, "0 of the last 24 hours are recorded"),
-        ({END_H - back: alike(0.9) for back in range(1, 12)}, "11 of the last 24 hours"),
-        ({END_H - back: alike(0.9, 90) for back in range(1, 193)}, "0 requests of the last day"),
-        ({END_H - back: alike(0.9, 300) for back in range(1, 193)}, "7,200 requests of the last"),
-        ({END_H - back: alike(0.9) for back in range(1, 4 * 24 + 1)}, "3 earlier days"),
+        ({END_H - back: hour_of(0.9) for back in range(1, 12)}, "11 of the last 24 hours"),
+        ({END_H - back: hour_of(0.9, 90) for back in range(1, 193)}, "0 requests of the last day"),
+        ({END_H - back: hour_of(0.9, 300) for back in range(1, 193)}, "7,200 requests of the last"),
+        ({END_H - back: hour_of(0.9) for back in range(1, 4 * 24 + 1)}, "3 earlier days"),
     ],
     ids=["nothing", "half a day", "idle", "a few", "three days"],
 )
-def test_too_little_is_no_answer(hours: dict[int, Hour], says: str) -> None:
+def test_too_little_is_no_answer(hours: dict[int, Amounts], says: str) -> None:
     with pytest.raises(TooLittleError, match=says):
         compare(hours, END_H)
 
@@ -122,5 +101,5 @@ def test_days_that_were_watched_for_a_few_hours_do_not_count() -> None:
     known = week_of(0.95, 0.95)
     for number, hour in known.items():
         if (END_H - number - 1) // 24 in (2, 4) and number % 24 > 8:
-            known[number] = replace(hour, watched=0.3)
+            known[number] = replace(hour, known_ms=1_000_000)
     assert compare(known, END_H).days == 5

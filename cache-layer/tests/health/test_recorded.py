@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError
 from hotset.core.units import Bytes
 from hotset.health import recorded
 from hotset.health.findings import Ask
-from hotset.monitoring.history import opening, store
-from hotset.monitoring.history.amounts import Amounts, Levels
+from hotset.monitoring.history import opening
+from hotset.monitoring.history.amounts import Amounts
 from hotset.monitoring.history.observation import Event, Facts
-from hotset.monitoring.history.store import Batch, KnownDisk, Span
+from hotset.monitoring.history.readings import Reading, Span
 from tests.monitoring.test_hit_report import DISK
 from tests.observations import NOON
 from tests.simulated_days import SIZE, Shop, outgrown, steady
@@ -55,8 +56,8 @@ def dirty(*shares: float) -> recorded.Recorded:
     for back, share in zip(range(len(shares), 0, -1), shares, strict=True):
         for at in range(0, 3600, 300):
             more = 0.2 * (at % 900 > 0)
-            levels = Levels(Bytes(round(SIZE * (share + more))), SIZE, SIZE)
-            spans.append(Span(END - 3600 * back + at, NOTHING, levels))
+            dirty_bytes = Bytes(round(SIZE * (share + more)))
+            spans.append(Span(END - 3600 * back + at, NOTHING, dirty_bytes, SIZE, SIZE))
     return recorded_of(spans)
 
 
@@ -79,34 +80,36 @@ def test_dirty_data_that_do_not_fall(shares: list[float], state: str) -> None:
     assert [one.operation for one in found.remedies] == ["tier flush"] * (state == "warning")
 
 
-def history(spans: list[Span], *more: KnownDisk) -> None:
+NOW = Moment(END, "boot", END)
+
+
+def history(spans: list[Span]) -> None:
     path = opening.path_of("local")
     path.parent.mkdir(parents=True)
-    kept = opening.open_to_write(path)
-    known = {one.facts.identity: one for one in (KnownDisk(FACTS, True), *more)}
-    kept.keep(Batch(disks=known))
-    batch = Batch(disks=known, at=float(END))
-    batch.spans = {(one.start, "u1"): (one.amounts, one.levels) for one in spans}
-    batch.machine = {one.start: (300_000, store.Load(0, 0)) for one in spans}
-    kept.keep(batch)
-    kept.close()
+    hits, rows = 0, []
+    for span in spans:
+        hits += span.amounts.read_hits
+        ms = 1000 * (span.start + 300)
+        rows.append(Reading("u1", ms, ms, bool(rows), (hits, *[0] * 10, None, None)))
+    with opening.writing(path) as kept:
+        kept.keep(NOW, rows, (), (FACTS,))
 
 
 def test_a_disk_is_found_by_its_identity_and_not_by_its_name(own_folders: Path) -> None:
     del own_folders
     history(Shop(1).spans(steady, END))
     mine = replace(DISK, identity="u1", name="renamed")
-    assert len(recorded.read("local", mine, END).spans) >= 2000
+    assert len(recorded.read("local", mine, NOW).spans) >= 2000
     with pytest.raises(recorded.UnrecordedError):
-        recorded.read("local", replace(DISK, identity="u2", name="erp"), END)
+        recorded.read("local", replace(DISK, identity="u2", name="erp"), NOW)
 
 
 def test_nothing_recorded_and_a_damaged_file_are_said(own_folders: Path) -> None:
     del own_folders
     with pytest.raises(recorded.UnrecordedError, match="a console that runs records it"):
-        recorded.read("local", DISK, END)
+        recorded.read("local", DISK, NOW)
     path = opening.path_of("local")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"no history" * 999)
     with pytest.raises(HotsetError, match="not a database"):
-        recorded.read("local", DISK, END)
+        recorded.read("local", DISK, NOW)

@@ -130,10 +130,10 @@ def test_a_rule_has_the_limits_of_tier_health(alert: str, figures: tuple[float, 
 
 
 def test_the_drop_has_the_bound_of_tier_health() -> None:
-    """Seven days: the sample's deviation, of a population's as Prometheus has it, for one more."""
-    bound = limits.T_OF_CHANCE[6] * (1 + 1 / 7) ** 0.5 * (7 / 6) ** 0.5
-    (found,) = re.findall(r"- ([0-9.]+) \* stddev", expression("HotsetHitRatioFell"))
-    assert float(found) == pytest.approx(bound, abs=1e-3)
+    """As far below the lowest day as that is below the highest."""
+    found = " ".join(expression("HotsetHitRatioFell").split())
+    days = "(hotset:hit_ratio:day[7d:1d] offset 1d)"
+    assert f"<= 2 * min_over_time{days} - max_over_time{days}" in found
 
 
 def test_each_alert_says_what_it_is_how_grave_and_what_to_type() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from hotset.api import app as api
+from hotset.core import clock
 from hotset.core.machines import ssh
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Observation
@@ -134,7 +134,7 @@ def _sampler(machine: str, recorder: Recorder) -> Sampler:
 
     def close() -> None:
         try:
-            recorder.close(Observation(time.time(), time.monotonic()))
+            recorder.close(Observation(clock.moment()))
         finally:
             reader.close()
 

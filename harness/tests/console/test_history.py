@@ -12,11 +12,12 @@ from playwright.sync_api import Browser, expect
 
 import simulated_week
 from hotset.console.pages import history
+from hotset.core.clock import Moment
 from hotset.monitoring.history import opening, series
 from hotset.monitoring.history.recorder import Recorder
 from tests.cli_server import XDG
 from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
-from tests.observations import Clock, counters, disk
+from tests.observations import Clock, counters, disk, end
 
 pytestmark = pytest.mark.night
 
@@ -120,7 +121,7 @@ def look_at_the_second(browser: Browser, folder: Path) -> None:
 
 def test_a_second_console_shows_what_the_first_records(browser: Browser, tmp_path: Path) -> None:
     now = time.time()
-    clock, first = Clock(now - 60, 0), Recorder(opening.path_of("local"))
+    clock, first = Clock(now - 60, 1000), Recorder(opening.path_of("local"))
     for hits in range(0, 700, 100):
         first.take(clock.see(disk(counters(hits))))
         clock.passes(10)
@@ -129,10 +130,10 @@ def test_a_second_console_shows_what_the_first_records(browser: Browser, tmp_pat
     first.close(clock.see())
 
 
-def drawn(file: Path, choice: series.Choice, now: float) -> dict[str, object]:
-    with opening.reading(file) as store:
-        text = json.dumps(history._drawn(series.load(store, choice, now), ""))
-    found: dict[str, object] = json.loads(text)
+def drawn(file: Path, choice: series.Choice, now: Moment) -> dict[str, object]:
+    series_ = opening.look(file, lambda store: series.load(store, choice, now))
+    assert series_ is not None
+    found: dict[str, object] = json.loads(json.dumps(history._drawn(series_, "")))
     return found
 
 
@@ -142,8 +143,8 @@ def test_the_script_gets_a_value_for_each_step_and_none_for_a_gap(tmp_path: Path
     for hits in (0, 50, 100):
         one.take(clock.see(disk(counters(hits))))
         clock.passes(10)
-    one.close(clock.see())
-    found = drawn(file, series.CHOICES[0], clock.at)
+    end(one, clock, disk(counters(100)))
+    found = drawn(file, series.CHOICES[0], clock.moment)
     (shop,) = found["disks"]  # type: ignore[misc]
     values = shop["values"]
     assert {len(one) for one in values.values()} == {len(found["at"])}  # type: ignore[arg-type]
@@ -157,6 +158,7 @@ def test_the_text_of_an_event_is_no_html(tmp_path: Path) -> None:
     one = Recorder(file)
     one.take(clock.see(error="<script>alert(1)</script>"))
     one.close(clock.see())
-    html = str(drawn(file, series.CHOICES[0], clock.at + 1)["html"])
+    clock.passes(1)
+    html = str(drawn(file, series.CHOICES[0], clock.moment)["html"])
     assert "&lt;script&gt;" in html
     assert "<script>" not in html

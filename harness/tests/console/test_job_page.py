@@ -76,7 +76,7 @@ def kept_job(
 
 def recorded_history() -> None:
     """What a console recorded of a disk while such a job ran."""
-    clock, recorder = Clock(time.time() - SECONDS - 30, 0), Recorder(opening.path_of("local"))
+    clock, recorder = Clock(time.time() - SECONDS - 30, 1000), Recorder(opening.path_of("local"))
     for step in range(9):
         recorder.take(clock.see(disk(counters(900 * step, 100 * step))))
         clock.passes(10)

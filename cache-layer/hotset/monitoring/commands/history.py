@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hotset.core import fields
+from hotset.core import clock, fields
 from hotset.core.operation import Context, Kind, Recorded, Request, operation, write
 from hotset.core.rights import Right
 from hotset.core.units import parse_span
@@ -72,4 +71,4 @@ def history(request: History, context: Context) -> HistoryShown:  # noqa: ARG001
         text = request.step
         step = fields.parse_field("step", lambda: parse_span(text))
     choice = table.check(length, step)
-    return HistoryShown(table.of_disk(request.machine, request.disk, choice, time.time()))
+    return HistoryShown(table.of_disk(request.machine, request.disk, choice, clock.moment()))

@@ -5,38 +5,39 @@ A ratio of a long span is never the mean of ratios of short ones: it is made of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from hotset.block.io_counters import IoCounters
-from hotset.core.units import Bytes
-from hotset.tier.base import Counters, Counting, HitRatios, hits_between
+from hotset.tier.base import HitRatios
 
 MINUTE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts(HitRatios):
-    """A disk in a span of time, of which ``known_ms`` milliseconds were watched.
+    """A disk in a span of time, of which ``known_ms`` milliseconds were watched, or the machine.
 
     Hits, misses and ``bypassed`` are requests as the tier counts them. Bytes, requests
     (``read_ios``) and the milliseconds that these took together are of the accelerated device, as
-    the kernel counts them (Documentation/block/stat.rst). None: this kind of tier does not count
-    it, or the device shows none.
+    the kernel counts them (Documentation/block/stat.rst). ``transactions`` are of TPC-C on the
+    machine, which ran for ``running_ms``. None: this kind of tier does not count it, or the device
+    shows none.
     """
 
     known_ms: int
     read_hits: int
     read_misses: int
-    write_hits: int | None
-    write_misses: int | None
-    bypassed: int | None
+    write_hits: int | None = None
+    write_misses: int | None = None
+    bypassed: int | None = None
     read_bytes: int | None = None
     read_ios: int | None = None
     read_io_ms: int | None = None
     written_bytes: int | None = None
     write_ios: int | None = None
     write_io_ms: int | None = None
+    transactions: int | None = None
+    running_ms: int | None = None
 
     @property
     def reads(self) -> float | None:
@@ -60,6 +61,12 @@ class Amounts(HitRatios):
         """Milliseconds that a write took on average."""
         return _mean(self.write_io_ms, self.write_ios)
 
+    @property
+    def tpm(self) -> float | None:
+        """Transactions a minute, while TPC-C ran; None where none ran."""
+        per_ms = _mean(self.transactions, self.running_ms)
+        return None if per_ms is None else MINUTE_MS * per_ms
+
     def rate(self, count: int | None) -> float | None:
         """A count of this span a second."""
         return None if count is None or not self.known_ms else 1000 * count / self.known_ms
@@ -68,108 +75,15 @@ class Amounts(HitRatios):
 NAMES = tuple(field.name for field in fields(Amounts))
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """How full a cache is. Of a span: ``dirty`` and ``used`` at their highest, ``size`` at its
-    end."""
-
-    dirty: Bytes
-    used: Bytes
-    size: Bytes
-
-    def followed_by(self, later: Levels) -> Levels:
-        """Of both spans together."""
-        return Levels(max(self.dirty, later.dirty), max(self.used, later.used), later.size)
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """TPC-C in a span: transactions, and the milliseconds in which it ran and that was told."""
-
-    transactions: float
-    running_ms: int
-
-    def followed_by(self, later: Load) -> Load:
-        """Of both spans together."""
-        return Load(self.transactions + later.transactions, self.running_ms + later.running_ms)
-
-    @property
-    def tpm(self) -> float | None:
-        """Transactions a minute, while it ran; None where none ran."""
-        return MINUTE_MS * self.transactions / self.running_ms if self.running_ms else None
-
-
-def between(
-    before: tuple[Counters, IoCounters | None],
-    now: tuple[Counters, IoCounters | None],
-    seconds: float,
-    counting: Counting,
-) -> Amounts:
-    """What was counted between two readings in a row.
-
-    :param counting: as of :func:`hits_between`.
-    """
-    hits = hits_between(before[0], now[0], counting)
-    device: list[int | None] = [None] * 6
-    if before[1] is not None and now[1] is not None:
-        pairs = ((before[1].read, now[1].read), (before[1].write, now[1].write))
-        device = [
-            number
-            for old, new in pairs
-            for number in (
-                int(new.size) - int(old.size),
-                new.requests - old.requests,
-                # The kernel shows its sums of milliseconds with 32 bits.
-                round(new.ms - old.ms) % 2**32,
-            )
-        ]
-    return Amounts(
-        round(1000 * seconds),
-        hits.read_hits,
-        hits.read_misses,
-        hits.write_hits,
-        hits.write_misses,
-        hits.bypassed,
-        *device,
-    )
-
-
-def split(amounts: Amounts, end_ms: int, step_ms: int) -> Iterator[tuple[int, Amounts]]:
-    """The parts of a span that lie in each step of the clock, as (when the step begins, amounts).
-
-    What is counted between two readings is taken as spread evenly; the parts add up to the whole,
-    to the last request.
-
-    :param end_ms: when the span ended, milliseconds since 1970.
-    """
-    begin, length = end_ms - amounts.known_ms, amounts.known_ms
-    at, given = begin, [0] * len(NAMES)
-    while at < end_ms:
-        start = at - at % step_ms
-        at = min(start + step_ms, end_ms)
-        parts: list[int | None] = []
-        for place, name in enumerate(NAMES):
-            whole = getattr(amounts, name)
-            if whole is None:
-                parts.append(None)
-                continue
-            until = whole * (at - begin) // length
-            parts.append(until - given[place])
-            given[place] = until
-        yield start, Amounts(*parts)  # type: ignore[arg-type]
-
-
-def total(parts: list[Amounts]) -> Amounts:
+def total(parts: Sequence[Amounts]) -> Amounts:
     """The sum; what one of them does not count, the sum does not either.
 
     :raises ValueError: there is none.
     """
     if not parts:
         raise ValueError("there is nothing to add up")
-    sums: list[int | None] = []
-    for name in NAMES:
-        column = [getattr(part, name) for part in parts]
-        sums.append(None if None in column else sum(column))
+    columns = ([getattr(part, name) for part in parts] for name in NAMES)
+    sums = [None if None in column else sum(column) for column in columns]
     return Amounts(*sums)  # type: ignore[arg-type]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from hotset.block.io_counters import IoCounters
+from hotset.core.clock import Moment
 from hotset.core.units import Bytes
-from hotset.tier.base import Counters, Counting
+from hotset.tier.base import Counters
 
 EventKind = Literal[
     "console",
@@ -22,14 +23,18 @@ EventKind = Literal[
     "benchmark",
     "history",
 ]
-EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
-TEXT_MAX = 300
-"""Characters of an event's text; a longer one is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a disk is, apart from what it counts. ``size``: of its cache; None: not known."""
+    """What a disk is, apart from what it counts.
+
+    :ivar identity: what it is known by for good; of two disks with one name, one after the other,
+        it tells which. Empty in a reading: it has none, and is the same for as long as it is
+        watched.
+    :ivar size: of its cache, as it was requested; None: not known.
+    :ivar present: it was there when the machine was read last.
+    """
 
     identity: str
     name: str
@@ -37,30 +42,21 @@ class Facts:
     policy: str
     mode: str
     size: Bytes | None = None
+    present: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SeenDisk:
     """A disk in one reading.
 
-    :ivar identity: what it is known by for good; of two disks with one name, one after the other,
-        it tells which. Empty: it has none, and is the same for as long as it is watched.
     :ivar counters: None: its tier gives none.
-    :ivar size: of its cache, as it was asked for; None: not known.
     :ivar block: what levels of the counters are counted in.
-    :ivar counting: how they count.
     :ivar device: what went through the accelerated device; None: it is not shown.
     """
 
-    identity: str
-    name: str
-    kind: str
-    policy: str
-    mode: str
-    size: Bytes | None
+    facts: Facts
     counters: Counters | None
     block: Bytes
-    counting: Counting
     device: IoCounters | None = None
 
 
@@ -68,13 +64,10 @@ class SeenDisk:
 class Observation:
     """A machine at one moment, or why it cannot be read.
 
-    :ivar at: seconds since 1970, by a clock that people set.
-    :ivar elapsed: seconds by one that nobody sets.
     :ivar tpm: of the TPC-C runs at work; None: none is.
     """
 
-    at: float
-    elapsed: float
+    moment: Moment
     disks: tuple[SeenDisk, ...] = ()
     tpm: float | None = None
     error: str = ""
@@ -85,6 +78,7 @@ class Event:
     """Something that happened.
 
     :ivar key: names it for good: kept once more, it takes the place of the one before.
+    :ivar at: seconds since 1970; as it is kept, since the computer started.
     :ivar until: when it ended; None: at once, not yet, or nobody knows.
     :ivar disk: the identity of the disk it happened to; empty: to the machine.
     """
@@ -95,3 +89,8 @@ class Event:
     text: str
     until: float | None = None
     disk: str = ""
+
+    def later(self, seconds: float) -> Event:
+        """The same by a clock that is so much ahead."""
+        until = None if self.until is None else self.until + seconds
+        return replace(self, at=self.at + seconds, until=until)

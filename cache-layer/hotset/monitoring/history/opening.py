@@ -10,7 +10,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -22,12 +22,8 @@ from hotset.core.paths import data_dir
 from .store import SCHEMA, VERSION, Store
 
 _BUSY_S = 5.0
-_WAL_PAGES = 100
-"""The file beside the history that takes what is written is merged into it at this many pages."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_LOOKS = 3
-"""So often a file is read that a console begins to write to meanwhile."""
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 class RefusedError(HotsetError):
@@ -54,12 +50,12 @@ FileId = tuple[int, int]
 
 
 def file_id(path: Path) -> FileId | None:
-    """The device and the number of a file; None: there is none, or nobody may look."""
+    """The device and the number of a file; None: there is none, or it cannot be inspected."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class WriterLock:
@@ -70,7 +66,7 @@ class WriterLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> bool:
-        """Whether it is ours now.
+        """True if it is ours now.
 
         :raises OSError: the file cannot be made or opened.
         """
@@ -93,8 +89,8 @@ class WriterLock:
     def owner(self) -> str:
         """The number of the process that records, as far as it is known."""
         with suppress(OSError):
-            return self._path.read_text(encoding="utf-8", errors="replace").strip()
-        return ""
+            return self._path.read_text(encoding="utf-8", errors="replace").strip() or "unknown"
+        return "unknown"
 
     def release(self) -> None:
         if self._descriptor is not None:
@@ -102,121 +98,45 @@ class WriterLock:
             self._descriptor = None
 
 
-def is_damage(error: Exception) -> bool:
-    """Whether SQLite says that a file is damaged, or none of its own."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    # The lowest byte is the kind of error, those above say more of it.
-    return isinstance(error, sqlite3.Error) and (code & 0xFF) in _DAMAGED
-
-
-def open_to_write(path: Path) -> Store:
-    """The history in a file, made if need be; the lock is held.
+@contextmanager
+def writing(path: Path) -> Iterator[Store]:
+    """The history in a file, created if there is none; the lock is held.
 
     :raises DamagedError: it cannot be read.
     :raises RefusedError: it is another hotset's, or no history.
-    :raises sqlite3.Error: the folder or the disk does not let it be opened.
+    :raises sqlite3.Error: the folder or the disk does not let it be written.
     """
-    connection = _connected(path)
-    try:
-        _require_ours(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_PAGES * 4096}")
-        if not _version(connection):
+    with _opened(path, "rwc") as connection:
+        if not _is_ours(connection, path):
             connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
             path.chmod(0o600)
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise DamagedError(f"{path}: {found}")
-    except BaseException as error:
-        connection.close()
-        if isinstance(error, sqlite3.Error) and is_damage(error):
-            raise DamagedError(f"{path}: {error}") from None
-        raise
-    return Store(connection)
+        yield Store(connection)
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[Store | None]:
-    """The history in a file for one who only reads it; None where there is none.
-
-    :raises DamagedError: it cannot be read.
-    :raises RefusedError: it is another hotset's, or no history.
-    :raises sqlite3.Error: the folder or the disk does not let it be opened.
-    """
-    try:
-        # Never made by one who only reads: whoever records would take it for a history's.
-        connection = _connected(path, "rw")
-        connection.execute("PRAGMA user_version")
-    except sqlite3.OperationalError:
-        if path.exists():
-            raise
-        yield None
-        return
-    try:
-        _require_ours(connection, path)
-        yield Store(connection) if _version(connection) else None
-    except sqlite3.Error as error:
-        if is_damage(error):
-            raise DamagedError(f"{path}: {error}") from None
-        raise
-    finally:
-        connection.close()
+def check(store: Store, path: Path) -> None:
+    """:raises DamagedError: a part of it is damaged that may not be read for long."""
+    if (message := store.check()) != "ok":
+        raise DamagedError(f"{path}: {message}")
 
 
-def look(path: Path, read: Callable[[Store], Found]) -> Found | None:
+def look(path: Path, read: Callable[[Store], T]) -> T | None:
     """What ``read`` makes of a history, for one who changes nothing: neither the file nor those
-    beside it, and who records is not kept waiting. None: there is no history.
-
-    A file without a log beside it is read as one that nobody writes to (``immutable``): else SQLite
-    would make one. Where a console began to write meanwhile, it is read again.
+    beside it. None: there is no history.
 
     :raises DamagedError: it cannot be read.
     :raises RefusedError: it is another hotset's, or no history.
     :raises UnreadableError: the folder or the disk does not let it be read.
     """
-    log = path.with_name(f"{path.name}-wal")
-    for left in reversed(range(_LOOKS)):
-        try:
-            before, is_written = _state(path), log.exists()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise UnreadableError(f"{path} cannot be read: {error.strerror}") from None
-        try:
-            found = _looked(path, read, "ro" if is_written else "ro&immutable=1")
-        except DamagedError:
-            if left and not is_written and log.exists():
-                continue
-            raise
-        with suppress(OSError):
-            if is_written or (_state(path) == before and not log.exists()):
-                return found
-    raise UnreadableError(f"{path} is being made anew: try again in a moment")
-
-
-def _looked(path: Path, read: Callable[[Store], Found], mode: str) -> Found | None:
     try:
-        connection = _connected(path, mode)
-        try:
-            _require_ours(connection, path)
-            return read(Store(connection)) if _version(connection) else None
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        if is_damage(error):
-            raise DamagedError(f"{path}: {error}") from None
+        path.stat()
+        with _opened(path, "ro") as connection:
+            # All that is read is of one moment.
+            connection.execute("BEGIN")
+            return read(Store(connection)) if _is_ours(connection, path) else None
+    except FileNotFoundError:
+        return None
+    except (OSError, sqlite3.Error) as error:
         raise UnreadableError(f"{path} cannot be read: {error}") from None
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    """What changes with a file's content.
-
-    :raises OSError: there is none, or nobody may look.
-    """
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def set_aside(path: Path, at: float) -> Path:
@@ -229,35 +149,34 @@ def set_aside(path: Path, at: float) -> Path:
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.stem}.damaged-{stamp}-{number}.sqlite")
-    path.rename(aside)
-    for ending in ("-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            path.with_name(path.name + ending).rename(aside.with_name(aside.name + ending))
-    return aside
+    return path.rename(aside)
 
 
-def _connected(path: Path, mode: str = "rwc") -> sqlite3.Connection:
-    # The console reads in one thread after the other, never in two at once.
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(address, timeout=_BUSY_S, check_same_thread=False, uri=True)
+    try:
+        with closing(sqlite3.connect(address, timeout=_BUSY_S, uri=True)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        # The lowest byte is the kind of error, those above say more of it.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            raise DamagedError(f"{path}: {error}") from None
+        raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection)
-    if version == VERSION:
-        return
+def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """False: nothing is in it yet."""
+    ((version,),) = connection.execute("PRAGMA user_version")
+    ((has_any,),) = connection.execute("SELECT count(*) FROM sqlite_master")
     if version > VERSION:
         raise RefusedError(
             f"{path} was written by a later version of hotset (format {version}, this one writes"
             f" {VERSION}): use that one, or move the file away to begin a new history"
         )
-    holds = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if version or holds:
+    if version != VERSION and (version or has_any):
         raise RefusedError(
             f"{path} is not a history that this version of hotset reads (format {version}): move"
             " the file away to begin a new history"
         )
+    return bool(version)

@@ -1,4 +1,4 @@
-"""Records what is read of a machine: counts between two readings, and what happened.
+"""Records what is read of a machine, and what happened.
 
 Nothing that becomes of the file stops it: what cannot be written now is kept in memory for a while,
 and :attr:`Recorder.notice` says what is wrong.
@@ -10,25 +10,37 @@ import logging
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import amounts, opening
-from .amounts import Amounts, Levels, Load
-from .changes import Changes
+from . import opening
+from .amounts import MINUTE_MS
+from .changes import Changes, event
 from .observation import Event, EventKind, Observation, SeenDisk
 from .opening import DamagedError, RefusedError, WriterLock
-from .store import FINEST_S, Batch, Store
+from .readings import GAP_MS, Reading, course, values_of
+from .store import FINEST_S, Store
 
-GAP_S = 35.0
-"""Between two readings that are further apart, what happened when is not known."""
-RETRY_S = 15.0
-"""What could not be opened is tried again after so long, and a lock of another console too: at the
-second reading after it, however late that is by some milliseconds."""
-SPANS_HELD = 360
-"""Spans that wait in memory while they cannot be written: an hour's; older ones are lost."""
+HELD_MS = 3_600_000
+"""What cannot be written waits in memory for so long; older readings are lost."""
+EVENTS_HELD = 360
+"""… and at most so many events."""
+_TOLD = {
+    "began anew": "its counters began anew",
+    "contradiction": "its counters began anew, or a reading of them was wrong",
+}
 _log = logging.getLogger("hotset.history")
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last reading of a disk (None: of the machine), which waits for the next one: that may
+    contradict it. ``is_contradictory``: it contradicts the one before."""
+
+    reading: Reading
+    disk: SeenDisk | None
+    is_contradictory: bool
 
 
 class Recorder:
@@ -39,13 +51,15 @@ class Recorder:
         self._path = path
         self._guard = threading.Lock()
         self._lock = WriterLock(path)
-        self._store: Store | None = None
         self._file: opening.FileId | None = None
-        self._owner = self._closed = self._began = False
-        self._tried: float | None = None
-        self._before: Observation | None = None
+        self._owner = self._closed = self._was_set_aside = False
         self._changes = Changes()
-        self._batch = Batch()
+        self._run = uuid.uuid4().hex
+        self._last: dict[str, _Last] = {}
+        self._watched_ms = self._running_ms = 0
+        self._transactions = 0.0
+        self._readings: list[Reading] = []
+        self._events: dict[str, Event] = {}
         self._notice = self._damage = ""
 
     @property
@@ -56,215 +70,175 @@ class Recorder:
     def take(self, seen: Observation, events: Iterable[Event] = ()) -> None:
         """Record a reading, and what happened besides."""
         with self._guard:
-            if self._closed or not self._owns(seen):
-                self._before = None
-                # They are told once, and may be needed by the one who takes over.
-                self._note(events)
-                self._bound()
-                return
-            self._open(seen)
-            before, self._before = self._before, None if seen.error else seen
-            if self._changes.since(before, seen) and before is not None:
-                self._count(before, seen)
-            self._note([*self._changes.drain(), *events])
-            self._write(seen, begun=int(seen.at) // FINEST_S * FINEST_S)
+            seen = replace(seen, disks=tuple(self._identified(disk) for disk in seen.disks))
+            ahead = seen.moment.wall - seen.moment.up
+            # They are told once, and may be needed by the one who takes over.
+            self._note(one.later(-ahead) for one in events)
+            if not self._closed and self._owns():
+                self._go_on(seen)
+                self._note(self._changes.since(seen))
+                if not seen.error:
+                    self._count(seen)
+                self._write(seen)
+            self._bound(seen)
 
     def close(self, seen: Observation) -> None:
-        """End it; ``seen`` says when."""
+        """End it; ``seen`` says when. The last reading is not kept: none bears it out."""
         with self._guard:
-            try:
-                if self._owner and not self._closed:
-                    self._note([_event("console", seen.at, "this console ended")])
-                    self._write(seen)
-            finally:
-                self._closed = True
-                if self._store is not None:
-                    with suppress(sqlite3.Error):
-                        self._store.close()
-                self._lock.release()
+            if self._owner and not self._closed:
+                self._note([event("console", seen.moment.up, "this console ended")])
+                self._write(seen)
+            self._closed = True
+            self._lock.release()
 
-    def _owns(self, seen: Observation) -> bool:
-        """Whether this one records; tries to become the one who does."""
-        if self._owner or not self._is_due(seen):
-            return self._owner
+    def _identified(self, disk: SeenDisk) -> SeenDisk:
+        """One without an identity has one for as long as this console runs: whether it is the same
+        as before is not known."""
+        identity = disk.facts.identity or f"?{self._run}:{disk.facts.name}"
+        return replace(disk, facts=replace(disk.facts, identity=identity))
+
+    def _count(self, seen: Observation) -> None:
+        ms, last = round(1000 * seen.moment.up), self._last.get("")
+        passed = 1 if last is None else ms - last.reading.ms
+        if passed < 1:
+            return
+        is_watched = last is not None and passed <= GAP_MS
+        self._watched_ms += passed if is_watched else 1
+        if is_watched and seen.tpm is not None:
+            self._transactions += seen.tpm * passed / MINUTE_MS
+            self._running_ms += passed
+        load = round(self._transactions), self._running_ms
+        self._add(Reading("", ms, self._watched_ms, False, (0, 0, *[None] * 9, *load)))
+        for disk in seen.disks:
+            values = values_of(disk)
+            if values is not None:
+                place = disk.facts.identity, ms, self._watched_ms
+                self._add(Reading(*place, False, *values), disk)
+
+    def _add(self, reading: Reading, disk: SeenDisk | None = None) -> None:
+        last, found = self._last.get(reading.disk), "goes on"
+        if last is not None and last.disk is not None and disk is not None:
+            found = course(last.disk, disk)
+            if found in _TOLD:
+                text = f"{disk.facts.name}: {_TOLD[found]}"
+                self._note([event("reset", reading.ms / 1000, text, reading.disk)])
+        self._last[reading.disk] = _Last(reading, disk, found == "contradiction")
+        if last is None:
+            return
+        is_next = reading.ms - last.reading.ms <= GAP_MS and not last.is_contradictory
+        reading.goes_on = is_next and found == "goes on"
+        last.reading.goes_on &= found == "goes on"
+        if last.reading.goes_on or reading.goes_on:
+            self._readings.append(last.reading)
+
+    def _note(self, events: Iterable[Event]) -> None:
+        self._events.update({event.key: event for event in events})
+
+    def _owns(self) -> bool:
+        """True if this one records; tries to become the one who does."""
+        if self._owner:
+            return True
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._owner = self._lock.acquire()
         except OSError as error:
             self._say(f"nothing is recorded: {self._path.parent}: {error.strerror}")
             return False
-        if self._owner:
-            self._tried, self._notice = None, ""
-        else:
-            self._say(
-                f"another console (process {self._lock.owner or 'unknown'}) records this machine;"
-                " this one shows what it records, and takes over when it ends"
-            )
+        self._say(
+            ""
+            if self._owner
+            else f"another console (process {self._lock.owner}) records this machine; this one"
+            " shows what it records, and takes over when it ends"
+        )
         return self._owner
 
-    def _is_due(self, seen: Observation) -> bool:
-        if self._tried is not None and seen.elapsed - self._tried < RETRY_S:
-            return False
-        self._tried = seen.elapsed
-        return True
+    def _go_on(self, seen: Observation) -> None:
+        """Begin with what the file knows, if it is another one than before."""
+        file = opening.file_id(self._path)
+        if file is None or file != self._file:
+            self._use(seen, lambda store: self._begin(store, seen, was_there=file is not None))
 
-    def _open(self, seen: Observation) -> None:
-        if self._store is not None:
-            now = opening.file_id(self._path)
-            if now == self._file:
-                return
-            self._removed(self._store, seen, was_replaced=now is not None)
-        if not self._is_due(seen):
+    def _begin(self, store: Store, seen: Observation, was_there: bool) -> None:
+        opening.check(store, self._path)
+        last, watched_ms = store.latest("console"), store.watched_ms
+        self._changes.begin(store.disks())
+        if not self._was_set_aside:
+            kind, text = self._news(last, was_there)
+            self._note([event(kind, seen.moment.up, text)])
+        waiting = [*self._readings, *(one.reading for one in self._last.values())]
+        later = watched_ms + 1 - min((one.watched_ms for one in waiting), default=self._watched_ms)
+        for one in waiting:
+            one.watched_ms += later
+        self._watched_ms += later
+        _begin_anew(waiting)
+        self._file, self._was_set_aside = opening.file_id(self._path), False
+
+    def _news(self, last: str, was_there: bool) -> tuple[EventKind, str]:
+        """Why a file is another one than before.
+
+        :param last: what its last console said.
+        """
+        if self._file is None:
+            ended = "; the one before ended without a word" if "started" in last else ""
+            return "console", f"this console started{ended}"
+        text = "the file of the history was removed, and a new one begun"
+        if was_there:
+            text = "the file of the history was replaced by another, which goes on from here"
+        return "history", text
+
+    def _write(self, seen: Observation) -> None:
+        waits_s = seen.moment.up - self._readings[0].ms / 1000 if self._readings else 0
+        if self._file is None or not (self._events or waits_s >= FINEST_S):
             return
+        events, disks = self._events.values(), self._changes.disks.values()
+        if self._use(seen, lambda store: store.keep(seen.moment, self._readings, events, disks)):
+            self._readings.clear()
+            self._events.clear()
+
+    def _use(self, seen: Observation, act: Callable[[Store], None]) -> bool:
+        """Do something with the history; True if nothing hindered it."""
         try:
-            store = opening.open_to_write(self._path)
-            self._begin(store, seen)
-            self._store, self._file = store, opening.file_id(self._path)
+            with opening.writing(self._path) as store:
+                act(store)
         except RefusedError as error:
             self._say(f"nothing is recorded: {error}")
         except DamagedError as error:
             self._set_aside(error, seen)
         except (OSError, sqlite3.Error) as error:
-            self._say(f"nothing is recorded: {self._path}: {error}")
-
-    def _begin(self, store: Store, seen: Observation) -> None:
-        """Go on from what the file knows; close it where it cannot tell."""
-        try:
-            last, known = store.latest("console"), store.disks()
-        except sqlite3.Error:
-            store.close()
-            raise
-        self._notice = ""
-        self._changes.begin(known.values())
-        if self._began:
-            return
-        self._began = True
-        text = "this console started"
-        if last is not None and "started" in last.text:
-            text += "; the one before ended without a word"
-        self._note([_event("console", seen.at, text)])
-
-    def _removed(self, store: Store, seen: Observation, was_replaced: bool) -> None:
-        """Another file is there, or none: what is written to the one that was opened would be lost
-        with this process."""
-        with suppress(sqlite3.Error):
-            store.close()
-        self._store = self._tried = None
-        text = "the file of the history was removed, and a new one begun"
-        if was_replaced:
-            text = "the file of the history was replaced by another, which goes on from here"
-        _log.warning("%s: %s", self._path, text)
-        self._note([_event("history", seen.at, text)])
+            self._say(f"nothing can be written to {self._path} now ({error})")
+        else:
+            self._say("")
+            return True
+        return False
 
     def _set_aside(self, error: DamagedError, seen: Observation) -> None:
         """What is damaged gets another name, and a new history begins."""
         try:
-            aside = opening.set_aside(self._path, seen.at)
+            aside = opening.set_aside(self._path, seen.moment.wall)
         except OSError as hindered:
             self._say(f"nothing is recorded: {error}, and it cannot be renamed: {hindered}")
             return
         self._damage = f"the history was damaged and a new one begun; the old one is {aside}"
         _log.warning("%s (%s)", self._damage, error)
-        self._note([_event("history", seen.at, self._damage)])
-        self._tried = None
-        self._open(seen)
+        self._was_set_aside = self._file is not None
+        self._note([event("history", seen.moment.up, self._damage)])
 
-    def _count(self, before: Observation, seen: Observation) -> None:
-        seconds = seen.elapsed - before.elapsed
-        if not 0.001 <= seconds <= GAP_S:
-            return
-        earlier = {disk.identity or disk.name: disk for disk in before.disks}
-        for disk in seen.disks:
-            old = earlier.get(disk.identity or disk.name)
-            if old is not None and old.identity == disk.identity:
-                self._add_disk(old, disk, seconds, seen.at)
-        whole = Amounts(round(1000 * seconds), 0, 0, None, None, None)
-        for start, part in amounts.split(whole, round(1000 * seen.at), 1000 * FINEST_S):
-            self._add_machine(start // 1000, part.known_ms, seen.tpm)
-
-    def _add_disk(self, old: SeenDisk, disk: SeenDisk, seconds: float, at: float) -> None:
-        if old.counters is None or disk.counters is None:
-            return
-        if old.counters.stale or disk.counters.stale:
-            return
-        if self._changes.began_anew(old, disk, at):
-            return
-        counted = amounts.between(
-            (old.counters, old.device), (disk.counters, disk.device), seconds, disk.counting
-        )
-        now = disk.counters
-        levels = Levels(*(one.bytes(disk.block) for one in (now.dirty, now.used, now.total)))
-        identity, spans = self._changes.identity_of(disk), self._batch.spans
-        for start, part in amounts.split(counted, round(1000 * at), 1000 * FINEST_S):
-            key = start // 1000, identity
-            kept = spans.get(key)
-            if kept is None:
-                spans[key] = part, levels
-            else:
-                spans[key] = amounts.total([kept[0], part]), kept[1].followed_by(levels)
-
-    def _add_machine(self, start: int, ms: int, tpm: float | None) -> None:
-        known, load = self._batch.machine.get(start, (0, Load(0, 0)))
-        if tpm is not None:
-            load = load.followed_by(Load(tpm * ms / amounts.MINUTE_MS, ms))
-        self._batch.machine[start] = known + ms, load
-
-    def _note(self, events: Iterable[Event]) -> None:
-        self._batch.events.update({event.key: event for event in events})
-
-    def _write(self, seen: Observation, begun: int | None = None) -> None:
-        """Write what is over; the span that has ``begun`` waits for its rest."""
-        self._bound()
-        due = self._due(begun)
-        if self._store is None or not due:
-            return
-        due.disks = self._changes.known(identity for _, identity in due.spans)
-        due.at = seen.at
-        try:
-            self._store.keep(due)
-        except (sqlite3.Error, OSError) as error:
-            self._failed(error, seen)
-            return
-        self._notice = ""
-        for key in due.spans:
-            del self._batch.spans[key]
-        for start in due.machine:
-            del self._batch.machine[start]
-        self._batch.events.clear()
-
-    def _due(self, begun: int | None) -> Batch:
-        batch = self._batch
-        return Batch(
-            {key: value for key, value in batch.spans.items() if key[0] != begun},
-            {start: value for start, value in batch.machine.items() if start != begun},
-            dict(batch.events),
-        )
-
-    def _failed(self, error: Exception, seen: Observation) -> None:
-        if opening.is_damage(error):
-            assert self._store is not None
-            with suppress(sqlite3.Error):
-                self._store.close()
-            self._store = None
-            self._set_aside(DamagedError(f"{self._path}: {error}"), seen)
-        else:
-            self._say(f"nothing can be written to {self._path} now ({error})")
-
-    def _bound(self) -> None:
+    def _bound(self, seen: Observation) -> None:
         """Let go of the oldest that waits for room."""
-        batch = self._batch
-        for start in sorted(batch.machine)[:-SPANS_HELD]:
-            del batch.machine[start]
-            for key in [key for key in batch.spans if key[0] <= start]:
-                del batch.spans[key]
-        for name in list(batch.events)[:-SPANS_HELD]:
-            del batch.events[name]
+        kept = [one for one in self._readings if 1000 * seen.moment.up - one.ms <= HELD_MS]
+        if len(kept) < len(self._readings):
+            _begin_anew(kept)
+            self._readings = kept
+        for key in list(self._events)[:-EVENTS_HELD]:
+            del self._events[key]
 
     def _say(self, notice: str) -> None:
-        if notice != self._notice:
+        if notice not in ("", self._notice):
             _log.warning("%s", notice)
         self._notice = notice
 
 
-def _event(kind: EventKind, at: float, text: str) -> Event:
-    return Event(uuid.uuid4().hex, at, kind, text)
+def _begin_anew(readings: Iterable[Reading]) -> None:
+    """The first of each disk goes on from none: the one before it may not be in the file."""
+    for one in {one.disk: one for one in reversed(list(readings))}.values():
+        one.goes_on = False

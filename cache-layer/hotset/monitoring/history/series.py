@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from hotset.core.clock import Moment
+from hotset.tier import kinds
 
 from . import amounts
-from .amounts import Amounts, Load
+from .amounts import Amounts
 from .observation import Event
-from .store import FINEST_S, RESOLUTIONS, MachineSpan, Span, Store
+from .readings import GAP_MS, Reading, Span, spans
+from .store import FINEST_S, RESOLUTIONS, Store
 
-MOST = 0.8
-"""Of what is known in coarser steps: where finer ones have that much, they are shown."""
-SETTLED_S = 2.0 * FINEST_S
-"""The last span is written once it is over: until then it is not known whether it will be."""
+MOST = 1.5
+"""So many steps may lie between two readings that are called a step apart."""
+SETTLED_S = GAP_MS / 1000 + FINEST_S
+"""Until then a reading may come that tells what was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ CHOICES = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSeries:
-    """A disk in each step; None where nothing was counted. ``last``: the end of its last span that
+    """A disk in each step; None where nothing was counted. ``last``: the end of its last step that
     was; ``present``: the disk was there when the machine was last read."""
 
     identity: str
@@ -64,7 +70,7 @@ class Series:
 
     :ivar unknown: from when to when nothing was recorded at all.
     :ivar known_s: for how long in all it was.
-    :ivar loads: TPC-C in each step; None where nothing was recorded.
+    :ivar machine: TPC-C in each step; None where nothing was recorded.
     """
 
     choice: Choice
@@ -73,7 +79,7 @@ class Series:
     starts: Sequence[int]
     unknown: Sequence[tuple[float, float]]
     known_s: float
-    loads: Sequence[Load | None]
+    machine: Sequence[Span | None]
     disks: Sequence[DiskSeries]
     events: Sequence[Event]
 
@@ -83,110 +89,91 @@ def find_choice(key: str) -> Choice:
     return next((choice for choice in CHOICES if choice.key == key), CHOICES[0])
 
 
-def load(store: Store | None, choice: Choice, now: float, disk: str | None = None) -> Series:
-    """The history until now.
+def load(
+    store: Store | None,
+    choice: Choice,
+    now: Moment,
+    disk: str | None = None,
+    end: float | None = None,
+) -> Series:
+    """The history until now, or until ``end`` (seconds since 1970).
 
     :param store: None: nothing was ever recorded.
     :param disk: of this disk alone, by its name: the one that bears it now, not those that bore it
         before.
     """
-    step, begin = choice.step_s, now - choice.length_s
-    first = int(begin) // step * step
-    starts = range(first, int(now) // step * step + 1, step)
+    end = now.wall if end is None else end
+    step, begin = choice.step_s, end - choice.length_s
+    starts = range(int(begin) // step * step, int(end) // step * step + 1, step)
     if store is None:
         nothing = [None] * len(starts)
-        return Series(choice, begin, now, starts, [(begin, now)], 0.0, nothing, [], [])
-    fine = max(one for one, _ in RESOLUTIONS if step % one == 0)
-    until = starts[-1] + step
-    machine = store.machine(fine, first, until)
-    watched = {span.start // step * step for span in machine}
-    disks = _disks(store, fine, range(first, until, step), disk)
-    events = store.events(begin, now)
+        return Series(choice, begin, end, starts, [(begin, end)], 0.0, nothing, [], [])
+    readings = store.readings(starts[0], starts[-1] + step, now)
+    machine = spans(readings.pop("", []), starts)
+    disks = _disks(store, readings, starts, disk)
+    events = store.events(begin, end, now)
     if disk is not None:
         shown = {"", *(one.identity for one in disks)}
         events = [event for event in events if event.disk in shown]
+    known_s = sum(span.amounts.known_ms for span in machine.values()) / 1000
     return Series(
         choice,
         begin,
-        now,
+        end,
         starts,
-        _unknown(starts, watched, step, begin, now),
-        min(choice.length_s, sum(span.known_ms for span in machine) / 1000),
-        _loads(machine, starts, step),
+        _unknown(starts, machine, begin, end),
+        min(choice.length_s, known_s),
+        [machine.get(start) for start in starts],
         disks,
         events,
     )
 
 
-def load_stretch(store: Store, begin: float, end: float) -> Series:
-    """The history between two moments (seconds since 1970), in the finest steps that still have
-    most of it."""
+def load_stretch(store: Store, begin: float, end: float, now: Moment) -> Series:
+    """The history between two moments (seconds since 1970), in the finest steps that its readings
+    are still kept in."""
+    times = [one.ms for one in store.readings(begin, end, now).get("", ())]
+    near_s = median(b - a for a, b in pairwise(times)) / 1000 if len(times) > 1 else 0
+    step = next((step for step, _ in RESOLUTIONS if near_s <= MOST * step), RESOLUTIONS[-1][0])
     length_s = math.ceil(end - begin)
-    known = {
-        step: sum(span.known_ms for span in store.machine(step, begin, end))
-        for step, _ in RESOLUTIONS
-    }
-    step = min(one for one, known_ms in known.items() if known_ms >= MOST * max(known.values()))
-    return load(store, Choice("", f"{length_s} seconds", length_s, step), end)
+    return load(store, Choice("", f"{length_s} seconds", length_s, step), now, end=end)
 
 
-def _disks(store: Store, fine: int, starts: range, name: str | None) -> list[DiskSeries]:
-    """In steps of ``starts``, from spans of ``fine`` seconds."""
-    # In this order: a disk that is recorded first in between is known by then.
-    found = store.spans(fine, starts.start, starts.stop)
+def _disks(
+    store: Store, readings: Mapping[str, Sequence[Reading]], starts: range, name: str | None
+) -> list[DiskSeries]:
     known = store.disks()
-    found = {identity: spans for identity, spans in found.items() if identity in known}
+    counted = {
+        identity: spans(some, starts, kinds.of(known[identity].kind).counting)
+        for identity, some in readings.items()
+    }
+    bearers = [one for one in counted if counted[one] and name in (None, known[one].name)]
     if name is not None:
-        bearers = [identity for identity in found if known[identity].facts.name == name]
         # Of several, the one that is there; of those that are gone, the last.
-        bearers.sort(key=lambda one: (known[one].present, found[one][-1].start))
-        found = {identity: found[identity] for identity in bearers[-1:]}
+        bearers.sort(key=lambda one: (known[one].present, max(counted[one])))
+        bearers = bearers[-1:]
     series = [
         DiskSeries(
             identity,
-            known[identity].facts.name,
+            known[identity].name,
             known[identity].present,
-            spans[-1].start + fine,
-            [_joined(part) for part in _grouped(spans, starts)],
-            amounts.total([span.amounts for span in spans]),
+            max(counted[identity]) + starts.step,
+            [counted[identity].get(start) for start in starts],
+            amounts.total([span.amounts for span in counted[identity].values()]),
         )
-        for identity, spans in found.items()
+        for identity in bearers
     ]
     return sorted(series, key=lambda one: (not one.present, one.name, one.last))
 
 
-def _grouped(spans: Sequence[Span], starts: range) -> list[list[Span]]:
-    groups: dict[int, list[Span]] = {start: [] for start in starts}
-    for span in spans:
-        groups[span.start // starts.step * starts.step].append(span)
-    return list(groups.values())
-
-
-def _joined(spans: list[Span]) -> Span | None:
-    if not spans:
-        return None
-    levels = spans[0].levels
-    for span in spans[1:]:
-        levels = levels.followed_by(span.levels)
-    return Span(spans[0].start, amounts.total([span.amounts for span in spans]), levels)
-
-
-def _loads(machine: list[MachineSpan], starts: range, step: int) -> list[Load | None]:
-    sums: dict[int, Load] = {}
-    for span in machine:
-        start = span.start // step * step
-        sums[start] = sums.get(start, Load(0, 0)).followed_by(span.load)
-    return [sums.get(start) for start in starts]
-
-
 def _unknown(
-    starts: range, watched: set[int], step: int, begin: float, now: float
+    starts: range, watched: Container[int], begin: float, end: float
 ) -> list[tuple[float, float]]:
     """Neighbouring steps in which nothing was recorded, as one stretch each."""
     found: list[tuple[float, float]] = []
-    settled = math.floor((now - SETTLED_S) / FINEST_S) * FINEST_S
+    settled = math.floor((end - SETTLED_S) / FINEST_S) * FINEST_S
     for start in starts:
-        left, right = max(float(start), begin), float(min(start + step, settled))
+        left, right = max(float(start), begin), float(min(start + starts.step, settled))
         if start in watched or right <= left:
             continue
         if found and found[-1][1] == left:

@@ -1,105 +1,98 @@
-"""A machine's history in one SQLite file, in tiers of resolution.
+"""A machine's history in one SQLite file: a table of readings, and one of events.
 
-Every count is added to a span of each resolution at once, so that all of them add up to the same.
-What is kept is bounded by the number of spans and of events, not by their age alone: a clock that
-is set to a wrong year deletes nothing at once.
+All that is counted comes out of differences of readings, so readings are thinned out as they grow
+old, and no request is lost by it. Their age is for how long the machine was watched since: no clock
+that is set to a wrong year deletes anything.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import astuple, fields
 
+from hotset.core.clock import Moment
 from hotset.core.units import Bytes
 
-from .amounts import NAMES, Amounts, Levels, Load
-from .observation import EVENT_KINDS, TEXT_MAX, Event, Facts
+from .observation import Event, Facts
+from .readings import COUNTED, LEVELS, Reading
 
 VERSION = 1
 DAY_S = 24 * 3600
 RESOLUTIONS = ((10, 2 * 3600), (60, 26 * 3600), (300, 8 * DAY_S))
-"""Seconds of a span, each a multiple of the one before, and for how long such spans are kept."""
+"""Seconds between two readings, and for how long they are kept so."""
 FINEST_S = RESOLUTIONS[0][0]
+READINGS_KEPT = 10_000
+"""Of each disk, however often what it counted was not known in between."""
 EVENTS_KEPT = 500
 """Of each kind."""
-_COUNTS = ", ".join(f"{name} INTEGER" for name in NAMES)
+TEXT_MAX = 300
+"""Characters of an event's text; a longer one is cut."""
+_NEAR_MS = 2_000 * RESOLUTIONS[-1][0]
+"""No two readings of which one goes on from the other are further apart."""
+_THIN_EVERY_MS = 1_000 * RESOLUTIONS[-1][0]
+_FACTS = ", ".join(field.name for field in fields(Facts))
+_COLUMNS = ", ".join((*COUNTED, *LEVELS))
+_MARKS = ", ".join("?" for _ in range(5 + len(COUNTED) + len(LEVELS)))
 SCHEMA = f"""
 CREATE TABLE disk (id INTEGER PRIMARY KEY, identity TEXT UNIQUE, name TEXT, kind TEXT, policy TEXT,
   mode TEXT, size INTEGER, present INTEGER);
-CREATE TABLE span (step INTEGER, start INTEGER, disk INTEGER, {_COUNTS}, dirty INTEGER,
-  used INTEGER, size INTEGER, PRIMARY KEY (step, start, disk)) WITHOUT ROWID;
-CREATE TABLE machine (step INTEGER, start INTEGER, known_ms INTEGER, transactions REAL,
-  running_ms INTEGER, PRIMARY KEY (step, start)) WITHOUT ROWID;
-CREATE TABLE event (key TEXT PRIMARY KEY, at REAL, until REAL, kind TEXT, disk TEXT, text TEXT);
-CREATE INDEX event_at ON event (at);
+CREATE TABLE boot (id INTEGER PRIMARY KEY, name TEXT UNIQUE, ahead_ms INTEGER);
+CREATE TABLE reading (disk INTEGER, watched_ms INTEGER, boot INTEGER, ms INTEGER, goes_on INTEGER,
+  {_COLUMNS.replace(",", " INTEGER,")} INTEGER,
+  PRIMARY KEY (disk, watched_ms)) WITHOUT ROWID;
+CREATE TABLE event (key TEXT PRIMARY KEY, boot INTEGER, at REAL, until REAL, kind TEXT, disk TEXT,
+  text TEXT);
 PRAGMA user_version = {VERSION};
 """
-_MARKS = ", ".join("?" for _ in range(len(NAMES) + 6))
-_ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in NAMES)
-_ADD_SPAN = f"""
-INSERT INTO span VALUES ({_MARKS}) ON CONFLICT (step, start, disk) DO UPDATE SET {_ADDED},
-  dirty = max(dirty, excluded.dirty), used = max(used, excluded.used), size = excluded.size
-"""
-_ADD_MACHINE = """
-INSERT INTO machine VALUES (?, ?, ?, ?, ?) ON CONFLICT (step, start) DO UPDATE SET
-  known_ms = known_ms + excluded.known_ms, transactions = transactions + excluded.transactions,
-  running_ms = running_ms + excluded.running_ms
-"""
-_KEEP_DISK = """
-INSERT INTO disk (identity, name, kind, policy, mode, size, present) VALUES (?, ?, ?, ?, ?, ?, ?)
+_KEEP_DISK = f"""
+INSERT INTO disk ({_FACTS}) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (identity) DO UPDATE SET name = excluded.name, kind = excluded.kind,
   policy = excluded.policy, mode = excluded.mode, size = coalesce(excluded.size, size),
   present = excluded.present
 """
-_KEEP_EVENT = """
-INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (key) DO UPDATE SET until = excluded.until, text = excluded.text
+_KEEP_BOOT = """
+INSERT INTO boot (name, ahead_ms) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET ahead_ms = excluded.ahead_ms RETURNING id
 """
-
-
-@dataclass(frozen=True, slots=True)
-class KnownDisk:
-    """A disk that the history has; ``present``: it was there when the machine was last read."""
-
-    facts: Facts
-    present: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """What was counted of a disk in one span; ``start`` in seconds since 1970."""
-
-    start: int
-    amounts: Amounts
-    levels: Levels
-
-
-@dataclass(frozen=True, slots=True)
-class MachineSpan:
-    """The machine in one span, of which ``known_ms`` milliseconds were watched."""
-
-    start: int
-    known_ms: int
-    load: Load
-
-
-@dataclass(slots=True)
-class Batch:
-    """What is to be kept next: spans of the finest resolution (their start and the disk's
-    identity), the machine's, events, and the disks with whether they are there.
-
-    :ivar at: when the machine was read last, seconds since 1970; None: when the newest span began.
-    """
-
-    spans: dict[tuple[int, str], tuple[Amounts, Levels]] = field(default_factory=dict)
-    machine: dict[int, tuple[int, Load]] = field(default_factory=dict)
-    events: dict[str, Event] = field(default_factory=dict)
-    disks: dict[str, KnownDisk] = field(default_factory=dict)
-    at: float | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.spans or self.machine or self.events or self.disks)
+_KEEP_EVENT = """
+INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+  boot = excluded.boot, at = excluded.at, until = excluded.until, text = excluded.text
+"""
+_PLACED = """
+WITH runs AS (SELECT *, sum(NOT goes_on) OVER line AS run, watched_ms / :step AS part,
+    lead(goes_on) OVER line AS is_continued, lead(watched_ms) OVER line / :step AS next_part
+    FROM reading WHERE watched_ms >= :begin AND watched_ms < :end
+    WINDOW line AS (PARTITION BY disk ORDER BY watched_ms)),
+  placed AS (SELECT disk, watched_ms, goes_on, is_continued, part = next_part AS is_inner,
+    max(dirty) OVER since AS dirty, max(used) OVER since AS used
+    FROM runs WINDOW since AS (PARTITION BY disk, run, part ORDER BY watched_ms))
+"""
+_RAISE_LEVELS = f"""{_PLACED}
+UPDATE reading SET dirty = placed.dirty, used = placed.used FROM placed
+WHERE reading.disk = placed.disk AND reading.watched_ms = placed.watched_ms
+  AND (reading.dirty, reading.used) IS NOT (placed.dirty, placed.used)
+"""
+_THIN_OUT = f"""{_PLACED}
+DELETE FROM reading WHERE (disk, watched_ms) IN (SELECT disk, watched_ms FROM placed
+  WHERE goes_on AND is_continued AND is_inner OR NOT goes_on AND NOT is_continued)
+"""
+_BEYOND = f"""
+DELETE FROM reading WHERE watched_ms <= ? - {1000 * RESOLUTIONS[-1][1]}
+  OR (disk, watched_ms) IN (SELECT disk, watched_ms FROM (SELECT disk, watched_ms,
+    row_number() OVER (PARTITION BY disk ORDER BY watched_ms DESC) AS place FROM reading)
+    WHERE place > {READINGS_KEPT})
+"""
+_BEYOND_EVENTS = f"""
+DELETE FROM event WHERE rowid IN (SELECT rowid FROM (SELECT rowid,
+  row_number() OVER (PARTITION BY kind ORDER BY rowid DESC) AS place FROM event)
+  WHERE place > {EVENTS_KEPT})
+"""
+_FORGET = (
+    "DELETE FROM disk WHERE NOT present AND id NOT IN (SELECT disk FROM reading)",
+    "DELETE FROM boot WHERE id < (SELECT max(id) FROM boot) AND id NOT IN"
+    " (SELECT boot FROM reading UNION SELECT boot FROM event)",
+)
 
 
 class Store:
@@ -108,125 +101,118 @@ class Store:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def close(self) -> None:
-        self._connection.close()
+    def check(self) -> str:
+        """``ok``, or what is damaged."""
+        ((message,),) = self._execute("PRAGMA quick_check(1)")
+        return str(message)
 
-    def keep(self, batch: Batch) -> None:
-        """Add it, all or nothing, and let go of what is beyond the bounds.
+    def keep(
+        self,
+        moment: Moment,
+        readings: Iterable[Reading] = (),
+        events: Collection[Event] = (),
+        disks: Iterable[Facts] = (),
+    ) -> None:
+        """Add them atomically, and remove what is beyond the bounds.
 
+        :param moment: now; its boot is that of the readings and events, whose times are since it.
         :raises sqlite3.Error: it cannot be written.
         """
         with self._connection:
-            for known in batch.disks.values():
-                self._execute(_KEEP_DISK, _disk_row(known))
-            numbers = dict(self._execute("SELECT identity, id FROM disk"))
-            for step, _ in RESOLUTIONS:
-                for (start, identity), (amounts, levels) in batch.spans.items():
-                    at = step, start - start % step, numbers[identity]
-                    self._execute(_ADD_SPAN, (*at, *_values(amounts), *_levels(levels)))
-                for start, (known_ms, load) in batch.machine.items():
-                    found = known_ms, load.transactions, load.running_ms
-                    self._execute(_ADD_MACHINE, (step, start - start % step, *found))
-            for event in batch.events.values():
+            before = self.watched_ms
+            for disk in disks:
+                self._execute(_KEEP_DISK, astuple(disk))
+            ahead_ms = round(1000 * (moment.wall - moment.up))
+            ((boot,),) = self._execute(_KEEP_BOOT, (moment.boot, ahead_ms)).fetchall()
+            numbers = {"": 0, **dict(self._execute("SELECT identity, id FROM disk"))}
+            for one in readings:
+                place = numbers[one.disk], one.watched_ms, boot, one.ms, one.goes_on
+                row = *place, *one.values, *one.levels
+                self._execute(f"INSERT OR REPLACE INTO reading VALUES ({_MARKS})", row)
+            for event in events:
                 text = event.text if len(event.text) <= TEXT_MAX else f"{event.text[:TEXT_MAX]}…"
-                row = event.key, event.at, event.until, event.kind, event.disk, text
+                row = event.key, boot, event.at, event.until, event.kind, event.disk, text
                 self._execute(_KEEP_EVENT, row)
-            starts = [*batch.machine, *(start for start, _ in batch.spans)]
-            if starts:
-                self._prune_spans(max(starts) if batch.at is None else int(batch.at))
-            if batch.events:
-                self._prune_events()
+            self._prune(before // _THIN_EVERY_MS, self.watched_ms // _THIN_EVERY_MS)
 
-    def disks(self) -> dict[str, KnownDisk]:
+    @property
+    def watched_ms(self) -> int:
+        """For how long the machine was watched in all."""
+        ((last,),) = self._execute("SELECT max(watched_ms) FROM reading").fetchall()
+        return last or 0
+
+    def disks(self) -> dict[str, Facts]:
         """All that the history knows, by their identity."""
-        rows = self._execute("SELECT identity, name, kind, policy, mode, size, present FROM disk")
-        found = {}
-        for identity, name, kind, policy, mode, size, present in rows:
+        known = {}
+        for identity, *words, size, present in self._execute(f"SELECT {_FACTS} FROM disk"):
+            name, kind, policy, mode = words
             cache = None if size is None else Bytes(size)
-            facts = Facts(identity, name, kind, policy, mode, cache)
-            found[identity] = KnownDisk(facts, bool(present))
+            known[identity] = Facts(identity, name, kind, policy, mode, cache, bool(present))
+        return known
+
+    def readings(self, begin: float, end: float, now: Moment) -> dict[str, list[Reading]]:
+        """Those of that time (seconds since 1970) and the next ones around it, in their order, by
+        the disk's identity; the machine's by none."""
+        names = {0: "", **dict(self._execute("SELECT id, identity FROM disk"))}
+        found: dict[str, list[Reading]] = {}
+        for boot, ahead_ms in self._boots(now).items():
+            first, last = (round(1000 * at) - ahead_ms for at in (begin, end))
+            for disk, ms, watched_ms, goes_on, *row in self._execute(
+                f"SELECT disk, ms + ?, watched_ms, goes_on, {_COLUMNS} FROM reading"
+                " WHERE boot = ? AND ms BETWEEN ? AND ? ORDER BY disk, watched_ms",
+                (ahead_ms, boot, first - _NEAR_MS, last + _NEAR_MS),
+            ):
+                values, levels = tuple(row[: len(COUNTED)]), tuple(row[len(COUNTED) :])
+                one = Reading(names[disk], ms, watched_ms, bool(goes_on), values, levels)
+                found.setdefault(one.disk, []).append(one)
         return found
 
-    def spans(self, step: int, begin: float, end: float) -> Mapping[str, list[Span]]:
-        """What was counted in the spans that begin in [begin, end), by the disk's identity."""
-        names = ", ".join(NAMES)
-        found: dict[str, list[Span]] = {}
-        for identity, start, *row in self._execute(
-            f"SELECT identity, start, {names}, dirty, used, span.size FROM span"
-            " JOIN disk ON disk.id = span.disk"
-            " WHERE step = ? AND start >= ? AND start < ? ORDER BY start",
-            (step, begin, end),
-        ):
-            levels = Levels(*map(Bytes, row[len(NAMES) :]))
-            span = Span(start, Amounts(*row[: len(NAMES)]), levels)
-            found.setdefault(identity, []).append(span)
-        return found
-
-    def machine(self, step: int, begin: float, end: float) -> list[MachineSpan]:
-        """The machine in those spans."""
-        rows = self._execute(
-            "SELECT start, known_ms, transactions, running_ms FROM machine"
-            " WHERE step = ? AND start >= ? AND start < ? ORDER BY start",
-            (step, begin, end),
-        )
-        return [MachineSpan(start, known, Load(*load)) for start, known, *load in rows]
-
-    def events(self, begin: float, end: float) -> list[Event]:
+    def events(self, begin: float, end: float, now: Moment) -> list[Event]:
         """What happened then, or had begun before and went on, oldest first."""
+        ahead_s = {boot: ahead_ms / 1000 for boot, ahead_ms in self._boots(now).items()}
         rows = self._execute(
-            "SELECT key, at, kind, text, until, disk FROM event"
-            " WHERE at < ? AND coalesce(until, at) >= ? ORDER BY at, rowid",
-            (end, begin),
+            "SELECT boot, key, at, kind, text, until, disk FROM event ORDER BY rowid"
         )
-        return [Event(*row) for row in rows]
+        found = [Event(*row).later(ahead_s[boot]) for boot, *row in rows]
+        shown = [one for one in found if one.at < end and (one.until or one.at) >= begin]
+        return sorted(shown, key=lambda one: one.at)
 
-    def latest(self, kind: str) -> Event | None:
-        """The last event of a kind."""
-        row = self._execute(
-            "SELECT key, at, kind, text, until, disk FROM event WHERE kind = ?"
-            " ORDER BY rowid DESC LIMIT 1",
-            (kind,),
-        ).fetchone()
-        return None if row is None else Event(*row)
+    def latest(self, kind: str) -> str:
+        """The text of the last event of a kind; empty: there is none."""
+        rows = self._execute(
+            "SELECT text FROM event WHERE kind = ? ORDER BY rowid DESC LIMIT 1", (kind,)
+        )
+        return next((str(text) for (text,) in rows), "")
 
-    def _prune_spans(self, now: int) -> None:
-        """Of the spans until now the newest stay. Those of a clock that was ahead take none of
-        their places, and of them the nearest stay."""
-        for step, kept_s in RESOLUTIONS:
-            for side, order, beyond in (("<=", "DESC", "<="), (">", "ASC", ">=")):
-                row = self._execute(
-                    f"SELECT start FROM machine WHERE step = ? AND start {side} ?"
-                    f" ORDER BY start {order} LIMIT 1 OFFSET ?",
-                    (step, now, kept_s // step),
-                ).fetchone()
-                if row is not None:
-                    for table in ("machine", "span"):
-                        self._execute(
-                            f"DELETE FROM {table} WHERE step = ? AND start {beyond} ?", (step, *row)
-                        )
-        self._execute("DELETE FROM disk WHERE NOT present AND id NOT IN (SELECT disk FROM span)")
+    def _boots(self, now: Moment) -> dict[int, int]:
+        """By how many milliseconds the wall clock is ahead of the time since each start of the
+        computer, as it went last; no start's readings came after those of the next one."""
+        found: dict[int, int] = {}
+        limit = round(1000 * now.wall)
+        for boot, name, ahead_ms, first, last in self._execute(
+            "SELECT boot.id, name, ahead_ms, min(ms), max(ms) FROM boot"
+            " LEFT JOIN reading ON boot.id = boot GROUP BY boot.id ORDER BY boot.id DESC"
+        ):
+            own = round(1000 * (now.wall - now.up)) if name == now.boot else ahead_ms
+            found[boot] = own if last is None else min(own, limit - last)
+            if first is not None:
+                limit = found[boot] + first
+        return dict(reversed(found.items()))
 
-    def _prune_events(self) -> None:
-        for kind in EVENT_KINDS:
-            self._execute(
-                "DELETE FROM event WHERE kind = ? AND rowid NOT IN"
-                " (SELECT rowid FROM event WHERE kind = ? ORDER BY rowid DESC LIMIT ?)",
-                (kind, kind, EVENTS_KEPT),
-            )
+    def _prune(self, first: int, last: int) -> None:
+        """Remove what is beyond the bounds; readings grew old from one time to another (in units of
+        ``_THIN_EVERY_MS``)."""
+        if first < last:
+            begin, end = first * _THIN_EVERY_MS, last * _THIN_EVERY_MS
+            ages = (0, *(1000 * kept_s for _, kept_s in RESOLUTIONS))
+            for (step_s, _), age in zip(RESOLUTIONS, ages, strict=False):
+                part = {"begin": begin - age, "end": end - age, "step": 1000 * step_s}
+                for statement in (_RAISE_LEVELS, _THIN_OUT):
+                    self._connection.execute(statement, part)
+            self._execute(_BEYOND, (end,))
+            for statement in _FORGET:
+                self._execute(statement)
+        self._execute(_BEYOND_EVENTS)
 
     def _execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
         return self._connection.execute(statement, values)
-
-
-def _disk_row(known: KnownDisk) -> tuple[object, ...]:
-    facts = known.facts
-    size = None if facts.size is None else int(facts.size)
-    return facts.identity, facts.name, facts.kind, facts.policy, facts.mode, size, known.present
-
-
-def _values(amounts: Amounts) -> tuple[int | None, ...]:
-    return tuple(getattr(amounts, name) for name in NAMES)
-
-
-def _levels(levels: Levels) -> tuple[int, int, int]:
-    return int(levels.dirty), int(levels.used), int(levels.size)

@@ -9,14 +9,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hotset.core.clock import Moment
 from hotset.core.errors import NotFoundError, Remedy, RequestError
 from hotset.core.record import Record
 from hotset.core.units import Bytes
 from hotset.core.words import ABSENT, count, duration, percent, size, text_table
 
 from . import opening, series
+from .observation import Facts
+from .readings import Span
 from .series import Choice, DiskSeries, Series
-from .store import DAY_S, RESOLUTIONS, KnownDisk, Span
+from .store import DAY_S, RESOLUTIONS
 
 KEPT_S = RESOLUTIONS[-1][1]
 ROWS_MAX = 3000
@@ -115,7 +118,7 @@ def check(length_s: float, step_s: float) -> Choice:
     return Choice("", duration(length_s), int(length_s), int(step_s))
 
 
-def of_disk(machine: str, disk: str | None, choice: Choice, now: float) -> DiskHistory:
+def of_disk(machine: str, disk: str | None, choice: Choice, now: Moment) -> DiskHistory:
     """The history of a disk until now; nothing of it is changed.
 
     :param machine: as ``--machine`` names it.
@@ -152,10 +155,10 @@ def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
     return found.disks[0]
 
 
-def _named(known: Collection[KnownDisk]) -> str:
+def _named(known: Collection[Facts]) -> str:
     """The disks of a history by name, those that are gone as such."""
-    present = {one.facts.name: False for one in known}
-    present |= {one.facts.name: True for one in known if one.present}
+    present = {one.name: False for one in known}
+    present |= {one.name: True for one in known if one.present}
     said = (name if there else f"{name} (gone)" for name, there in sorted(present.items()))
     return ", ".join(said) or "no disk"
 
@@ -177,7 +180,7 @@ def _recorded(machine: str, disk: DiskSeries, found: Series) -> DiskHistory:
 def _row(start: int, span: Span | None) -> HistoryRow:
     if span is None:
         return HistoryRow(_at(start), 0.0, *(None,) * 13)
-    seen, levels = span.amounts, span.levels
+    seen = span.amounts
     return HistoryRow(
         _at(start),
         seen.known_ms / 1000,
@@ -191,9 +194,9 @@ def _row(start: int, span: Span | None) -> HistoryRow:
         seen.rate(seen.written_bytes),
         seen.read_ms,
         seen.write_ms,
-        levels.used,
-        levels.dirty,
-        levels.size,
+        span.used,
+        span.dirty,
+        span.size,
     )
 
 

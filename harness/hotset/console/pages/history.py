@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hotset.core import clock
 from hotset.core.errors import HotsetError
 from hotset.monitoring.history import opening, series
+from hotset.monitoring.history.readings import Span
 from hotset.monitoring.history.series import Choice, DiskSeries, Series
-from hotset.monitoring.history.store import FINEST_S, Span
+from hotset.monitoring.history.store import FINEST_S
 
 from ..web import console_of, page, render, template
 
@@ -64,14 +65,15 @@ def charts_of(choice: Choice, disk: str | None = None) -> Charts:
 
 @lru_cache(maxsize=64)
 def _text(machine: str, choice: Choice, disk: str | None, moment: int, notice: str) -> str:
-    now = float((moment + 1) * FINEST_S)
+    here = clock.moment()
+    now = here.later((moment + 1) * FINEST_S - here.wall)
+    found = None
     try:
-        with opening.reading(opening.path_of(machine)) as store:
-            found = series.load(store, choice, now, disk)
-    except (HotsetError, sqlite3.Error, OSError) as error:
-        found = series.load(None, choice, now)
+        path = opening.path_of(machine)
+        found = opening.look(path, lambda store: series.load(store, choice, now, disk))
+    except HotsetError as error:
         notice = notice or f"the history cannot be read: {error}"
-    return json.dumps(_drawn(found, notice))
+    return json.dumps(_drawn(found or series.load(None, choice, now), notice))
 
 
 def _drawn(found: Series, notice: str) -> dict[str, object]:
@@ -92,7 +94,7 @@ def _drawn(found: Series, notice: str) -> dict[str, object]:
         "again_s": min(high, max(low, step)),
         "at": [start + step / 2 for start in found.starts],
         "unknown": found.unknown,
-        "tpm": [None if load is None else _rounded(load.tpm) for load in found.loads],
+        "tpm": [None if one is None else _rounded(one.amounts.tpm) for one in found.machine],
         "disks": [{"label": label(disk), "values": _values(disk.spans)} for disk in found.disks],
         "events": [{"number": number, "at": one.at} for number, one in shown],
         "html": html,
@@ -114,9 +116,9 @@ _POINT: Mapping[str, Callable[[Span], float | None]] = {
     "written_bytes": lambda span: span.amounts.rate(span.amounts.written_bytes),
     "read_ms": lambda span: span.amounts.read_ms,
     "write_ms": lambda span: span.amounts.write_ms,
-    "size": lambda span: span.levels.size,
-    "used": lambda span: span.levels.used,
-    "dirty": lambda span: span.levels.dirty,
+    "size": lambda span: span.size,
+    "used": lambda span: span.used,
+    "dirty": lambda span: span.dirty,
 }
 """What the charts draw of a span."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
+from hotset.core import clock
 from hotset.core.errors import HotsetError, Remedy
 from hotset.monitoring.history import opening, series
 from hotset.monitoring.history.series import DiskSeries
@@ -96,9 +96,11 @@ def _hits_of(job: Job, machine: str) -> str:
     begin = job.started.timestamp()
     end = time.time() if job.ended is None else job.ended.timestamp()
     try:
-        with opening.reading(opening.path_of(machine)) as store:
-            found = None if store is None else series.load_stretch(store, begin, end)
-    except (HotsetError, sqlite3.Error, OSError) as error:
+        found = opening.look(
+            opening.path_of(machine),
+            lambda store: series.load_stretch(store, begin, end, clock.moment()),
+        )
+    except HotsetError as error:
         return _left_out(f"the history cannot be read: {error}")
     drawn = {history.label(disk): _ratios(disk) for disk in (found.disks if found else ())}
     disks = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,24 +10,25 @@ from pathlib import PurePosixPath
 
 from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters
+from hotset.core import clock
+from hotset.core.clock import Moment
 from hotset.core.errors import code_of
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.disk import cache_device as cards
 from hotset.hitratio.heat import Tally
 from hotset.monitoring import watch
-from hotset.monitoring.history.observation import Observation, SeenDisk
+from hotset.monitoring.history.observation import Facts, Observation, SeenDisk
 from hotset.monitoring.top import DiskReading
 from hotset.monitoring.watch import Line
 from hotset.operations import activity
 from hotset.operations.jobs import store as jobs
 from hotset.operations.jobs.store import Job
 from hotset.tier import kinds
-from hotset.tier.base import Counters, Counting, hits_over
+from hotset.tier.base import Counters, hits_over
 
 WINDOW_S = 60.0
 """The large figure is of so long: steadier than an interval's, and still of now."""
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,13 @@ class DiskSample:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All disks at a moment (seconds since 1970), or why they cannot be read; and the jobs that are
-    at work on this computer. ``elapsed``: seconds by a clock that nobody sets."""
+    """All disks at a moment, or why they cannot be read; and the jobs that are at work on this
+    computer."""
 
-    at: float
+    moment: Moment
     jobs: tuple[Job, ...]
     disks: tuple[DiskSample, ...] = ()
     error: str = ""
-    elapsed: float = 0.0
 
     @property
     def tpm(self) -> int | None:
@@ -81,15 +80,14 @@ class Sample:
     def observation(self) -> Observation:
         """As it is recorded."""
         disks = tuple(disk.seen for disk in self.disks if disk.seen is not None)
-        return Observation(self.at, self.elapsed, disks, self.tpm, self.error)
+        return Observation(self.moment, disks, self.tpm, self.error)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """``elapsed`` is by a clock that nobody sets; ``device``: what went through the accelerated
-    device since it was made."""
+    """``device``: what went through the accelerated device since it was made."""
 
-    elapsed: float
+    moment: Moment
     counters: Counters
     device: IoCounters | None
 
@@ -97,12 +95,9 @@ class _Reading:
 class Reader:
     """Reads a machine's tiers, over one connection that stays open between two readings."""
 
-    def __init__(
-        self, machine: str, clock: Clock = time.time, passed: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, machine: str, now: Callable[[], Moment] = clock.moment) -> None:
         self._name = machine
-        self._clock = clock
-        self._passed = passed
+        self._now = now
         self._open = ExitStack()
         self._machine: Machine | None = None
         self._kept: dict[str, deque[_Reading]] = {}
@@ -115,14 +110,14 @@ class Reader:
             if self._machine is None:
                 self._machine = self._open.enter_context(connect.open_machine(self._name))
             found = activity.disks(self._machine)
-            at, elapsed = self._clock(), self._passed()
-            disks = tuple(self._sample(self._machine, one, elapsed) for one in found)
+            moment = self._now()
+            disks = tuple(self._sample(self._machine, one, moment) for one in found)
         except Exception as error:
             self.close()
             foreseen = code_of(error) is not None
             said = str(error) if foreseen else f"unexpected {type(error).__name__}: {error}"
-            return Sample(self._clock(), running, error=said, elapsed=self._passed())
-        return Sample(at, running, disks, elapsed=elapsed)
+            return Sample(self._now(), running, error=said)
+        return Sample(moment, running, disks)
 
     def close(self) -> None:
         """Give the connection up; the next reading begins anew."""
@@ -130,23 +125,25 @@ class Reader:
         self._machine = None
         self._kept.clear()
 
-    def _sample(self, machine: Machine, seen: DiskReading, elapsed: float) -> DiskSample:
+    def _sample(self, machine: Machine, seen: DiskReading, moment: Moment) -> DiskSample:
         kept = self._kept.setdefault(seen.name, deque())
         device = None if seen.counters is None else _device(machine, seen)
         counting = kinds.of(seen.kind).counting
-        recorded = _recorded(seen, counting, device)
+        facts = Facts(seen.identity, seen.name, seen.kind, seen.policy, seen.mode, seen.cache)
+        recorded = SeenDisk(facts, seen.counters, seen.block, device)
         if seen.counters is None:
             kept.clear()
             return DiskSample(seen.name, seen.kind, seen.about, up=False, seen=recorded)
-        now = _Reading(elapsed, seen.counters, device)
-        while kept and now.elapsed - kept[0].elapsed > WINDOW_S:
+        now = _Reading(moment, seen.counters, device)
+        while kept and moment.since(kept[0].moment) > WINDOW_S:
             kept.popleft()
         line: Line | None = None
         moved: tuple[float | None, float | None] = (None, None)
         if kept:
-            before, seconds = kept[-1], now.elapsed - kept[-1].elapsed
-            at = self._clock()
-            line = watch.line(before.counters, now.counters, at, seconds, counting, seen.block)
+            before, seconds = kept[-1], moment.since(kept[-1].moment)
+            line = watch.line(
+                before.counters, now.counters, moment.wall, seconds, counting, seen.block
+            )
             moved = _rates(before.device, now.device, line.seconds)
         kept.append(now)
         minute = Tally.from_hits(hits_over([one.counters for one in kept], counting))
@@ -166,21 +163,6 @@ class Reader:
             now.counters.hits.ratio,
             *levels,
         )
-
-
-def _recorded(seen: DiskReading, counting: Counting, device: IoCounters | None) -> SeenDisk:
-    return SeenDisk(
-        seen.identity,
-        seen.name,
-        seen.kind,
-        seen.policy,
-        seen.mode,
-        seen.cache,
-        seen.counters,
-        seen.block,
-        counting,
-        device,
-    )
 
 
 def _device(machine: Machine, seen: DiskReading) -> IoCounters | None:

@@ -10,6 +10,7 @@ import pytest
 from hotset.console.pages.overview import frame
 from hotset.console.sampling import reader as reading
 from hotset.console.sampling.reader import DiskSample, Reader, Sample
+from hotset.core.clock import Moment
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.units import Blocks, Bytes
@@ -40,7 +41,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[Counters | None]:
 def reader() -> Reader:
     """One whose clocks are 2 s further with each reading."""
     ticks = iter(range(0, 1000, 2))
-    return Reader("local", lambda: 0.0, lambda: float(next(ticks)))
+    return Reader("local", lambda: Moment(0.0, "boot", float(next(ticks))))
 
 
 def test_a_disk_in_an_interval(readings: list[Counters | None]) -> None:
@@ -100,10 +101,10 @@ def test_a_machine_that_cannot_be_reached_is_said(monkeypatch: pytest.MonkeyPatc
 
 def test_the_page_says_what_is_not_known() -> None:
     down = DiskSample("a", "bcache", "writeback, oltp", up=False)
-    assert b"its cache cannot be read" in frame(Sample(1.0, (), (down,)), "local").lower()
+    assert b"its cache cannot be read" in frame(Sample(Moment(1.0), (), (down,)), "local").lower()
     line = Line(1.0, 1.0, 1.0, None, 0.5, None, 0.5, None, None, None, 0, 0)
     uncounted = DiskSample("b", "bcache", "writeback, oltp", True, None, line, minute_ratio=0.5)
-    text = frame(Sample(1.0, (), (uncounted,)), "local").decode()
+    text = frame(Sample(Moment(1.0), (), (uncounted,)), "local").decode()
     assert "50.0 %" in text
     assert "\\u2013" in text, "what the kind does not count is no 0"
 
@@ -111,14 +112,14 @@ def test_the_page_says_what_is_not_known() -> None:
 def test_the_page_says_a_ratio_once_and_none_of_no_requests() -> None:
     """ "98.7 % … since its counters started / 98.7 % since its counters started", and "– hit"."""
     first = DiskSample("a", "userspace", "writeback, oltp", True, None, made_ratio=0.987)
-    assert frame(Sample(1.0, (), (first,)), "local").decode().count("98.7 %") == 1
+    assert frame(Sample(Moment(1.0), (), (first,)), "local").decode().count("98.7 %") == 1
     line = Line(1.0, 1.0, 0.0, 0.0, None, None, None, None, None, None, 0, 0)
     idle = DiskSample("a", "userspace", "writeback, oltp", True, None, line, made_ratio=0.987)
-    text = frame(Sample(1.0, (), (idle,)), "local").decode()
+    text = frame(Sample(Moment(1.0), (), (idle,)), "local").decode()
     assert "no requests in the last minute" in text
     assert " hit<" not in text
     unused = DiskSample("a", "userspace", "writeback, oltp", True, None)
     assert (
         "no requests since its counters started"
-        in frame(Sample(1.0, (), (unused,)), "local").decode()
+        in frame(Sample(Moment(1.0), (), (unused,)), "local").decode()
     )

@@ -14,6 +14,7 @@ import pytest
 from hotset.console import app
 from hotset.console.sampling.reader import Reader, Sample
 from hotset.console.sampling.sampler import Sampler
+from hotset.core.clock import Moment
 from hotset.monitoring.history.recorder import Recorder
 
 
@@ -25,7 +26,7 @@ class Source:
 
     def read(self) -> Sample:
         self.reads += 1
-        return Sample(float(self.reads), ())
+        return Sample(Moment(float(self.reads)), ())
 
     def close(self) -> None:
         self.closed += 1
@@ -41,7 +42,7 @@ def test_fifty_watch_and_one_reads_and_encodes() -> None:
 
     def encode(sample: Sample) -> bytes:
         encoded.append(sample)
-        return str(sample.at).encode()
+        return str(sample.moment.wall).encode()
 
     async def watch() -> None:
         shared = Sampler(source.read, source.close, encode, 0.1, unwatched_s=60)
@@ -94,7 +95,7 @@ def test_a_machine_out_of_reach_is_not_called_every_few_seconds() -> None:
 
     def read() -> Sample:
         reads.append(1)
-        return Sample(1.0, (), error="Permission denied for user root on host db1")
+        return Sample(Moment(1.0), (), error="Permission denied for user root on host db1")
 
     async def run() -> None:
         shared = Sampler(read, lambda: None, lambda _: b"", 0.1, unwatched_s=0.1)
@@ -117,7 +118,7 @@ def test_a_fault_of_one_reading_is_logged_and_the_next_is_taken(
         reads.append(1)
         if len(reads) == 1:
             raise RuntimeError("a fault of the program")
-        return Sample(2.0, ())
+        return Sample(Moment(2.0), ())
 
     async def run() -> None:
         shared = Sampler(read, lambda: None, lambda _: b"whole", 0.1, unwatched_s=0.1)
@@ -139,16 +140,16 @@ def test_a_fault_of_the_record_takes_no_reading_from_those_who_watch(
         raise KeyError("u1")
 
     monkeypatch.setattr(broken, "take", fails)
-    monkeypatch.setattr(Reader, "read", lambda _: Sample(2.0, ()))
+    monkeypatch.setattr(Reader, "read", lambda _: Sample(Moment(2.0), ()))
     with caplog.at_level(logging.ERROR):
-        assert app._sampler("local", broken)._read() == Sample(2.0, ())
+        assert app._sampler("local", broken)._read() == Sample(Moment(2.0), ())
     assert "a reading was not recorded" in caplog.text
 
 
 def test_who_waits_for_a_slow_machine_is_not_left_without_a_sign() -> None:
     def slow() -> Sample:
         time.sleep(0.5)
-        return Sample(1.0, ())
+        return Sample(Moment(1.0), ())
 
     async def watch() -> None:
         shared = Sampler(slow, lambda: None, lambda _: b"at last", 0.1)
