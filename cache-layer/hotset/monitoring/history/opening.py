@@ -70,8 +70,6 @@ class WriterLock:
 
         :raises OSError: the file cannot be made or opened.
         """
-        if self._descriptor is not None:
-            return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,12 +111,6 @@ def writing(path: Path) -> Iterator[Store]:
         yield Store(connection)
 
 
-def check(store: Store, path: Path) -> None:
-    """:raises DamagedError: a part of it is damaged that may not be read for long."""
-    if (message := store.check()) != "ok":
-        raise DamagedError(f"{path}: {message}")
-
-
 def look(path: Path, read: Callable[[Store], T]) -> T | None:
     """What ``read`` makes of a history, for one who changes nothing: neither the file nor those
     beside it. None: there is no history.
@@ -136,7 +128,10 @@ def look(path: Path, read: Callable[[Store], T]) -> T | None:
     except FileNotFoundError:
         return None
     except (OSError, sqlite3.Error) as error:
-        raise UnreadableError(f"{path} cannot be read: {error}") from None
+        why: object = error
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
+            why = "its console was ended while it wrote; the next one that starts repairs it"
+        raise UnreadableError(f"{path} cannot be read: {why}") from None
 
 
 def set_aside(path: Path, at: float) -> Path:
@@ -144,12 +139,8 @@ def set_aside(path: Path, at: float) -> Path:
 
     :raises OSError: it cannot be renamed.
     """
-    stamp = f"{datetime.fromtimestamp(at).astimezone():%Y%m%dT%H%M%S}"
-    aside, number = path.with_name(f"{path.stem}.damaged-{stamp}.sqlite"), 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.stem}.damaged-{stamp}-{number}.sqlite")
-    return path.rename(aside)
+    stamp = f"{datetime.fromtimestamp(at).astimezone():%Y%m%dT%H%M%S.%f}"
+    return path.rename(path.with_name(f"{path.stem}.damaged-{stamp}.sqlite"))
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def spans(
     """
     parts: dict[int, list[Span]] = {}
     for run in _runs(readings):
-        for span in run.spans(starts, counting):
+        for span in _of_run(run, starts, counting):
             parts.setdefault(span.start, []).append(span)
     return {start: joined(some) for start, some in parts.items()}
 
@@ -138,41 +138,31 @@ def joined(some: Sequence[Span]) -> Span:
     )
 
 
-def _runs(readings: Sequence[Reading]) -> Iterator[_Run]:
+def _runs(readings: Sequence[Reading]) -> Iterator[Sequence[Reading]]:
     begins = [place for place, one in enumerate(readings) if place == 0 or not one.goes_on]
     for begin, end in pairwise([*begins, len(readings)]):
         if end - begin > 1:
-            yield _Run(readings[begin:end])
+            yield readings[begin:end]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Readings that go on from one another."""
-
-    readings: Sequence[Reading]
-
-    def spans(self, starts: range, counting: Counting) -> Iterator[Span]:
-        """Between two readings requests are taken as spread evenly; the spans add up to what was
-        counted from the first reading to the last, to the last request."""
-        times = [one.ms for one in self.readings]
-        sums = [_sums(name, place, self.readings, counting) for place, name in enumerate(COUNTED)]
-        step = starts.step
-        first = max(starts.start, times[0] // 1000 // step * step)
-        for start in range(first, min(starts.stop, times[-1] // 1000 + 1), step):
-            low, high = max(times[0], 1000 * start), min(times[-1], 1000 * (start + step))
-            if low >= high:
-                continue
-            gained = (
-                None if one is None else _at(one, times, high) - _at(one, times, low)
-                for one in sums
-            )
-            # The levels of a reading are those since the one before it.
-            seen = self.readings[bisect_right(times, low) : bisect_left(times, high) + 1]
-            dirty, used, _ = (
-                Bytes(max(column)) for column in zip(*(r.levels for r in seen), strict=True)
-            )
-            amounts = Amounts(high - low, *gained)  # type: ignore[arg-type]
-            yield Span(start, amounts, dirty, used, Bytes(seen[-1].levels[2]))
+def _of_run(run: Sequence[Reading], starts: range, counting: Counting) -> Iterator[Span]:
+    """Of readings that go on from one another: between two of them requests are taken as spread
+    evenly, and the spans add up to what was counted from the first to the last."""
+    times = [one.ms for one in run]
+    sums = [_sums(name, place, run, counting) for place, name in enumerate(COUNTED)]
+    first = max(starts.start, times[0] // 1000 // starts.step * starts.step)
+    for start in range(first, min(starts.stop, times[-1] // 1000 + 1), starts.step):
+        low, high = max(times[0], 1000 * start), min(times[-1], 1000 * (start + starts.step))
+        if low >= high:
+            continue
+        gained = (
+            None if one is None else _at(one, times, high) - _at(one, times, low) for one in sums
+        )
+        amounts = Amounts(high - low, *gained)  # type: ignore[arg-type]
+        # The levels of a reading are those since the one before it.
+        seen = run[bisect_right(times, low) : bisect_left(times, high) + 1]
+        dirty, used = (Bytes(max(one.levels[place] for one in seen)) for place in (0, 1))
+        yield Span(start, amounts, dirty, used, Bytes(seen[-1].levels[2]))
 
 
 def _sums(

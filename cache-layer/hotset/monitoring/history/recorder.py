@@ -159,7 +159,8 @@ class Recorder:
             self._use(seen, lambda store: self._begin(store, seen, was_there=file is not None))
 
     def _begin(self, store: Store, seen: Observation, was_there: bool) -> None:
-        opening.check(store, self._path)
+        if (message := store.check()) != "ok":
+            raise DamagedError(f"{self._path}: {message}")
         last, watched_ms = store.latest("console"), store.watched_ms
         self._changes.begin(store.disks())
         if not self._was_set_aside:

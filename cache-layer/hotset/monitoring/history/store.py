@@ -102,7 +102,7 @@ class Store:
         self._connection = connection
 
     def check(self) -> str:
-        """``ok``, or what is damaged."""
+        """``ok``, or what is damaged, also in a part that is seldom read."""
         ((message,),) = self._execute("PRAGMA quick_check(1)")
         return str(message)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -174,3 +176,28 @@ def test_no_history_is_no_zero(file: Path) -> None:
         answer()
     assert not file.exists()
     assert series.find_choice("24h").length_s == DAY.length_s
+
+
+def test_what_a_killed_console_left_half_written_is_read_once_it_is_repaired(
+    recording: tuple[Recorder, Clock], file: Path, tmp_path: Path
+) -> None:
+    """A look changes nothing: who writes next takes back what was not written whole."""
+    one, clock = recording
+    left = tmp_path / "left"
+    with closing(sqlite3.connect(file, isolation_level=None)) as killed:
+        killed.execute("PRAGMA cache_size = 1")
+        killed.execute("BEGIN")
+        killed.execute("CREATE TABLE large AS SELECT randomblob(100000)")
+        killed.execute("UPDATE reading SET read_hits = 0")
+        shutil.copytree(file.parent, left)
+    path = left / file.name
+    before = path.read_bytes()
+    with pytest.raises(opening.UnreadableError, match="the next one that starts repairs it"):
+        opening.look(path, lambda store: store.disks())
+    assert path.read_bytes() == before
+    with opening.writing(path) as store:
+        assert store.check() == "ok"
+    found = opening.look(path, lambda store: store.readings(0, clock.at, clock.moment))
+    assert found is not None
+    assert max(reading.values[0] or 0 for reading in found["u1"]) > 0
+    assert one.notice == ""
