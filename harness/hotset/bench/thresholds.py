@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from hotset.core.errors import RequestError, ThresholdError
-from hotset.reports.model.document import Verdict
+from hotset.reports.model.windows import Verdict
 
 Values = Mapping[str, float | None]
 """What was measured, by metric; times in ms, shares from 0 to 1. None: known, but not measured."""

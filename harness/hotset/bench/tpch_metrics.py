@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotset.reports.model.document import Verdict
+from hotset.reports.model.windows import Verdict
 from hotset.tpch.queries import ALL
 from hotset.tpch.record import PowerResult, ThroughputResult, composite
 

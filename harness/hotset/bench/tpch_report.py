@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hotset.core.record import Versioned
 from hotset.core.words import csv_text
-from hotset.reports.model.document import Verdict
+from hotset.reports.model.windows import Verdict
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
 

@@ -27,7 +27,6 @@ from hotset.load import search, steady
 from hotset.load.record import RunFailed, WindowOptions
 from hotset.load.search import FoundRate, Limits
 from hotset.reports.analysis.caveats import Code
-from hotset.reports.model.document import Verdict
 from hotset.reports.model.windows import (
     Caveat,
     Condition,
@@ -35,6 +34,7 @@ from hotset.reports.model.windows import (
     Latency,
     Repeat,
     Steadiness,
+    Verdict,
 )
 
 from . import thresholds

@@ -13,7 +13,7 @@ from hotset.core.words import csv_text, percent, plural
 from hotset.reports.analysis import caveats, measured, units
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.comparison import curve
-from hotset.reports.model.document import RunDocument, Verdict
+from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import (
     Caveat,
     Condition,
@@ -22,6 +22,7 @@ from hotset.reports.model.windows import (
     Repeat,
     Second,
     Transaction,
+    Verdict,
 )
 
 from . import tpcc_report

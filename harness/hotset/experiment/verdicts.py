@@ -15,7 +15,8 @@ from hotset.reports.analysis import answer, power
 from hotset.reports.analysis.answer import ArmFigures
 from hotset.reports.analysis.comparison import highest
 from hotset.reports.model.base import ArmName, TimedWorkload
-from hotset.reports.model.document import Factor, RunDocument, Verdict
+from hotset.reports.model.document import Factor, RunDocument
+from hotset.reports.model.windows import Verdict
 
 Given = Mapping[str, str | list[str]]
 """As the file has them."""

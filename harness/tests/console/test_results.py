@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from hotset.console import results
+from hotset.console.pages import jobs as pages
 from hotset.console.results import Grid, Line, Told, UnreadableError
 from hotset.reports.model.windows import Transaction
 from tests.benchmark_results import outcome, run_of, tpcc_document, tpch_document
@@ -94,3 +97,11 @@ def test_a_result_of_another_hotset_is_refused_and_one_that_nobody_tells_is_none
         results.tell("tpcc run", {"lines": ["killed"]})
     assert results.tell("warmup run", {"a": 1}) is None
     assert results.tell("tpcc run", None) is None
+
+
+def test_only_what_is_kept_has_a_report() -> None:
+    job: Any = SimpleNamespace(id="1", verb="tpcc run")
+    document = tpcc_document(outcome())
+    assert pages._report_of(job, document) == ""
+    document["measurement"]["kept"] = True
+    assert pages._report_of(job, document) == f"/runs/{document['run']}/report"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from hotset.lab.calibrate import DiskCalibration
     from hotset.lab.served_model import DiskArray, DiskPowerCut, ServingPath
-    from hotset.reports.model.document import Verdict
+    from hotset.reports.model.windows import Verdict
 
     from ..disks.disk_bench import Change, Direction, DiskBench, JudgedBench
     from ..disks.disk_models import DiskModels

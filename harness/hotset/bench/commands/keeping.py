@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from hotset.databases.connect import SqlDatabase
-    from hotset.reports.model.document import State, Verdict
+    from hotset.reports.model.document import State
     from hotset.reports.model.measurement import Measured
+    from hotset.reports.model.windows import Verdict
     from hotset.tpcc.record import RunOptions
     from hotset.tpch.record import PowerResult
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hotset.core.progress import Reporter
     from hotset.databases.connect import SqlDatabase
     from hotset.hammerdb.settings import Connection
-    from hotset.reports.model.document import Verdict
+    from hotset.reports.model.windows import Verdict
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
 

@@ -18,7 +18,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.lab.served_model import ServingPath
-from hotset.reports.model.document import Verdict
+from hotset.reports.model.windows import Verdict
 
 Direction = Literal["read", "write", "mix"]
 DIRECTIONS: tuple[Direction, ...] = ("read", "write", "mix")

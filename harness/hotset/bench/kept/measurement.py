@@ -25,17 +25,10 @@ from hotset.reports.archive import Archive, run_name
 from hotset.reports.model import setup
 from hotset.reports.model.base import ArmName, TimedWorkload
 from hotset.reports.model.disks import BenchLine, BenchRun, DiskResults, ServingPath
-from hotset.reports.model.document import (
-    Arm,
-    Failure,
-    PowerArm,
-    RunDocument,
-    State,
-    Verdict,
-)
+from hotset.reports.model.document import Arm, Failure, PowerArm, RunDocument, State
 from hotset.reports.model.measurement import Measured as Operation
 from hotset.reports.model.measurement import Measurement
-from hotset.reports.model.windows import PowerRun
+from hotset.reports.model.windows import PowerRun, Verdict
 
 from .. import window
 from ..disks.disk_bench import DiskBench

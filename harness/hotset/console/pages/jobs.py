@@ -206,8 +206,10 @@ def _report_of(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prin
     """Where the report is of an experiment's run, or of a scenario; empty where there is none."""
     if _has_page(job, result):
         return f"/jobs/{job.id}/report"
-    run = result.get("run") if isinstance(result, dict) else None
-    return f"/runs/{run}/report" if run else ""
+    if not isinstance(result, dict) or not result.get("run"):
+        return ""
+    measurement = result.get("measurement") or {}
+    return f"/runs/{result['run']}/report" if measurement.get("kept", True) else ""
 
 
 def _shown(value: object) -> str:

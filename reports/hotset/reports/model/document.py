@@ -28,7 +28,7 @@ from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
 from .measurement import Measurement
 from .setup import Database, Experiment, Machine, Prices, Storage, Tier
-from .windows import Caveat, HighestRate, PowerRun, Repeat
+from .windows import Caveat, HighestRate, PowerRun, Repeat, Verdict
 
 # Above this share of busy time the server's CPU, not its storage, set the pace.
 CPU_BOUND_SHARE = 0.85
@@ -166,18 +166,6 @@ class Factor(Record):
         if self.significant and self.ci_low <= 1 <= self.ci_high:
             raise ValueError(f"significant, though {self.ci_low}–{self.ci_high} contains 1")
         return self
-
-
-class Verdict(Record):
-    """A threshold of the experiment, and what was measured; None: nothing was."""
-
-    threshold: str
-    measured: float | None
-    met: bool
-    said: str
-    """In words."""
-    users: PositiveInt | None = None
-    """Of a curve over users: of which of its windows."""
 
 
 class PredictedArm(Record):

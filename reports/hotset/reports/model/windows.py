@@ -272,6 +272,18 @@ class Caveat(Record):
     advice: str
 
 
+class Verdict(Record):
+    """A threshold of the experiment, and what was measured; None: nothing was."""
+
+    threshold: str
+    measured: float | None
+    met: bool
+    said: str
+    """In words."""
+    users: PositiveInt | None = None
+    """Of a curve over users: of which of its windows."""
+
+
 class ServerRate(Record):
     """What the whole server committed and rolled back, per minute, in the interval until `at`
     (seconds since 1970)."""
