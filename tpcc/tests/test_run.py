@@ -312,8 +312,8 @@ def test_a_stall_fails_the_run_and_keeps_what_was_measured(database: PostgresDat
     ):
         run(database, options, lock)
     assert failure.value.partial is not None
-    assert failure.value.partial.series[0].transactions > 0
-    assert failure.value.partial.series[-1].transactions == 0
+    assert failure.value.partial.series[0].tpm > 0
+    assert failure.value.partial.series[-1].tpm == 0
     assert workers(os.getpid()) == []
 
 
@@ -367,7 +367,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
     result = failure.value.partial
     assert result is not None
     payment = result.transactions["payment"]
-    assert set(payment.retries) == {"lock timeout"}
+    assert set(payment.retry_causes) == {"lock timeout"}
     # Waiters queue: when one gives up, the next is given the lock, and where its own time runs out
     # at that moment PostgreSQL calls it "cancelled" (57014), which is not repeated.
     given_up = "lock timeout: canceling statement due to lock timeout"
@@ -375,7 +375,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
     assert all(one.startswith("error 57014") for one in others)
     # What the window's end overtook is repeated after it, where repetitions no longer count.
     in_window = payment.failed[given_up] - OPTIONS.users
-    assert payment.retries["lock timeout"] >= RETRIES * in_window > 0
+    assert payment.retries >= RETRIES * in_window > 0
     assert payment.committed > 0
     assert result.transactions["new_order"].failed == {}
 

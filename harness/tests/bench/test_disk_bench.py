@@ -132,7 +132,7 @@ def test_thresholds_name_lines_of_the_profile() -> None:
     limits = disk_metrics.limits(texts, ["read"], compared=True)
     verdicts = judge(limits, {"iops(seq1m-q8t1-read)": None, **measured(slow, fast)})
     assert [one.met for one in verdicts] == [True, False, True, True, False]
-    assert str(verdicts[1]) == "latency(rnd4k-q1t1-read)<1ms: missed, measured 1.25 ms"
+    assert verdicts[1].said == "latency(rnd4k-q1t1-read)<1ms: missed, measured 1.25 ms"
 
 
 def measured(before: DiskBench, after: DiskBench) -> Values:
