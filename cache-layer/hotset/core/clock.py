@@ -1,4 +1,5 @@
-"""Time that nobody can set: the kernel's, beside the wall clock that people read."""
+"""Time that nobody can set: the kernel's, beside the wall clock that people read; and waiting for
+what happens, with a limit."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What a long job says while it works: on a terminal one live line, elsewhere plain lines, and for
-a program what :func:`emit` writes.
+a program what :mod:`~hotset.core.structured` describes.
 
 Everything goes to standard error; standard output is for data.
 """

@@ -46,7 +46,6 @@ def label_of(
             " by file",
             field="by",
         )
-
     below = None if device is None else attribution.mount_point(machine, device)
     password = None if request.password is None else request.password.get_secret_value()
     database = connect.database(request.engine, request.dsn, password)

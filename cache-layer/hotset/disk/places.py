@@ -95,8 +95,10 @@ def disk_as_root(
     with machine(name) as there:
         cache_device.need_root(there)
         with locked(there, disk, what if commands is None else "") as attached:
-            tried = there if commands is None else DryRun(there, commands.append)
-            yield replace(attached, machine=tried) if commands is not None else attached
+            if commands is None:
+                yield attached
+            else:
+                yield replace(attached, machine=DryRun(there, commands.append))
 
 
 @contextmanager
