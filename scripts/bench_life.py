@@ -87,7 +87,7 @@ def measure(lab: Lab, wanted: Set) -> Figures:
         kept = extents.count(extents.intersection(resident, runs)) / extents.count(runs)
         hit = sampled(tier, extents.intersection(resident, runs))
         begun = time.monotonic()
-        tier.deactivate()
+        tier.discard()
         tier.activate()
         restart_s = time.monotonic() - begun
         lost = extents.count(extents.difference(resident, tier.resident()))

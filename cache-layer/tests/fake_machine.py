@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from hotset.block import label
 from hotset.block.devicemapper import Place, stack
 from hotset.core.machines import copies, fit
-from hotset.core.machines.base import Command, Machine, Result, check_declared
+from hotset.core.machines.base import Command, CommandError, Machine, Result, check_declared
 from hotset.core.units import Bytes
+from hotset.tier import devices
 from hotset.tier.base import TierSpec
 from hotset.tier.dmcache.tier import DmCache
 
@@ -90,13 +91,10 @@ class FakeMachine(Machine):
         check_declared(command.argv, command.user)
         call = Call(command.argv, command.stdin, command.user)
         self.calls.append(call)
-        answer: Answer = self._kept(call)
-        for start, given in self.answers.items():
-            if call.line.startswith(start):
-                answer = given
-                break
-        if callable(answer):
-            answer = answer()
+        given = self._given(call.line)
+        if given is None and command.argv[-2:-1] == ("devices",):
+            return self._work_on_devices(command)
+        answer = self._kept(call) if given is None else given
         rc, out = (answer, "") if isinstance(answer, int) else (0, answer)
         for line in out.splitlines() if command.on_line else ():
             assert command.on_line is not None
@@ -104,6 +102,36 @@ class FakeMachine(Machine):
         # What dd read, as it says in every language.
         err = "1+0 \n" if rc == 0 and "status=noxfer" in call.argv else ""
         return Result(command.argv, rc, out, err, 0.0)
+
+    def _given(self, line: str) -> str | int | None:
+        """What a test has it answer."""
+        answer = next((one for start, one in self.answers.items() if line.startswith(start)), None)
+        return answer() if callable(answer) else answer
+
+    def _work_on_devices(self, command: Command) -> Result:
+        """The commands that the program itself would run, until one fails."""
+        assert command.stdin is not None
+        described = json.loads(command.stdin)
+        origin, listed = described["place"]["origin"], self._given("dmsetup ls")
+        size, sector = (
+            str(self._given(f"blockdev --get{what} {origin}") or default)
+            for what, default in (("size64", 0), ("ss", 512))
+        )
+        facts = {
+            "origin_size": int(size),
+            "sector_size": int(sector),
+            "active": [line.split()[0] for line in str(listed or "").splitlines() if "\t" in line],
+        }
+
+        action = command.argv[-1]
+        try:
+            said = devices.rehearse(action, {**described, "facts": facts}, self)
+        except CommandError as error:
+            failed = error.result
+            code = {"bcache-super-show": 6, "cache_check": 6, "modprobe": 7}.get(failed.argv[0], 4)
+            words = f"hotset: `{shlex.join(failed.argv)}` failed: {failed.rc}"
+            return Result(command.argv, code, "", words, 0.0)
+        return Result(command.argv, 0, said, "", 0.0)
 
     def _kept(self, call: Call) -> str | int:
         """What the files and devices that are kept make of a command."""

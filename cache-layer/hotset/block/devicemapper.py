@@ -1,4 +1,5 @@
-"""The flash device, cut into slices by device-mapper linear targets."""
+"""The flash device, cut into slices by device-mapper linear targets. (Those of a tier are made by
+``hotset-boot``: :mod:`hotset.tier.devices`.)"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.core.errors import Remedy
-from hotset.core.machines.base import Machine, PrerequisiteMissingError, to_its_end
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.units import Bytes
 
 PREFIX = "hotset-"
@@ -17,34 +18,12 @@ UNIT = Bytes(1024**2)
 RESERVED = UNIT
 """The first bytes of a flash device stay empty: a superblock there would let udev take the whole
 device for what is only a slice of it (bcache looks at sector 8)."""
-UUID_PREFIX = "HOTSET-"
 PRIVATE = "HOTSET-private-"
+"""With what the device-mapper UUID of a part begins that is nobody else's to look at
+(:mod:`hotset.disk.boot.udev`)."""
 IN_USER_SPACE = Remedy("cache in user space", parameters={"kind": "userspace"})
 _RETRIES = "--retry"
 _REMOVE_LIMIT_S = 60.0
-_SWAP_LIMIT_S = 300.0
-
-# `dmsetup resume` suspends, swaps the tables and resumes in one call (do_resume,
-# drivers/md/dm-ioctl.c). Its wait for I/O under way ends with a signal, and then nothing happened.
-_SWAP = """
-old=$(dmsetup table "$1") || exit 1
-load() { printf '%s\\n' "$1" | dmsetup reload "$name"; }
-name=$1
-trap 'dmsetup resume "$name"; exit 1' HUP INT TERM PIPE
-load "$(cat)" || exit 1
-timeout 120 dmsetup resume "$name" && exit 0
-load "$old"; dmsetup resume "$name"; exit 1
-"""
-# $1, $2: the device and the one below it, $3, $4: their new tables.
-_SWAP_BELOW = """
-old=$(dmsetup table "$1") && old_below=$(dmsetup table "$2") || exit 1
-top=$1 below=$2 new=$3 new_below=$4
-use() { printf '%s\\n' "$2" | dmsetup reload "$1" && timeout 60 dmsetup resume "$1"; }
-back() { use "$below" "$old_below"; use "$top" "$old" || dmsetup resume "$top"; exit 1; }
-trap back HUP INT TERM PIPE
-timeout 60 dmsetup suspend "$top" || { dmsetup resume "$top"; exit 1; }
-use "$below" "$new_below" && use "$top" "$new" || back
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +57,11 @@ class Slice:
 
     def table(self, flash: PurePosixPath) -> str:
         """Its table, one line a part (Documentation/admin-guide/device-mapper/linear.rst)."""
-        return linear_table((flash, part) for part in self.parts)
+        lines, at = list[str](), 0
+        for part in self.parts:
+            lines.append(f"{at} {int(part.size.sectors)} linear {flash} {int(part.start.sectors)}")
+            at += int(part.size.sectors)
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +97,6 @@ def mapper_path(name: str) -> PurePosixPath:
     return MAPPER / name
 
 
-def linear_table(parts: Iterable[tuple[PurePosixPath, Part]]) -> str:
-    """Parts of devices one behind the other, as ``dmsetup`` takes them.
-
-    >>> linear_table([(PurePosixPath("/dev/x"), Part(Bytes(1048576), Bytes(4096)))])
-    '0 8 linear /dev/x 2048'
-    """
-    lines, at = [], 0
-    for device, part in parts:
-        length = int(part.size.sectors)
-        lines.append(f"{at} {length} linear {device} {int(part.start.sectors)}")
-        at += length
-    return "\n".join(lines)
-
-
 def device_size(machine: Machine, device: PurePosixPath) -> Bytes:
     """Size of a block device, or of a file in the place of one."""
     asked = machine.run(["blockdev", "--getsize64", str(device)], check=False)
@@ -158,34 +127,9 @@ def active_names(machine: Machine) -> frozenset[str]:
     return frozenset(line.split()[0] for line in lines if "\t" in line)
 
 
-def uuid_of(name: str, private: bool) -> str:
-    """The device-mapper UUID that goes with a name; of an inner device with a mark by which
-    :mod:`hotset.disk.udev` keeps others away from it."""
-    return f"{PRIVATE if private else UUID_PREFIX}{name}"
-
-
-def make(machine: Machine, name: str, table: str, *, private: bool = False) -> None:
-    """Make a device-mapper device.
-
-    :param private: it is a part of another; nobody but that one is to look at it.
-    """
-    machine.run(["dmsetup", "create", name, "--uuid", uuid_of(name, private)], stdin=table)
-
-
-def swap(machine: Machine, name: str, table: str) -> None:
-    """Give an active device another table; I/O waits for a moment.
-
-    One command on the machine: whatever becomes of this program and of the connection, the device
-    is not left suspended. A table that the kernel refuses leaves the old one at work.
-    """
-    argv = to_its_end(["sh", "-c", _SWAP, "hotset-swap", name])
-    machine.run(argv, stdin=table, timeout_s=_SWAP_LIMIT_S)
-
-
-def swap_below(machine: Machine, name: str, table: str, inner: str, inner_table: str) -> None:
-    """As :func:`swap`, for a device and one that it lies on, with no I/O in between."""
-    argv = ["sh", "-c", _SWAP_BELOW, "hotset-swap", name, inner, table, inner_table]
-    machine.run(to_its_end(argv), timeout_s=_SWAP_LIMIT_S)
+def make(machine: Machine, name: str, table: str) -> None:
+    """Make a device-mapper device."""
+    machine.run(["dmsetup", "create", name, "--uuid", f"HOTSET-{name}"], stdin=table)
 
 
 def is_suspended(machine: Machine, name: str) -> bool:

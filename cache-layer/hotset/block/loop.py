@@ -20,15 +20,6 @@ sequence() {
 """A function for shell scripts: the kernel's number of what a device's name stands for now (since
 Linux 5.15), never given again before the next start of the computer."""
 
-TELL_SYSTEMD = """\
-tell_systemd() {
-    [ ! -d /run/systemd/system ] || timeout 30 udevadm trigger --action=change --settle "$1" ||
-        :
-} 2> /dev/null"""
-"""A function for shell scripts, for after a device got its name in /dev/hotset or lost it: nothing
-else has udev look again. It never fails: a container may have systemd without udev, and what was
-attached works all the same."""
-
 # $1: the name; $2: the device or file; $3: the first byte. The kernel gives the number of a device
 # that was detached to whoever asks next: a name counts only while the same file is behind it.
 _OURS = """
@@ -38,15 +29,6 @@ ours() {
     [ "${file% (deleted)}" = "$(readlink -m "$2")" ] && [ "$first" = "$3" ] &&
         [ "$(cat "$at/autoclear")" = 0 ]
 } 2> /dev/null
-"""
-# $4: the size.
-_ATTACH_PART = f"""{_OURS}
-{TELL_SYSTEMD}
-! ours "$@" || exit 0
-mkdir -p "${{1%/*}}" || exit 1
-loop=$(losetup --find --show --direct-io=on --offset "$3" --sizelimit "$4" "$2") || exit 1
-ln -sfn "$loop" "$1"
-tell_systemd "$loop"
 """
 _IS_ATTACHED = f"""{_OURS}
 ours "$@"
@@ -93,20 +75,13 @@ def may_mount(machine: Machine) -> bool:
     return machine.run(attempt, check=False).rc == 0
 
 
-def attach_part(
-    machine: Machine, name: PurePosixPath, device: PurePosixPath, start: Bytes, size: Bytes
-) -> None:
-    """A stretch of a device (or file) as a block device of a name of its own, if it is not yet."""
-    machine.run(_argv(_ATTACH_PART, name, device, start, size))
-
-
 def is_attached(machine: Machine, name: PurePosixPath, device: PurePosixPath, start: Bytes) -> bool:
-    """Whether :func:`attach_part` made the name, and its device still stands."""
+    """Whether ``hotset-boot`` made the name, of that stretch, and its device is still there."""
     return machine.run(_argv(_IS_ATTACHED, name, device, start), check=False).rc == 0
 
 
 def detach(machine: Machine, name: PurePosixPath, device: PurePosixPath, start: Bytes) -> None:
-    """Remove a name that :func:`attach_part` made, and its device if that still stands."""
+    """Remove a name that ``hotset-boot`` made, and its device if that is still there."""
     machine.run(_argv(_DETACH, name, device, start))
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hotset.block import boot_program, devicemapper, devices, label
+from hotset.block.boot_program import InUseError
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
@@ -541,7 +542,7 @@ def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> 
             devicemapper.wipe(machine, card.flash, disk.metadata)
             devicemapper.wipe(machine, card.flash, disk.cache)
             card = cards.save(machine, card)
-    except (CommandError, CommandTimeoutError, TierFailedError) as error:
+    except (CommandError, CommandTimeoutError, InUseError, TierFailedError) as error:
         stuck = error
     if stuck or not answers:
         card = cards.save_without_flash(machine, card)

@@ -170,4 +170,6 @@ def _begin_empty(attached: AttachedDisk, tier: DiskTier) -> None:
     """On record as active only once its metadata are usable: cut short before, it is still known
     that nothing was lost."""
     with removed_unless_up(tier):
-        tier.begin_empty(lambda: program.mark(attached, "active"))
+        tier.empty()
+        program.mark(attached, "active")
+        tier.create()

@@ -205,15 +205,6 @@ class DiskTier(ABC):
         """Forget everything that is cached, while the accelerated device is down; returns what
         becomes of it, in words."""
 
-    def begin_empty(self, on_usable: Callable[[], None]) -> None:
-        """Make the devices with an empty cache, whatever the metadata were.
-
-        :param on_usable: called once they are usable, before anybody can write.
-        """
-        self.empty()
-        on_usable()
-        self.create()
-
     def repair(self, write: bool) -> str:  # noqa: ARG002
         """What can be read of damaged metadata, in words; with ``write``, they hold that afterwards
         and the tier can be activated.
@@ -228,12 +219,9 @@ class DiskTier(ABC):
         return None
 
     @abstractmethod
-    def deactivate(self) -> None:
-        """Remove the devices; what is cached, also dirty, stays on the flash."""
-
-    @abstractmethod
     def discard(self) -> None:
-        """Remove the tier's devices without writing back; the card's volume stays."""
+        """Remove the tier's devices without writing back; what is cached, also dirty, stays on the
+        flash, and so does the card's volume."""
 
     def uninstall(self) -> None:  # noqa: B027 - the kernel's caches have nothing
         """Remove what works for the disk beside its devices."""

@@ -1,4 +1,5 @@
-"""What the kernel's tiers have in common: the accelerated device is device-mapper's."""
+"""What the kernel's tiers have in common: the accelerated device is device-mapper's, and
+``hotset-boot`` makes it."""
 
 from __future__ import annotations
 
@@ -7,17 +8,16 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from hotset.block import devicemapper
-from hotset.block.devicemapper import mapper_path
+from hotset.block.devicemapper import Place, device_size, mapper_path
 from hotset.block.io_counters import CACHE, ORIGIN, VOLUME
-from hotset.core.machines.base import CommandTimeoutError, Result
-from hotset.core.units import Blocks
+from hotset.core.machines.base import CommandTimeoutError, Machine, Result
+from hotset.core.units import Blocks, Bytes
 
-from .base import Report, TierFailedError
+from .base import Report, TierFailedError, TierSpec
+from .devices import Action, Devices
 from .disk_tier import DiskTier
 
 _STATUS_LIMIT_S = 20.0
-STAYS_COLD = "nothing of it is fetched again by itself: a warm-up fills it"
-"""What becomes of what a kernel's cache held when it has to begin empty."""
 _SUSPENDED = (
     "it is suspended and holds all I/O back: an operation was cut short, or somebody suspended it"
     " by dmsetup; activate it, which resumes it"
@@ -26,6 +26,57 @@ _SUSPENDED = (
 
 class DeviceMapperTier(DiskTier):
     """A tier of the kernel, whose accelerated device is device-mapper's."""
+
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place, identity: str = "") -> None:
+        """:param identity: the disk's UUID; bcache's cache set has it."""
+        super().__init__(machine, spec, place)
+        self.identity = identity
+
+    def perform(self, action: Action, spec: TierSpec | None = None) -> str:
+        """As `Devices.perform`, for another specification than the tier's own, too."""
+        described = spec or self.spec
+        devices = Devices(self.machine, self.kind, described, self.place, self.identity)
+        return devices.perform(action)
+
+    def prepare(self) -> PurePosixPath:
+        """Make METADATA, CACHE and VOLUME of the flash, the cache empty; returns the origin."""
+        if self.is_active():
+            raise TierFailedError(f"{self.path} is active already: destroy it first")
+        self.empty()
+        return self.origin
+
+    def create(self) -> PurePosixPath:
+        if not self.is_active():
+            self.perform("make")
+        return self.path
+
+    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
+        """Make the devices again out of what lies on flash and origin.
+
+        :param on_usable: called once the metadata were found to be usable, before anybody can
+            write.
+        :raises MetadataDamagedError: they are not.
+        """
+        if self.is_active():
+            return
+        self.perform("open")
+        on_usable()
+        self.create()
+
+    def empty(self) -> str:
+        """Forget everything that is cached, while the accelerated device is down;
+        returns what becomes of it, in words."""
+        return self.perform("empty")
+
+    def discard(self) -> None:
+        """Remove the tier's devices without writing back; the card's volume stays. (The kernel
+        writes the metadata out when the device goes.)"""
+        self.perform("remove")
+
+    def follow_origin(self) -> Bytes:
+        """Take in an origin that has grown, I/O going on; returns its size."""
+        self.perform("follow-origin")
+        return device_size(self.machine, self.origin)
 
     @property
     def path(self) -> PurePosixPath:

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from hotset.block import devicemapper
+from hotset.block import boot_program
 from hotset.core.clock import wait_until
 from hotset.core.machines import local
 from hotset.core.machines.base import CommandTimeoutError
 from hotset.core.machines.local import Local
+from hotset.tier import devices
 from hotset.tier.dmcache import tier as dmcache
-from tests.fake_machine import dm_cache
-from tests.tier.test_dmcache import SPEC
+from hotset.tier.dmcache.tier import DmCache
+from tests.fake_machine import place
+from tests.tier.test_dmcache import MIB, SPEC
 
 # Takes its time for what waits for I/O under way, longer than a command that is ended may take to
 # tidy up.
@@ -50,30 +52,36 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return kept
 
 
-def swap(machine: Local) -> None:
-    devicemapper.swap(machine, "top", "new")
+Doing = Callable[[DmCache], object]
 
 
-def swap_below(machine: Local) -> None:
-    devicemapper.swap_below(machine, "top", "new", "below", "new")
+def reload(tier: DmCache) -> None:
+    tier.perform("reload")
 
 
-def copy(machine: Local) -> None:
-    dm_cache(machine, SPEC).slots()
+def follow_cache(tier: DmCache) -> None:
+    tier.follow_cache()
 
 
-@pytest.mark.parametrize("doing", [swap, swap_below, copy])
+def copy(tier: DmCache) -> None:
+    tier.slots()
+
+
+@pytest.mark.parametrize("doing", [reload, follow_cache, copy])
 def test_what_is_interrupted_is_not_left_suspended(
-    doing: Callable[[Local], None], state: Path, monkeypatch: pytest.MonkeyPatch
+    doing: Doing, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "_TIDY_UP_S", 0.5)
-    monkeypatch.setattr(devicemapper, "_SWAP_LIMIT_S", 1.0)
+    monkeypatch.setattr(devices, "_SWAP_LIMIT_S", 1.0)
     monkeypatch.setattr(dmcache, "_TOOL_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.built()))
+    origin = state / "origin"
+    origin.write_bytes(bytes(MIB))
     with pytest.raises(CommandTimeoutError):
-        doing(Local())
+        doing(DmCache(Local(), SPEC, place(SPEC, str(origin))))
 
     def done() -> bool:
-        has_new = doing is copy or (state / "top.table").exists()
+        has_new = doing is copy or (state / "hotset-data.table").exists()
         resumed, suspended = (list(state.glob(f"*.{one}")) for one in ("resumed", "suspended"))
         return has_new and bool(resumed) and not suspended
 

@@ -53,17 +53,6 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def test_what_udev_cannot_be_told_is_attached_all_the_same(tmp_path: Path) -> None:
-    """A container may have systemd without udev."""
-    script = loop.TELL_SYSTEMD.replace("/run/systemd/system", str(tmp_path))
-    told = subprocess.run(
-        ["/bin/sh", "-c", f"{script}\ntell_systemd /dev/loop7"],
-        env={"PATH": str(tmp_path)},
-        check=False,
-    )
-    assert told.returncode == 0
-
-
 def test_a_device_that_is_taken_down(table: Path, tmp_path: Path) -> None:
     cleanup, file = Cleanup(tmp_path, Local()), tmp_path / "flash.img"
     device = loop.attach(Local(), file, cleanup, readonly=True)

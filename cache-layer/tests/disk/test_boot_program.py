@@ -1,5 +1,4 @@
-"""`hotset-boot` itself, on files: it reads what hotset writes, decides by that alone, and makes of
-a disk what hotset makes."""
+"""`hotset-boot` itself, on files: it reads what hotset writes, and decides by that alone."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.block import boot_program, flashdev, label
-from hotset.block.devicemapper import Place
 from hotset.core.errors import PrerequisiteError
 from hotset.core.machines.base import Result
 from hotset.core.machines.local import Local
@@ -23,10 +21,7 @@ from hotset.disk.boot import program
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.identity.origin import OriginId
 from hotset.tier.base import TierKind, WriteMode
-from hotset.tier.bcache.tier import Bcache
-from hotset.tier.dmcache import tier as dmcache
-from hotset.tier.engine.tier import Userspace
-from tests.disk.test_cache_device import CARD, MIB, disk, part
+from tests.disk.test_cache_device import CARD, MIB, disk
 from tests.fake_machine import FakeMachine
 
 HERE = Local()
@@ -208,9 +203,7 @@ def test_names_that_differ_in_case_or_by_an_ending_are_two_disks(there: OnFiles)
     assert there.decided() == ("refuse", "conflict", "unknown"), "it was never left in any way"
 
 
-@pytest.mark.parametrize(
-    "verb", [("decide",), ("mark", "clean"), ("plan", "--origin-size", "4096")]
-)
+@pytest.mark.parametrize("verb", [("decide",), ("mark", "clean"), ("start",)])
 def test_a_disk_of_a_kind_that_a_boot_does_not_know_is_left_alone(
     there: OnFiles, verb: tuple[str, ...]
 ) -> None:
@@ -221,40 +214,6 @@ def test_a_disk_of_a_kind_that_a_boot_does_not_know_is_left_alone(
     done = there.run(*verb)
     assert (done.rc != 0, done.stdout) == (True, "")
     assert 'its kind is "dram", which this hotset-boot does not know' in done.stderr
-
-
-KINDS: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_boot_makes_of_a_disk_what_hotset_makes_of_it(there: OnFiles, kind: TierKind) -> None:
-    parts = {"metadata": (part(17, 2), part(100, 3)), "cache": (part(22, 60), part(110, 4))}
-    spec = replace(there.disk.spec, bypass=Bytes(4 * MIB), block=Bytes(2 * MIB))
-    there.save(replace(there.disk, kind=kind, spec=spec, **parts))
-    said = json.loads(there.run("plan", "--origin-size", str(ORIGIN_BYTES)).stdout)
-    machine = FakeMachine({"blockdev --getsize64": str(ORIGIN_BYTES)})
-    card, one = there.card, there.disk
-    attached = AttachedDisk(machine, card, one)
-    place, tier = attached.place, attached.tier
-    volume = card.volume_slice
-    expected = [(volume.name, f"HOTSET-{volume.name}", volume.table(card.flash))]
-    slices = [(name, f"HOTSET-private-{name}", table) for name, table in inner(place)]
-    if isinstance(tier, Userspace):
-        assert said["engine"] == tier.engine_words(one.spec)
-        expected, slices = [], []
-    elif isinstance(tier, Bcache):
-        assert [tuple(pair) for pair in said["settings"]] == list(tier.attributes())
-        slices = [slices[1], (tier.backing, f"HOTSET-private-{tier.backing}", tier.backing_table())]
-    else:
-        table = dmcache.table(one.spec, place, Bytes(ORIGIN_BYTES))
-        slices.append((place.top, f"HOTSET-{place.top}", table))
-    assert [tuple(one) for one in said["devices"]] == [*expected, *slices]
-
-
-def inner(place: Place) -> list[tuple[str, str]]:
-    return [
-        (one.name, one.table(place.flash)) for one in (place.slice("meta"), place.slice("cache"))
-    ]
 
 
 def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:

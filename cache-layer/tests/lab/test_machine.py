@@ -190,7 +190,7 @@ def test_offline_fill_makes_every_read_a_hit(
         lab.machine.run(["umount", str(MOUNT)])
         assert tier.flush() >= dirty
         assert tier.status().dirty == 0
-        tier.destroy()
+        tier.discard()
 
         lab.machine.run(["mount", "-o", "ro", str(origin), str(MOUNT)])
         assert checksums(lab, MOUNT)[1] == want, "the flushed data must be on the origin"

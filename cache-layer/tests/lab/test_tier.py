@@ -44,6 +44,7 @@ from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
 from hotset.lab.machines.guest import SSH_PORT, Guest
 from hotset.lab.machines.quick import quick
+from hotset.tier import devices as tier_devices
 from hotset.tier import dm_tier
 from hotset.tier.base import MetadataDamagedError, WriteMode, hits_between
 from hotset.tier.bcache import control as bcache_control
@@ -95,7 +96,7 @@ class Bench:
         if target == "error":
             table = f"0 {length} error"
         if name in devicemapper.active_names(self.machine):
-            devicemapper.swap(self.machine, name, table)
+            self.sh(f"echo {table} | dmsetup reload {name}; dmsetup resume {name}")
         else:
             devicemapper.make(self.machine, name, table)
 
@@ -440,9 +441,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_ANSWER_S", 2.0)
     monkeypatch.setattr(label, "_READ_TIMEOUT_S", 2.0)
     for name in ("_REMOVE_LIMIT_S", "_SWAP_LIMIT_S"):
-        monkeypatch.setattr(devicemapper, name, 3.0)
-    for name in ("_SET_LIMIT_S", "_STOP_LIMIT_S"):
-        monkeypatch.setattr(bcache_control, name, 3.0)
+        monkeypatch.setattr(tier_devices, name, 3.0)
+    monkeypatch.setattr(bcache_control, "_SET_LIMIT_S", 3.0)
     monkeypatch.setattr(dm_tier, "_STATUS_LIMIT_S", 3.0)
     for tier in (bcache, dmcache):
         monkeypatch.setattr(tier, "_STALL_S", 1.0)

@@ -40,6 +40,7 @@ from hotset.tier.engine.tier import EngineRefusedError, Userspace
 from hotset.warmup.fill import fill
 
 from ..enclosed import Enclosed, enclosed
+from ..engines import never_clean
 
 pytestmark = [
     pytest.mark.lab,
@@ -172,10 +173,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def never_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines that write nothing back of their own accord, which one that is idle does soon."""
-    words = Userspace.engine_words
-    monkeypatch.setattr(
-        Userspace, "engine_words", lambda *given: [*words(*given), "--dirty-target", "100"]
-    )
+    never_clean(monkeypatch)
 
 
 def test_a_disk_is_created_used_and_given_back(site: Site) -> None:
@@ -225,28 +223,6 @@ def test_the_engine_answers_as_recorded_of_its_version(site: Site) -> None:
         ):
             said = engine.ask(tier.machine, tier.control, one["request"])[-1]
             assert set(said) == set(one["replies"][-1])
-
-
-def test_an_engine_that_an_earlier_version_started_is_worked_on_while_it_is_in_use(
-    site: Site,
-) -> None:
-    """An upgrade: the script that started the engine knows no word for
-    whether it runs, and every command said that the disk was not active."""
-    site.create("shop")
-    script = "/etc/hotset/engine/shop.sh"
-    site.sh(f"sed -i '/^alive() {{/,/^}}/d' {script}; ! grep -q '^alive()' {script}")
-    pid = site.engine_pid("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    sums = [site.file("data")]
-    site.flush("shop")
-    site.retune("shop", "lru", None)
-    site.resize("shop", 48)
-    assert site.engine_pid("shop") == pid
-    site.unmount()
-    site.deactivate("shop")
-    site.activate("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
 
 
 @pytest.mark.usefixtures("never_cleaned")
@@ -646,9 +622,10 @@ def test_disks_share_a_card_and_no_part_of_it_has_two_engines(site: Site) -> Non
         site.sh(f"dd if=/dev/urandom of=/dev/hotset/{name} bs=64k count=64 oflag=direct")
     sums = [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("one", "two")]
     tier = site.tier("one")
-    words = [engine_program.on(site.machine), *tier.engine_words(tier.spec)]
+    words = ["tier", *json.loads(tier.perform("cache-options")), "--policy", tier.spec.policy]
     other = str(site.folder / "other")
-    argv = [*words, "--mount", other, "--control", f"{other}.control"]
+    where = ("--mode", tier.spec.mode, "--mount", other, "--control", f"{other}.control")
+    argv = [engine_program.on(site.machine), *words, *where]
     site.sh(f"mkdir {other}")
     done = site.machine.run(argv, check=False)
     assert done.rc == 2

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hotset.block import boot_program
 from hotset.block.devicemapper import Part, Place, Slice
 from hotset.core.machines.base import Command, CommandTimeoutError, Result
+from hotset.core.machines.local import Local
 from hotset.core.units import SECTOR_BYTES, Blocks, Bytes, Sectors
 from hotset.tier.base import (
     Counters,
     FlushStalledError,
+    MetadataDamagedError,
     TierFailedError,
     TierSpec,
     hits_between,
@@ -39,6 +44,7 @@ LINE = "21\t7\t3\t2\t1\t12.5M\tdirty\t0\t\t75%\n"
 SET = "11111111-2222-3333-4444-555555555555"
 SPEC = TierSpec("writeback", "lru", BLOCK, HEADER, Bytes(96 * MIB), Bytes(16 * MIB), Bytes(0))
 PAST = replace(SPEC, bypass=Bytes(4 * MIB))
+ATTRIBUTES = "/sys/block/dm-N/bcache/"
 REQUESTS = ("hits", "misses", "bypass_hits", "bypass_misses")
 PLACE = Place(
     "data",
@@ -71,8 +77,13 @@ def tier(there: FakeMachine) -> Bcache:
 
 def attributes_set(there: FakeMachine) -> list[str]:
     """What the kernel was told, in its order."""
-    told = [call.argv for call in there.calls if call.argv[3:5] == ("set", "hotset-data-backing")]
-    return [pair for argv in told for pair in argv[5:]]
+    told = list[str]()
+    for call in there.calls:
+        if call.argv[3:5] == ("set", "hotset-data-backing"):
+            told += call.argv[5:]
+        elif call.argv[0] == "tee" and call.argv[1].startswith(ATTRIBUTES):
+            told.append(f"{call.argv[1].removeprefix(ATTRIBUTES)}={call.stdin}")
+    return told
 
 
 def line(reads: int, state: str = "dirty", **counts: int) -> str:
@@ -283,7 +294,7 @@ def test_the_origin_lies_one_to_one_behind_a_header_on_the_flash() -> None:
         "hotset-data-cache": "0 196608 linear /dev/flash 36864",
         "hotset-volume": "0 32768 linear /dev/flash 2048",
         "hotset-data-backing": "0 2048 linear /dev/flash 34816\n2048 524288 linear /dev/origin 0",
-        "hotset-data": "0 524288 linear /dev/bcache0 0",
+        "hotset-data": "0 524288 linear /dev/bcacheN 0",
     }
     lines = there.commands
     for blank, shown in ((17, "hotset-data-backing"), (18, "hotset-data-cache")):
@@ -295,7 +306,7 @@ def test_the_origin_lies_one_to_one_behind_a_header_on_the_flash() -> None:
     ) in lines
     assert "make-bcache -B --block 512 --data-offset 2048 /dev/mapper/hotset-data-backing" in lines
     written = {call.argv[1]: call.stdin for call in there.calls if call.argv[0] == "tee"}
-    assert written["/sys/block/dm-3/bcache/attach"] == f"{SET}\n"
+    assert written["/sys/block/dm-N/bcache/attach"] == SET
     wanted = {"cache_mode=writeback", "sequential_cutoff=0", "cache/congested_read_threshold_us=0"}
     assert wanted < set(attributes_set(there))
 
@@ -307,12 +318,45 @@ def test_activation_formats_nothing() -> None:
     assert "dmsetup create hotset-data --uuid HOTSET-hotset-data" in there.commands
 
 
-def test_activation_refuses_what_has_no_superblock() -> None:
-    there = machine()
-    there.answers["bcache-super-show"] = 1
-    with pytest.raises(TierFailedError, match="no valid bcache superblock"):
-        tier(there).activate()
-    assert "dmsetup create hotset-data --uuid HOTSET-hotset-data" not in there.commands
+STUBS = {
+    "modprobe": "",
+    "dd": "",
+    "make-bcache": 'echo "$*" >> formatted',
+    "blockdev": "echo 512",
+    "dmsetup": '[ "$1" != info ]',
+    "bcache-super-show": '! grep -q "${1##*-}" lost && echo "sb.csum [match]"',
+}
+"""Stand-ins of the programs that the real one runs: no device is there, and some superblocks are
+lost."""
+
+
+@pytest.mark.parametrize(
+    ("lost", "dirty", "refused"),
+    [("backing", False, True), ("cache", True, True), ("cache", False, False), ("", True, False)],
+)
+def test_activation_refuses_what_has_no_superblock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str, dirty: bool, refused: bool
+) -> None:
+    """But for a cache that a resize was about to format, when nothing was dirty any more."""
+    for name, script in STUBS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.built()))
+    (tmp_path / "lost").write_text(f"{lost or 'none'}\n")
+    flash, origin = tmp_path / "flash", tmp_path / "origin"
+    origin.write_bytes(bytes(MIB))
+    with flash.open("wb") as file:
+        file.truncate(128 * MIB)
+        file.seek(17 * MIB + 4096 + 111)
+        file.write(bytes([2 << 5 if dirty else 1 << 5]))
+    on_files = replace(PLACE, flash=PurePosixPath(flash), origin=PurePosixPath(origin))
+    there = Bcache(Local(), SPEC, on_files, SET)
+    assert there.may_be_dirty() is dirty
+    with pytest.raises(MetadataDamagedError, match=lost) if refused else nullcontext():
+        there.perform("open")
+    is_formatted = (tmp_path / "formatted").exists()
+    assert is_formatted is (lost == "cache" and not dirty)
 
 
 def test_a_flush_ends_and_puts_all_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,36 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.tier.engine import service
+from hotset.block.devicemapper import Place, Slice
+from hotset.core.units import Bytes
+from hotset.tier import devices
+from hotset.tier.base import TierSpec
+from tests.fake_machine import FakeMachine
 
 RESTART_LIMIT_S = 60
+MIB = 2**20
+SPEC = TierSpec("writeback", "hotset", Bytes(65536), Bytes(MIB), Bytes(MIB), Bytes(0))
+
+
+def script(disk: str, folder: Path) -> str:
+    """As the program writes it, for a disk whose files lie in a folder."""
+    flash, origin = PurePosixPath("/srv/flash"), PurePosixPath("/srv/shop.img")
+    place = Place(disk, flash, origin, (), (), Slice("volume", ()))
+    tier = devices.Devices(FakeMachine(), "userspace", SPEC, place, "ab-cd")
+    described = tier.describe(facts={"origin_size": 0, "sector_size": 512, "active": []})
+    described |= {"engine_program": "true", "own_program": "true"}
+    text = devices.rehearse("script", described, FakeMachine())
+    mark = f"sh -c 'echo $0 > {folder}/marked'"
+    return (
+        text.replace("true mark --flash /srv/flash shop", mark)
+        .replace("/run/hotset/engine/", f"{folder.parent}/")
+        .replace("/dev/hotset", f"{folder.parent}/dev")
+    )
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Where the engine of a disk called shop has its files; its device is ublk's."""
-    monkeypatch.setattr(service, "RUNTIME", PurePosixPath(tmp_path))
-    monkeypatch.setattr(service, "DEVICES", PurePosixPath(tmp_path / "dev"))
     folder = tmp_path / "shop"
     (folder / "mount").mkdir(parents=True)
     (folder / "attached").write_text("/dev/ublkb999 77\n")
@@ -27,10 +47,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def waits(folder: Path, verb: str, **environment: str) -> bool:
     """Whether the device waits for an engine after the script has done this."""
     # Whatever removes the device succeeds.
-    mark = ["sh", "-c", f"echo $0 > {folder}/marked"]
-    text = service.script("shop", "ab-cd", PurePosixPath("/srv/shop.img"), ["true", "tier"], mark)
     subprocess.run(
-        ["sh", "-c", text, "sh", verb],
+        ["sh", "-c", script("shop", folder), "sh", verb],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environment},
         check=True,
         timeout=300,
@@ -81,3 +99,11 @@ def test_a_device_of_which_nobody_knows_when_its_engine_ended_is_removed(folder:
 def test_a_disk_that_is_taken_down_has_no_device(folder: Path) -> None:
     ended(folder, 1)
     assert not waits(folder, "detach")
+
+
+def test_what_udev_cannot_be_told_is_attached_all_the_same(folder: Path, tmp_path: Path) -> None:
+    """A container may have systemd without udev."""
+    text = script("shop", folder).replace("/run/systemd/system", str(tmp_path))
+    functions = text.replace('\n"$1"\n', "\ntell_systemd /dev/loop7\n")
+    told = subprocess.run(["/bin/sh", "-c", functions], env={"PATH": str(tmp_path)}, check=False)
+    assert told.returncode == 0

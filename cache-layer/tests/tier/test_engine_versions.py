@@ -7,9 +7,7 @@ An engine goes on while hotset is upgraded around it. The answers were recorded 
 from __future__ import annotations
 
 import json
-import re
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -218,28 +216,3 @@ def test_how_a_disk_is_served_is_told_and_what_nobody_knows_keeps_nobody_from_th
 def test_what_is_no_answer_is_a_tier_that_failed(line: str) -> None:
     with pytest.raises(TierFailedError, match="not an answer"):
         engine.parse_serving(line)
-
-
-def test_an_engine_that_an_earlier_version_started_counts_as_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The script that started it knows no word for the question: a disk in use counted as one whose
-    engine had ended, and nothing could be done with it after an upgrade but to take it down."""
-    monkeypatch.setattr(service, "SCRIPTS", PurePosixPath(tmp_path))
-    monkeypatch.setattr(service, "RUNTIME", PurePosixPath(tmp_path))
-    tier = Userspace(Local(), SPEC, place(SPEC), "an-origin")
-    name = tier.place.name
-    of_now = service.script(name, "an-origin", PurePosixPath("/dev/origin"), ["engine"], ["true"])
-    of_before, functions = re.subn(r"(?ms)^alive\(\) \{.*?^\}\n", "", of_now)
-    assert functions == 1
-    Path(service.script_of(name)).write_text(of_before)
-    control = service.control_of(name)
-    Path(control).parent.mkdir()
-    argv = ["sh", "-c", "read -r line", "engine", "tier", "--control", str(control)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
-        Path(control.parent / "pid").write_text(f"{process.pid}\n")
-        assert not tier.has_ended()
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(60)
-        assert tier.has_ended()

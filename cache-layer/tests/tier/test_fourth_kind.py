@@ -129,9 +129,6 @@ class Dram(DiskTier):
         self.standing.pop(self.place.name, None)
         return "gone"
 
-    def deactivate(self) -> None:
-        self.empty()
-
     def discard(self) -> None:
         self.empty()
 

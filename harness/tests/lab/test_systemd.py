@@ -22,7 +22,7 @@ from hotset.disk import create as creation
 from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
 from hotset.tier.base import TierKind, hits_between
-from hotset.tier.engine.tier import Userspace
+from tests.engines import never_clean
 from tests.systemd_server import FLASH_MIB, HOTSET, MIB, Server, server
 
 # Its machine and disks take longest: all on one worker.
@@ -173,11 +173,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def shops(machine: Server) -> Iterator[list[Shop]]:
     """One of each kind, mounted; what they hold is on the flash in part."""
-    words = Userspace.engine_words
     with pytest.MonkeyPatch.context() as patch:
-        # Else it writes everything back as soon as it is idle.
-        never = ["--dirty-target", "100"]
-        patch.setattr(Userspace, "engine_words", lambda *given: [*words(*given), *never])
+        never_clean(patch)
         kinds: tuple[TierKind, ...] = ("dm-cache", "bcache", "userspace")
         found = [Shop(machine, kind, number) for number, kind in enumerate(kinds, 1)]
         for one in found:

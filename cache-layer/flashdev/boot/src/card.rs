@@ -54,7 +54,8 @@ pub struct Disk {
 }
 
 /// What makes the accelerated device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     DmCache,
     Bcache,
@@ -121,11 +122,15 @@ impl Card {
         self.disks.iter().find(|one| one.name == name)
     }
 
-    /// The name of its volume's device.
-    pub fn volume_name(&self) -> String {
-        match self.name.as_str() {
+    /// The name of its volume's device, which has its own place for disks with an engine.
+    pub fn volume_name(&self, kind: Kind) -> String {
+        let name = match self.name.as_str() {
             "main" => "volume".into(),
             other => format!("volume-{other}"),
+        };
+        match kind {
+            Kind::DmCache | Kind::Bcache => format!("hotset-{name}"),
+            Kind::Userspace => name,
         }
     }
 }

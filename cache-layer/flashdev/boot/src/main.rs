@@ -6,6 +6,7 @@
 
 mod boots;
 mod card;
+mod computer;
 mod decide;
 mod devices;
 mod host;
@@ -26,12 +27,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 
 use card::{Card, Disk, Kind};
+use computer::Computer;
 use decide::{Action, Facts, Reason, Verdict, decide};
-use devices::Tier;
+use devices::{Place, Tier, Volume};
 use label::Word;
 use media::Medium;
-use run::{run, text};
-use users::InUse;
+use run::{Cause, cause, run, text};
 
 /// Brings an accelerated disk up at boot.
 #[derive(Parser)]
@@ -80,13 +81,14 @@ enum Verb {
     /// Print a number that grows with every write to a device in this boot, or of when a file was
     /// written to; "uncounted" where the kernel does not count.
     Writes { device: PathBuf },
-    /// Print what would be made of a disk, as JSON.
-    Plan {
-        #[command(flatten)]
-        which: Which,
-        /// Bytes of its origin.
+    /// Work on the devices of a tier that standard input describes as JSON, whatever a label says.
+    /// Whoever calls has the disk's lock.
+    Devices {
+        #[arg(value_enum)]
+        action: devices::Action,
+        /// Print the commands for it instead, a JSON each; standard input has "facts" for that.
         #[arg(long)]
-        origin_size: u64,
+        dry_run: bool,
     },
 }
 
@@ -101,9 +103,6 @@ enum Left {
     Resumed,
 }
 
-/// The code of a failure because of users.
-const IN_USE: u8 = 5;
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (name, done) = match &arguments.verb {
@@ -115,14 +114,14 @@ fn main() -> ExitCode {
         Verb::Boot => ("", boots::note()),
         Verb::Content { origin } => ("", content(origin)),
         Verb::Writes { device } => ("", writes_to(device)),
-        Verb::Plan { which, origin_size } => (which.disk.as_str(), plan(which, *origin_size)),
+        Verb::Devices { action, dry_run } => ("", work_on_devices(*action, *dry_run)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let space = if name.is_empty() { "" } else { " " };
             eprintln!("hotset{space}{name}: {error:#}");
-            ExitCode::from(if error.is::<InUse>() { IN_USE } else { 4 })
+            ExitCode::from(cause(&error).unwrap_or(Cause::Failed) as u8)
         }
     }
 }
@@ -158,12 +157,27 @@ impl Found {
         })
     }
 
-    fn tier<'a>(&'a self, which: &'a Which) -> Tier<'a> {
+    fn tier(&self, flash: &Path) -> Tier {
+        let disk = self.which.clone();
+        let volume = Volume {
+            name: self.card.volume_name(self.kind),
+            parts: self.card.volume.clone(),
+        };
         Tier {
-            card: &self.card,
-            disk: &self.which,
             kind: self.kind,
-            flash: &which.flash,
+            identity: disk.identity,
+            spec: disk.spec,
+            place: Place {
+                name: disk.name,
+                flash: flash.into(),
+                origin: disk.origin,
+                metadata: disk.metadata,
+                cache: disk.cache,
+                volume,
+            },
+            engine_program: None,
+            own_program: None,
+            computer: Computer::Here,
         }
     }
 
@@ -249,12 +263,12 @@ impl Found {
     /// What is left of one that ended goes; nobody knows since when it has, nor who wrote to its
     /// origin.
     fn clear_away(&self, which: &Which) -> Result<()> {
-        let tier = self.tier(which);
+        let tier = self.tier(&which.flash);
         if !tier.is_active()? {
             return Ok(());
         }
         self.turn(Word::Active, Word::Ended)?;
-        tier.take_down(false)
+        tier.remove()
     }
 
     fn mark(&self, word: Word) -> Result<()> {
@@ -292,19 +306,19 @@ fn start(which: &Which) -> Result<()> {
     let _ = boots::note();
     let found = Found::read(which)?;
     // Of `hotset`, which has the lock and starts the unit of the disk that it has just activated.
-    if found.tier(which).is_served()? {
+    if found.tier(&which.flash).is_served()? {
         return Ok(());
     }
     let _lock = lock::take(&which.disk)?;
     // Again, as whoever had the lock may have changed it.
-    let found = if found.tier(which).is_served()? {
+    let found = if found.tier(&which.flash).is_served()? {
         return Ok(());
     } else {
         Found::read(which)?
     };
     found.require_ours(&which.flash)?;
     found.clear_away(which)?;
-    let (tier, origin) = (found.tier(which), found.which.origin.display());
+    let (tier, origin) = (found.tier(&which.flash), found.which.origin.display());
     // Nobody else writes to it any more once it is looked at; another disk is not reserved.
     refuse(&decide(&found.seen_from_afar()?), &found.which)?;
     if found.reservation("take").is_err() {
@@ -328,7 +342,29 @@ fn start(which: &Which) -> Result<()> {
         let emptied = tier.empty()?;
         let _ = say(format_args!("hotset {disk}: {emptied}"));
     }
-    tier.make(|| found.mark(Word::Active))
+    bring_up(&found, &tier)
+}
+
+/// It is on record as active before anybody can write, and only once its metadata can be used.
+fn bring_up(found: &Found, tier: &Tier) -> Result<()> {
+    let (flash, disk) = (&found.flash, &found.which);
+    let kept = label::read_record(flash, disk.record, disk.key())?;
+    let done = tier.open().and_then(|()| {
+        found.mark(Word::Active)?;
+        tier.make()
+    });
+    let Err(error) = done else { return Ok(()) };
+    if cause(&error) != Some(Cause::Damaged) {
+        return Err(error);
+    }
+    if let Some(record) = kept {
+        // It was never active: what is known of it still holds.
+        label::write_record(flash, disk.record, disk.key(), record.word, &record.seen)?;
+    }
+    let name = &disk.name;
+    Err(error.context(format!(
+        "the metadata are damaged: hotset tier repair {name}"
+    )))
 }
 
 /// Why a disk stays down, and both ways out.
@@ -367,7 +403,7 @@ fn stop(which: &Which, held: bool) -> Result<()> {
         Err(_) if !stands(&which.disk) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let tier = found.tier(which);
+    let tier = found.tier(&which.flash);
     let is_served = tier.is_served()?;
     if !is_served {
         // Nobody knows since when, nor who wrote to its origin.
@@ -377,7 +413,12 @@ fn stop(which: &Which, held: bool) -> Result<()> {
         return Ok(());
     }
     users::none(&tier.path())?;
-    tier.take_down(is_served)?;
+    if is_served && tier.kind == Kind::Userspace {
+        // First of all nobody can write to it any more: what has been answered until then, the
+        // flash has. What the device mapper takes away, nobody has open.
+        users::shut(&tier.path())?;
+    }
+    tier.remove()?;
     if is_served {
         found.mark(if found.which.is_writeback() {
             Word::Dirty
@@ -415,7 +456,7 @@ fn mark(which: &Which, word: Left) -> Result<()> {
 
 fn users_of(device: &Path) -> Result<()> {
     match users::none(device) {
-        Err(error) if error.is::<InUse>() => Ok(say(error)?),
+        Err(error) if cause(&error) == Some(Cause::InUse) => Ok(say(error)?),
         done => done,
     }
 }
@@ -432,16 +473,25 @@ fn writes_to(device: &Path) -> Result<()> {
     }?)
 }
 
-fn plan(which: &Which, origin_size: u64) -> Result<()> {
-    let found = Found::read(which)?;
-    let tier = found.tier(which);
-    let devices: Vec<[String; 3]> = tier
-        .tables(origin_size)
-        .into_iter()
-        .map(|one| [one.name, one.uuid, one.table])
-        .collect();
-    let settings: Vec<(&str, String)> = tier.bcache_settings().into();
-    let engine = tier.engine_words()?;
-    let text = serde_json::json!({"devices": devices, "settings": settings, "engine": engine});
-    Ok(say(text)?)
+fn work_on_devices(action: devices::Action, dry_run: bool) -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Request {
+        #[serde(flatten)]
+        tier: Tier,
+        facts: Option<computer::Facts>,
+    }
+    let request: Request =
+        serde_json::from_reader(io::stdin()).context("standard input describes no tier")?;
+    let mut tier = request.tier;
+    if dry_run {
+        let facts = request.facts.context("a dry run needs facts")?;
+        tier.computer = Computer::Shown(facts.into());
+    }
+    let answer = tier.perform(action)?;
+    if dry_run {
+        say(serde_json::json!({"answer": answer}))?;
+    } else if !answer.is_empty() {
+        say(answer)?;
+    }
+    Ok(())
 }

@@ -1,42 +1,116 @@
 //! The system's own programs.
 
-use std::io::Write;
+use std::fmt;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+
+/// A failure of a kind that callers go by: it is what this program ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A program ended with an error of its own.
+    Failed = 4,
+    InUse,
+    /// The metadata of a cache cannot be used.
+    Damaged,
+    /// The kernel, or a program, is not there.
+    Missing,
+    /// The engine does not take what it is given; nothing is damaged.
+    Refused,
+}
+
+/// A failure with its cause; `why` in words, of a program after the command that failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub cause: Cause,
+    command: String,
+    pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}{}", self.command, self.why)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+pub fn failure(cause: Cause, why: String) -> anyhow::Error {
+    let command = String::new();
+    Failure {
+        cause,
+        command,
+        why,
+    }
+    .into()
+}
+
+pub fn cause(error: &anyhow::Error) -> Option<Cause> {
+    error.downcast_ref::<Failure>().map(|failure| failure.cause)
+}
+
+/// That of a program which failed; any other is an error of its own.
+pub fn failed(error: anyhow::Error) -> Result<Failure> {
+    let failure = error.downcast::<Failure>()?;
+    if failure.cause == Cause::Failed {
+        return Ok(failure);
+    }
+    Err(failure.into())
+}
 
 /// Run a program to its end; its standard output.
+///
+/// # Errors
+/// [`Cause::Failed`], unless a signal ended it; [`Cause::Missing`]: there is no such program.
 pub fn run(words: &[&str]) -> Result<String> {
-    fed(words, "")
+    feed(words, "")
 }
 
 /// As [`run`], with a text for its standard input.
-pub fn fed(words: &[&str], input: &str) -> Result<String> {
-    let shown = words.join(" ");
+pub fn feed(words: &[&str], input: &str) -> Result<String> {
+    let shown = cut(&words.join(" "), 200);
     let mut child = Command::new(words[0])
         .args(&words[1..])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .with_context(|| format!("{} cannot be run", words[0]))?;
+        .map_err(|error| not_run(words[0], error))?;
     if let Some(mut pipe) = child.stdin.take() {
         // One that does not read may end before.
         let _ = pipe.write_all(input.as_bytes());
     }
     let said = child.wait_with_output()?;
-    if !said.status.success() {
-        let words =
-            [&said.stderr, &said.stdout].map(|one| String::from_utf8_lossy(one).into_owned());
-        let why = words
-            .iter()
-            .map(|one| one.trim())
-            .find(|one| !one.is_empty())
-            .unwrap_or("");
-        bail!("`{}` failed: {}", cut(&shown, 200), cut(why, 600));
+    if said.status.success() {
+        return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
     }
-    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+    if said.status.code().is_none() {
+        bail!("`{shown}` ended with {}", said.status);
+    }
+    let texts =
+        [&said.stderr, &said.stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let why = texts
+        .iter()
+        .map(|text| text.trim())
+        .find(|text| !text.is_empty());
+    let why = cut(why.unwrap_or(""), 600);
+    let command = format!("`{shown}` failed: ");
+    let cause = Cause::Failed;
+    Err(Failure {
+        cause,
+        command,
+        why,
+    }
+    .into())
+}
+
+fn not_run(program: &str, error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return failure(Cause::Missing, format!("{program} is not installed"));
+    }
+    anyhow!("{program} cannot be run: {error}")
 }
 
 /// What a program answers that says yes with 0 and no with 1; anything else is no answer.
@@ -49,7 +123,7 @@ pub fn asks(words: &[&str]) -> Result<bool> {
             cut(&words.join(" "), 200),
             said.status
         ),
-        Err(error) => bail!("{} cannot be run: {error}", words[0]),
+        Err(error) => Err(not_run(words[0], error)),
     }
 }
 

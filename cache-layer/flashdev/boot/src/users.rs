@@ -15,9 +15,9 @@ use std::process;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
-use crate::run::{run, succeeds, text};
+use crate::run::{Cause, failure, run, succeeds, text};
 
 /// For how long whoever looks into every new device, as udev does, may have it open.
 const PASSING: Duration = Duration::from_secs(3);
@@ -30,44 +30,30 @@ const TARGETS: [&str; 2] = [
 const UNSEEN: &str = "somebody whom this computer does not show has it open";
 
 /// A device is in use, in words.
-#[derive(Debug)]
-pub struct InUse(String);
-
-impl std::fmt::Display for InUse {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str(&self.0)
+fn in_use(device: &Path, uses: &[String]) -> Error {
+    let more = uses.len().saturating_sub(SHOWN);
+    let mut shown = uses[..uses.len() - more].join("; ");
+    if more > 0 {
+        shown += &format!("; and {more} more");
     }
+    let name = device.display();
+    let words = format!("{name} is in use: {shown}: unmount it first, and end what has it open");
+    failure(Cause::InUse, words)
 }
 
-impl std::error::Error for InUse {}
-
-impl InUse {
-    fn of(device: &Path, uses: &[String]) -> Self {
-        let more = uses.len().saturating_sub(SHOWN);
-        let mut shown = uses[..uses.len() - more].join("; ");
-        if more > 0 {
-            shown += &format!("; and {more} more");
-        }
-        Self(format!(
-            "{} is in use: {shown}: unmount it first, and end what has it open",
-            device.display()
-        ))
+/// Of a device that the kernel does not let go of.
+pub fn still_in_use(device: &Path) -> Error {
+    let mut uses = of(device).unwrap_or_default();
+    if uses.is_empty() {
+        uses.push(UNSEEN.into());
     }
-
-    /// Of a device that the kernel does not let go of.
-    pub fn still(device: &Path) -> Self {
-        let mut uses = of(device).unwrap_or_default();
-        if uses.is_empty() {
-            uses.push(UNSEEN.into());
-        }
-        Self::of(device, &uses)
-    }
+    in_use(device, &uses)
 }
 
 /// See that nobody uses a device; one that is not there nobody does.
 ///
 /// # Errors
-/// [`InUse`]: somebody does, and is not passing by.
+/// [`Cause::InUse`]: somebody does, and is not passing by.
 pub fn none(device: &Path) -> Result<()> {
     let since = Instant::now();
     loop {
@@ -77,7 +63,7 @@ pub fn none(device: &Path) -> Result<()> {
         }
         let stays = uses.iter().any(|one| one.contains("mounted on"));
         if stays || since.elapsed() > PASSING {
-            return Err(InUse::of(device, &uses).into());
+            return Err(in_use(device, &uses));
         }
         sleep(PAUSE);
     }
@@ -384,7 +370,7 @@ const AUTOCLEAR: u8 = 4;
 /// in use, and stays as it was. What is no loop device stays, too.
 ///
 /// # Errors
-/// [`InUse`].
+/// [`Cause::InUse`].
 pub fn shut(name: &Path) -> Result<()> {
     let Ok(device) = fs::canonicalize(name) else {
         return Ok(());
@@ -399,7 +385,7 @@ pub fn shut(name: &Path) -> Result<()> {
             if stays(&device).is_err() {
                 break; // it went just now
             }
-            return Err(InUse::still(name).into());
+            return Err(still_in_use(name));
         }
         sleep(PAUSE);
     }

@@ -47,8 +47,8 @@ _READS: dict[str, frozenset[str] | None] = {
 """Programs that change nothing; with the first words for which that is so, where not for all."""
 _LOOKS = frozenset(
     (
-        *(FACTS, lacking_argv(())[3], "hotset-alive", "hotset-transports", "hotset-wwids"),
-        *("attached", "restarting", "hotset-loops"),
+        *(FACTS, lacking_argv(())[3], "hotset-transports", "hotset-wwids"),
+        *("alive", "attached", "restarting", "hotset-loops"),
     )
 )
 """The name of a script that changes nothing, or the word that it is given."""

@@ -1,4 +1,5 @@
-"""What bcache in the kernel is asked to do by way of sysfs: register, attach, set, stop.
+"""What bcache in the kernel is asked and told of a running device by way of sysfs. (It is
+``hotset-boot`` that makes and stops it.)
 
 Attributes of drivers/md/bcache/sysfs.c. Names such as ``dm-3`` and ``bcache0`` change from boot to
 boot, so they are asked for each time.
@@ -7,14 +8,12 @@ boot, so they are asked for each time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import PurePosixPath
 
-from hotset.block import devicemapper
 from hotset.core.clock import wait_until
-from hotset.core.machines.base import CommandTimeoutError, Machine, PrerequisiteMissingError
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
 
-from ..base import MetadataDamagedError, TierFailedError
+from ..base import MetadataDamagedError
 from .sysfs import IN_ATTRIBUTES, Key, parse_key
 
 SYS, _DEBUG = PurePosixPath("/sys/fs/bcache"), PurePosixPath("/sys/kernel/debug")
@@ -22,7 +21,6 @@ _POLL_S = 0.1
 _START_LIMIT_S = 20.0
 _SET_LIMIT_S = 30.0
 """None takes a second, unless the flash hangs: whoever waits for it has the kernel's lock."""
-_STOP_LIMIT_S = 30.0
 
 _SET = """\
 shift
@@ -38,34 +36,6 @@ class Kernel:
         self._machine = machine
         self._backing = backing
         self._set = SYS / set_uuid
-
-    def register(self, device: PurePosixPath) -> None:
-        """Show bcache a device. udev may have done so, which ``register_quiet`` takes for success;
-        what it refuses shows in what follows."""
-        argv = ["tee", str(SYS / "register_quiet")]
-        self._machine.run(argv, stdin=f"{device}\n", check=False)
-
-    def attach(self) -> None:
-        """Attach the backing device to the cache set, once that is there (udev may be at it).
-
-        :raises MetadataDamagedError: bcache refuses.
-        """
-        argv, said = ["tee", str(self.attributes() / "attach")], ""
-
-        def attached() -> bool:
-            nonlocal said
-            result = self._machine.run(argv, stdin=f"{self._set.name}\n", check=False)
-            said = result.stderr.strip()
-            return result.rc == 0
-
-        try:
-            self.wait(attached, "bcache refuses the cache set")
-        except MetadataDamagedError as error:
-            raise MetadataDamagedError(f"{error} ({said})") from None
-
-    def await_device(self) -> None:
-        """:raises MetadataDamagedError: bcache does not start the backing device."""
-        self.wait(lambda: self.device() is not None, "bcache does not start the device")
 
     def wait(self, ready: Callable[[], bool], otherwise: str) -> None:
         """:raises MetadataDamagedError: not within the limit; shows the kernel's last words."""
@@ -124,29 +94,6 @@ class Kernel:
         ).stdout
         # Written while the cache works: a line may be seen twice, which merging takes care of.
         return [key for line in dump.splitlines() if (key := parse_key(line)) is not None]
-
-    def stop(self) -> None:
-        """Let go of the backing device, as far as there is one.
-
-        :raises TierFailedError: it is in use.
-        """
-        if self._backing in devicemapper.active_names(self._machine):
-            self._stop(self.attributes())
-
-    def stop_set(self) -> None:
-        """Let go of the cache set; raises as :meth:`stop` does."""
-        self._stop(self._set)
-
-    def _stop(self, folder: PurePosixPath) -> None:
-        if not self._there(folder):
-            return
-        argv = ["tee", str(folder / "stop")]
-        with suppress(CommandTimeoutError):
-            self._machine.run(argv, stdin="1\n", check=False, timeout_s=_STOP_LIMIT_S)
-        if not wait_until(lambda: not self._there(folder), _STOP_LIMIT_S, _POLL_S):
-            raise TierFailedError(
-                f"bcache does not stop: {folder} is still there; is {self._backing} in use?"
-            )
 
     def _there(self, path: PurePosixPath) -> bool:
         listed = self._machine.run(["ls", str(path.parent)], check=False).stdout

@@ -9,14 +9,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hotset.block import devicemapper
-from hotset.block.devicemapper import Place
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
 from ..base import TierSpec
 from ..choice import Choice, ChoiceError, Sizes, Wanted
-from ..disk_tier import DiskTier
 from ..kind import Kind
 from ..outlook import ALL, NONE
 from .tier import BLOCK, CACHE_MIN, COUNTING, HEADER, Bcache, bucket_bytes
@@ -92,10 +90,6 @@ def _next(spec: TierSpec, full: bool, resident: float) -> list[str]:
     return words
 
 
-def _tier(machine: Machine, spec: TierSpec, place: Place, identity: str) -> DiskTier:
-    return Bcache(machine, spec, place, identity)
-
-
 BCACHE = Kind(
     name="bcache",
     in_kernel=True,
@@ -104,7 +98,7 @@ BCACHE = Kind(
     keeps_sectors=False,
     programs=("bcache-super-show", "make-bcache", "flock"),
     looks=(devicemapper.require, _modules),
-    tier=_tier,
+    tier=Bcache,
     choose=_choose,
     spec=_spec,
     check_policy=_check_policy,

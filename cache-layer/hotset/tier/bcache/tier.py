@@ -1,11 +1,9 @@
 """bcache: Linux's block cache as a tier that leaves the origin's data where they are.
 
 bcache wants a superblock of its own on the backing device. Here that is a device-mapper device of
-two pieces, a header of 1 MiB on the flash and the whole origin behind it, with the data at the
-origin's first sector (superblock version 4, ``data_offset``: drivers/md/bcache/super.c). So the
-origin's sectors map one to one and it can be mounted again once the tier is gone. The header is
-no device of its own, or udev would register it. The accelerated device is a linear one on top of
-``/dev/bcacheN``, whose number may change.
+two pieces, a header of 1 MiB on the flash and the whole origin behind it. So the origin's sectors
+map one to one and it can be mounted again once the tier is gone. The header is no device of its
+own, or udev would register it.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 
 from hotset.block import devicemapper
-from hotset.block.devicemapper import UNIT, Part, Place, device_size, linear_table, mapper_path
+from hotset.block.devicemapper import UNIT, Place
 from hotset.block.extents import Run
 from hotset.block.transfer import READ_MAX
 from hotset.block.usage import device_number
@@ -30,16 +27,14 @@ from ..base import (
     Counters,
     Counting,
     FlushStalledError,
-    MetadataDamagedError,
     Report,
     TierFailedError,
     TierKind,
     TierSpec,
     Warmup,
-    WriteMode,
 )
 from ..disk_tier import HOTTEST, Contents, OnFlush, Resized
-from ..dm_tier import STAYS_COLD, DeviceMapperTier
+from ..dm_tier import DeviceMapperTier
 from ..filling import Filling
 from ..regions import BcacheRegions
 from ..stalled import StallWatch
@@ -71,16 +66,20 @@ CACHE_MIN = Bytes(_BUCKETS * _BUCKET_MIN)
 _POLL_S = 0.5
 _STALL_S, _STALL_LIMIT_S = 30.0, 900.0
 _LETS_GO = re.compile("too many IO errors|disabling caching")
-_SUPERBLOCK_AT = 4096
-_FLAGS_LAST_BYTE = 111
-"""Of the superblock's 64 bits of flags; its bits 5 and 6 are the backing device's state."""
-_DIRTY_STATES = (2, 3)
-_WRITEBACK_PERCENT = 10
-_WRITEBACK_DELAY_S = 1
+_TUNABLES = (
+    "cache_mode",
+    "sequential_cutoff",
+    "writeback_percent",
+    "writeback_delay",
+    "stop_when_cache_set_failed",
+    "cache/congested_read_threshold_us",
+    "cache/congested_write_threshold_us",
+)
+"""What is told of its settings."""
 
 
 def bucket_bytes(cache: Bytes) -> Bytes:
-    """512 KiB, less where there would be too few of them."""
+    """512 KiB, less where there would be too few of them: as ``hotset-boot`` makes them."""
     bucket = int(BUCKET)
     while cache // bucket < _BUCKETS and bucket > _BUCKET_MIN:
         bucket //= 2
@@ -94,137 +93,33 @@ class Bcache(DeviceMapperTier):
     counting = COUNTING
     cache_min = CACHE_MIN
 
-    def __init__(self, machine: Machine, spec: TierSpec, place: Place, set_uuid: str) -> None:
-        """:param set_uuid: the cache set's, chosen when the disk is put on its card."""
-        super().__init__(machine, spec, place)
-        self.set_uuid = set_uuid
-        self.kernel = Kernel(machine, f"{place.top}-backing", set_uuid)
-        self._fresh = False
+    def __init__(self, machine: Machine, spec: TierSpec, place: Place, identity: str = "") -> None:
+        super().__init__(machine, spec, place, identity)
+        self.kernel = Kernel(machine, self.backing, identity)
 
     @property
     def backing(self) -> str:
         """The device-mapper name of header and origin."""
         return f"{self.place.top}-backing"
 
-    def prepare(self) -> PurePosixPath:
-        """Cut CACHE and VOLUME out of the flash, the cache empty; returns the origin."""
-        if self.is_active():
-            raise TierFailedError(f"{self.path} is active already: destroy it first")
-        devicemapper.load(self.machine, "bcache")
-        devicemapper.wipe(self.machine, self.place.flash, self.place.metadata)
-        self.format_cache()
-        self._make(self.place.volume.name, self.place.volume.table(self.place.flash))
-        self._fresh = True
-        return self.origin
-
-    def format_cache(self) -> None:
-        """A new, empty cache set on the CACHE slice."""
-        place, cache = self.place, self.place.slice("cache")
-        devicemapper.wipe(self.machine, place.flash, place.cache)
-        self._make(cache.name, cache.table(place.flash))
-        self.machine.run(self.format_argv())
-
-    def format_argv(self) -> list[str]:
-        cache = self.place.slice("cache")
-        bucket = ["--bucket", str(int(bucket_bytes(cache.size)))]
-        sizes = [*bucket, "--block", str(self._sector())]
-        return ["make-bcache", "-C", *sizes, "--cset-uuid", self.set_uuid, str(cache.path)]
-
-    def create(self, on_usable: Callable[[], None] = lambda: None) -> PurePosixPath:
-        """:param on_usable: as for :meth:`activate`."""
-        if self.is_active():
-            return self.path
-        if not self._fresh:
-            self.activate(on_usable)
-            return self.path
-        self._make(self.backing, self.backing_table())
-        self.machine.run(
-            [
-                "make-bcache",
-                "-B",
-                "--block",
-                str(self._sector()),
-                "--data-offset",
-                str(int(HEADER.sectors)),
-                str(mapper_path(self.backing)),
-            ]
-        )
-        on_usable()
-        self._start()
-        return self.path
-
-    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
-        """Make the devices again out of what lies on flash and origin; changes nothing on them.
-
-        :param on_usable: called once both superblocks were found, before anybody can write.
-        :raises MetadataDamagedError: a superblock is gone or bcache refuses it.
-        """
-        if self.is_active():
-            return
-        devicemapper.load(self.machine, "bcache")
-        cache = self.place.slice("cache")
-        self._make(self.place.volume.name, self.place.volume.table(self.place.flash))
-        self._make(cache.name, cache.table(self.place.flash))
-        self._make(self.backing, self.backing_table())
-        backing = mapper_path(self.backing)
-        if not self._has_superblock(backing):
-            raise self._no_superblock(backing)
-        if not self._has_superblock(cache.path):
-            # A resize was cut short before it had formatted the new cache; nothing is lost then.
-            if self.may_be_dirty():
-                raise self._no_superblock(cache.path)
-            self.format_cache()
-        on_usable()
-        self._start()
-
     def may_be_dirty(self) -> bool:
         """Whether the flash may hold writes that the origin lacks; the accelerated device is down.
-
-        The backing device's superblock says so: ``BDEV_STATE`` in its flags (bcache_ondisk.h).
-        """
-        start = (self.place.metadata[0].start + _SUPERBLOCK_AT) // _SUPERBLOCK_AT
-        script = (
-            f"dd if={self.place.flash} bs={_SUPERBLOCK_AT} skip={start} count=1 iflag=direct"
-            f" status=none | od -An -v -tu1 -j {_FLAGS_LAST_BYTE} -N 1"
-        )
-        said = self.machine.run(["sh", "-c", script]).stdout.strip()
-        return not said.isdigit() or (int(said) >> 5) & 3 in _DIRTY_STATES
-
-    def empty(self) -> str:
-        """Forget everything that is cached, while the accelerated device is down;
-        returns what becomes of it, in words."""
-        devicemapper.load(self.machine, "bcache")
-        self.kernel.stop()
-        self.kernel.stop_set()
-        devicemapper.remove(self.machine, [self.backing, self.place.slice("cache").name])
-        self.format_cache()
-        return STAYS_COLD
-
-    def begin_empty(self, on_usable: Callable[[], None]) -> None:
-        """As `DiskTier.begin_empty`: the backing device gets a new superblock, too."""
-        self.prepare()
-        self.create(on_usable)
+        The backing device's superblock says so."""
+        return self.perform("may-be-dirty") != "no"
 
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier: suspended,
         without its cache, or in the settings of a flush. Returns what was put right, in words."""
         if devicemapper.is_suspended(self.machine, self.place.top):
             devicemapper.resume(self.machine, self.place.top)
-        said = None
-        if self.kernel.device() is None:
+        if self.kernel.device() is None or self._is_past_bcache():
             # An origin was being followed: I/O goes to the origin itself until now.
-            devicemapper.swap(self.machine, self.backing, self.backing_table())
-            self.kernel.register(mapper_path(self.backing))
-            self.kernel.await_device()
-        if self._is_past_bcache():
-            devicemapper.swap(self.machine, self.place.top, self._top_table())
+            self.perform("follow-origin")
+        said = None
         if self.status().state == "no cache":
-            cache = self.place.slice("cache")
-            if not self._has_superblock(cache.path):
-                self.format_cache()
-            self.attach_cache()
+            self.perform("follow-cache")
             said = "it has its cache again, which begins empty: a resize had been cut short"
-        self._tune()
+        self.perform("reload")
         return said
 
     def _is_past_bcache(self) -> bool:
@@ -232,17 +127,6 @@ class Bcache(DeviceMapperTier):
         device = self.kernel.device()
         table = self.machine.run(["dmsetup", "table", self.place.top]).stdout.split()
         return device is None or device_number(self.machine, device) not in table
-
-    def _no_superblock(self, device: PurePosixPath) -> MetadataDamagedError:
-        shown = self.machine.run(["bcache-super-show", str(device)], check=False)
-        return MetadataDamagedError(
-            f"{device} has no valid bcache superblock:"
-            f" {(shown.stderr.strip() or shown.stdout.strip())[:300]}"
-        )
-
-    def deactivate(self) -> None:
-        """Remove the devices; what is cached, also dirty, stays on the flash."""
-        self.discard()
 
     def fill(self, wanted: Filling) -> Warmup:
         """As `DiskTier.fill`; every block is read through the tier, whose metadata are its own."""
@@ -255,7 +139,7 @@ class Bcache(DeviceMapperTier):
         try:
             yield
         finally:
-            self._tune()
+            self.perform("reload")
 
     @property
     def kept_read_max(self) -> Bytes:
@@ -363,7 +247,7 @@ class Bcache(DeviceMapperTier):
             progress(Blocks(0))
         finally:
             if not final:
-                self._tune()
+                self.perform("reload")
         return int(first)
 
     def _dirty(self, line: Line) -> Blocks:
@@ -377,16 +261,7 @@ class Bcache(DeviceMapperTier):
         self.kernel.wait(
             lambda: self.status().state == "no cache", "bcache did not let go of its cache"
         )
-        self.kernel.stop_set()
-        devicemapper.remove(self.machine, [self.place.slice("cache").name])
-        # So that an activation after a crash finds no cache there, rather than one of another size.
-        devicemapper.wipe(self.machine, self.place.flash, self.place.cache)
-
-    def attach_cache(self) -> None:
-        """Take the (new) cache set into use."""
-        self.kernel.register(self.place.slice("cache").path)
-        self.kernel.attach()
-        self._tune()
+        self.perform("drop-cache")
 
     def resize_drops_dirty(self, cache: Bytes) -> bool:  # noqa: ARG002
         return True
@@ -399,105 +274,19 @@ class Bcache(DeviceMapperTier):
         after.free()
         if after.grows:
             self.follow_origin()
-        resized = Bcache(self.machine, after.spec, after.place, self.set_uuid)
-        resized.format_cache()
-        resized.attach_cache()
+        Bcache(self.machine, after.spec, after.place, self.identity).perform("follow-cache")
         return "the cache begins empty: bcache changes neither size while it has one"
 
     def retune(self) -> None:
         """Take in another mode of the specification; in write-through what is dirty is written
         back."""
-        self._tune()
+        self.perform("reload")
         if self.spec.mode == "writethrough":
             self.flush()
 
-    def follow_origin(self) -> Bytes:
-        """Take in an origin that has grown, the cache let go of and I/O going on; returns its size.
-
-        bcache learns a backing device's size only when it starts, so I/O goes to the origin itself
-        meanwhile.
-        """
-        size = device_size(self.machine, self.origin)
-        direct = linear_table([(self.origin, Part(Bytes(0), size))])
-        devicemapper.swap(self.machine, self.place.top, direct)
-        self.kernel.stop()
-        devicemapper.swap(self.machine, self.backing, self.backing_table())
-        self.kernel.register(mapper_path(self.backing))
-        self.kernel.await_device()
-        devicemapper.swap(self.machine, self.place.top, self._top_table())
-        return size
-
-    def discard(self) -> None:
-        """Remove the tier's devices without writing back; the card's volume stays."""
-        place = self.place
-        devicemapper.remove(self.machine, [place.top])
-        self.kernel.stop()
-        self.kernel.stop_set()
-        devicemapper.remove(self.machine, [self.backing, place.slice("cache").name])
-
-    def _make(self, name: str, table: str) -> None:
-        if table and name not in devicemapper.active_names(self.machine):
-            private = name != self.place.volume.name
-            devicemapper.make(self.machine, name, table, private=private)
-
-    def backing_table(self) -> str:
-        size = device_size(self.machine, self.origin)
-        header = [(self.place.flash, part) for part in self.place.metadata]
-        return linear_table([*header, (self.origin, Part(Bytes(0), size))])
-
-    def _top_table(self) -> str:
-        size = device_size(self.machine, self.origin)
-        device = self.kernel.device()
-        if device is None:
-            raise TierFailedError(f"bcache has no device for {mapper_path(self.backing)}")
-        return linear_table([(device, Part(Bytes(0), size))])
-
-    def _start(self) -> None:
-        """Register both devices, attach the one to the other and put the linear one on top."""
-        self.kernel.register(self.place.slice("cache").path)
-        self.kernel.register(mapper_path(self.backing))
-        self.kernel.wait(
-            lambda: self.kernel.device() is not None, "bcache does not start the device"
-        )
-        if self._fresh or self.status().state == "no cache":
-            self.kernel.attach()
-        self._fresh = False
-        self._tune()
-        devicemapper.make(self.machine, self.place.top, self._top_table())
-
-    def _tune(self) -> None:
-        """Set what the kernel forgets at every start, and what a flush changed."""
-        self.kernel.set(*self.attributes())
-
-    def attributes(self) -> tuple[tuple[str, str], ...]:
-        """Attributes in their order. A congested flash must not bypass, or a warm-up on a slow
-        origin is skipped without a word; a short delay lets a flush begin soon."""
-        mode: WriteMode = self.spec.mode
-        return (
-            ("cache_mode", mode),
-            ("sequential_cutoff", str(int(self.spec.bypass or 0))),
-            ("writeback_percent", str(_WRITEBACK_PERCENT)),
-            ("writeback_delay", str(_WRITEBACK_DELAY_S)),
-            ("stop_when_cache_set_failed", "auto"),
-            ("cache/congested_read_threshold_us", "0"),
-            ("cache/congested_write_threshold_us", "0"),
-        )
-
     def _tunables(self) -> tuple[tuple[str, str], ...]:
         """What they are by the kernel's word."""
-        names = [name for name, _ in self.attributes()]
-        found = zip(names, self.kernel.get(*names), strict=True)
+        values = zip(_TUNABLES, self.kernel.get(*_TUNABLES), strict=True)
         return tuple(
-            (name, parse_choice(text) if "[" in text else text or "-") for name, text in found
-        )
-
-    def _has_superblock(self, device: PurePosixPath) -> bool:
-        shown = self.machine.run(["bcache-super-show", str(device)], check=False)
-        return shown.rc == 0 and "[match]" in shown.stdout
-
-    def _sector(self) -> int:
-        """The larger logical sector: what a file system on the origin was made for must do."""
-        devices = (self.origin, self.place.flash)
-        return max(
-            int(self.machine.run(["blockdev", "--getss", str(device)]).stdout) for device in devices
+            (name, parse_choice(text) if "[" in text else text or "-") for name, text in values
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hotset.block import devicemapper
-from hotset.block.devicemapper import Place
 from hotset.core.machines.base import Machine
 
 from ..base import TierSpec
 from ..choice import Choice, DatabaseKind, Sizes, Wanted, block_of
-from ..disk_tier import DiskTier, metadata_bytes
+from ..disk_tier import metadata_bytes
 from ..kind import Kind
 from .tier import BLOCK_MAX, COUNTING, DmCache, check_block
 
@@ -46,11 +45,6 @@ def _modules(machine: Machine) -> None:
     devicemapper.load(machine, "dm-cache", "dm-cache-smq")
 
 
-def _tier(machine: Machine, spec: TierSpec, place: Place, identity: str) -> DiskTier:
-    del identity
-    return DmCache(machine, spec, place)
-
-
 DM_CACHE = Kind(
     name="dm-cache",
     in_kernel=True,
@@ -60,7 +54,7 @@ DM_CACHE = Kind(
     # What the kernel's part asks for itself (dmsetup, modprobe) tells of its own lack.
     programs=("cache_check", "cache_dump", "cache_repair", "cache_restore", "flock"),
     looks=(devicemapper.require, _modules),
-    tier=_tier,
+    tier=DmCache,
     choose=_choose,
     spec=_spec,
     check_block=check_block,

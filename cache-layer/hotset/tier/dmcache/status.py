@@ -13,9 +13,6 @@ from hotset.core.units import Blocks, Sectors
 
 from ..base import Counters, TierFailedError
 
-MIGRATION_THRESHOLD = 2048
-"""The kernel's own, in sectors (``DEFAULT_MIGRATION_THRESHOLD``, drivers/md/dm-cache-target.c)."""
-
 
 @dataclass(frozen=True, slots=True)
 class CacheStatus:
@@ -45,11 +42,6 @@ class CacheStatus:
     def mode(self) -> str:
         """``writeback``, ``writethrough`` or ``passthrough``: one of the features."""
         return next((word for word in self.features if word in _WRITE_MODES), "-")
-
-    @property
-    def migration_threshold(self) -> int:
-        """Sectors; the kernel always tells it, a line without it means the kernel's own."""
-        return int(dict(self.core_args).get("migration_threshold", MIGRATION_THRESHOLD))
 
     def render(self) -> str:
         """The line as the kernel writes it (without start, length and target name)."""

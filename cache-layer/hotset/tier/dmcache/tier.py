@@ -1,7 +1,6 @@
 """dm-cache: Linux's device-mapper cache target as a tier.
 
-Tables follow Documentation/admin-guide/device-mapper/cache.rst of the kernel; what a resize may do
-follows ``cache_preresume`` of drivers/md/dm-cache-target.c.
+What a resize may do follows ``cache_preresume`` of drivers/md/dm-cache-target.c.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import PurePosixPath
 
 from hotset.block import devicemapper, extents, usage
 from hotset.block.boot_program import InUseError
-from hotset.block.devicemapper import Place, device_size, remove
+from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run, count
 from hotset.core.machines import scratch
 from hotset.core.machines.base import CommandError, put_lines, to_its_end
@@ -28,19 +27,17 @@ from ..base import (
     MetadataDamagedError,
     Report,
     State,
-    TierFailedError,
     TierKind,
-    TierSpec,
     Warmup,
 )
 from ..disk_tier import Contents, InPlaceTier
-from ..dm_tier import STAYS_COLD, DeviceMapperTier
+from ..dm_tier import DeviceMapperTier
 from ..filling import Filling
 from ..regions import RemapRegions
 from ..stalled import StallWatch
 from . import offline, online
 from .metadata import Slots
-from .status import MIGRATION_THRESHOLD, CacheStatus, parse_dmsetup_status, stall_reasons
+from .status import CacheStatus, parse_dmsetup_status, stall_reasons
 
 COUNTING = Counting(32, kept=frozenset(("read_hits", "read_misses", "write_hits", "write_misses")))
 """The kernel writes these down when a table is suspended (``save_stats``, dm-cache-target.c)."""
@@ -49,7 +46,6 @@ BLOCK_MAX = Bytes(1024**3)
 _FLUSH_POLL_S = 0.5
 _TOOL_TIMEOUT_S = 1800.0
 _STALL_S, _STALL_LIMIT_S = 30.0, 900.0
-_THRESHOLD_BLOCKS = 8
 _FASTER = 2**24
 """A ``migration_threshold`` (in sectors) that holds no write-back back."""
 _CLEAN_SHUTDOWN = 1
@@ -93,27 +89,6 @@ def check_block(block: Bytes) -> Bytes:
     return block
 
 
-def migration_threshold(block: Bytes) -> int:
-    """Sectors that may be moved at a time while the disk is idle; the kernel's own, but at least
-    eight blocks, as LVM has it.
-
-    ``spare_migration_bandwidth`` (drivers/md/dm-cache-target.c) lets a block be cleaned only if it
-    and what is under way do not exceed it: with the kernel's own, 1 MiB, blocks of 1 MiB and more
-    would never be written back in the background.
-    """
-    return max(MIGRATION_THRESHOLD, _THRESHOLD_BLOCKS * int(block.sectors))
-
-
-def table(spec: TierSpec, place: Place, origin_size: Bytes) -> str:
-    """The device-mapper table of the accelerated device. The kernel takes ``migration_threshold``
-    among the policy's arguments, and shows it among its own."""
-    features = f"2 metadata2 {spec.mode}"
-    devices = f"{place.slice('meta').path} {place.slice('cache').path} {place.origin}"
-    policy = f"{spec.policy} 2 migration_threshold {migration_threshold(spec.block)}"
-    block = int(spec.block.sectors)
-    return f"0 {int(origin_size.sectors)} cache {devices} {block} {features} {policy}"
-
-
 class DmCache(DeviceMapperTier, InPlaceTier):
     """The kernel's dm-cache over an origin, on any machine that has it."""
 
@@ -129,25 +104,6 @@ class DmCache(DeviceMapperTier, InPlaceTier):
     def metadata(self) -> PurePosixPath:
         """The METADATA slice's own device."""
         return self.place.slice("meta").path
-
-    def prepare(self) -> PurePosixPath:
-        """Cut METADATA, CACHE and VOLUME out of the flash, the cache empty; returns the origin."""
-        place = self.place
-        if self.is_active():
-            raise TierFailedError(f"{self.path} is active already: destroy it first")
-        # Old metadata must never be used over an origin that was written since.
-        devicemapper.wipe(self.machine, place.flash, place.metadata)
-        # Not formatted by the kernel: it writes the blocks' hints when the cache is taken down for
-        # the first time, and without them, as after a crash before, cache_dump and cache_repair of
-        # thin-provisioning-tools 1 end with "not a btree node".
-        self.empty()
-        return self.origin
-
-    def create(self) -> PurePosixPath:
-        if not self.is_active():
-            size = device_size(self.machine, self.origin)
-            devicemapper.make(self.machine, self.place.top, table(self.spec, self.place, size))
-        return self.path
 
     def status_argv(self) -> list[str]:
         # Otherwise the kernel commits the metadata first, which a flash that hangs never ends.
@@ -243,18 +199,11 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         It may where its metadata cannot be read, which need not be damaged for that."""
         if self.spec.mode == "writethrough":
             return False
-        self._make_slices()
+        self.perform("parts")
         try:
             return bool(self.slots_at_rest().dirty)
         except CommandError:
             return True
-
-    def empty(self) -> str:
-        """Forget everything that is cached, while the accelerated device is down;
-        returns what becomes of it, in words."""
-        self._make_slices()
-        self.restore(Slots(self.capacity))
-        return STAYS_COLD
 
     def restore(self, slots: Slots) -> None:
         """Write the metadata on the flash anew, while the accelerated device is down."""
@@ -286,7 +235,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             return 0
         watch = StallWatch(_STALL_S, _STALL_LIMIT_S)
         try:
-            self._reload(replace(self.spec, policy="cleaner", mode="writethrough"))
+            self.perform("reload", replace(self.spec, policy="cleaner", mode="writethrough"))
             while dirty:
                 progress(Blocks(dirty))
                 time.sleep(_FLUSH_POLL_S)
@@ -297,7 +246,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             progress(Blocks(0))
         finally:
             if not final:
-                self._reload(self.spec)
+                self.perform("reload")
         return first
 
     def _push(
@@ -321,11 +270,8 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             devicemapper.resume(self.machine, self.place.top)
         status = self.status()
         is_as_asked = (status.policy, status.mode) == (self.spec.policy, self.spec.mode)
-        threshold = migration_threshold(self.spec.block)
-        # The kernel's own, of a table without it. Another one is somebody's wish.
-        is_held_back = status.migration_threshold == MIGRATION_THRESHOLD < threshold
-        if not is_as_asked or is_held_back:
-            self._reload(self.spec)
+        if not is_as_asked:
+            self.perform("reload")
         cache = self.place.slice("cache")
         if device_size(self.machine, cache.path) != cache.size:
             self.follow_cache()
@@ -334,35 +280,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             return (
                 f"{status.mode} with policy {status.policy} was left by a flush that was cut short"
             )
-        if is_held_back:
-            return (
-                f"its migration_threshold is {threshold} sectors now, eight blocks: with"
-                f" {status.migration_threshold} hardly anything was written back while idle"
-            )
         return None
-
-    def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
-        """Make the devices again out of what lies on flash and origin.
-
-        :param on_usable: called once the metadata were found to be usable, before anybody can
-            write.
-        :raises MetadataDamagedError: ``cache_check`` finds the metadata damaged; an all-zero
-            superblock counts as damaged too, where the kernel would format an empty cache and
-            forget what was dirty.
-        """
-        if self.is_active():
-            return
-        self._make_slices()
-        # After a needs_check the kernel takes the metadata read-only until the flag is cleared,
-        # which cache_check does only if it finds nothing wrong.
-        argv = ["cache_check", "--clear-needs-check-flag", str(self.metadata)]
-        checked = self.machine.run(argv, check=False, timeout_s=_TOOL_TIMEOUT_S)
-        if checked.rc:
-            raise MetadataDamagedError(
-                f"cache_check {self.metadata}: {(checked.stderr + checked.stdout).strip()[:600]}"
-            )
-        on_usable()
-        self.create()
 
     def repair(self, write: bool) -> str:
         """What ``cache_repair`` still finds in damaged metadata; with ``write``, they are rewritten
@@ -373,7 +291,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
 
         :raises MetadataDamagedError: it finds nothing that can be used.
         """
-        self._make_slices()
+        self.perform("parts")
         with scratch.folder(self.machine, self.place.name) as folder:
             mended = folder / "metadata"
             self.machine.run(
@@ -411,11 +329,6 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         self.machine.run(["sh", "-c", script, "hotset-archive", *words], timeout_s=_TOOL_TIMEOUT_S)
         return kept
 
-    def deactivate(self) -> None:
-        """Remove the devices; what is cached, also dirty, stays on the flash and is known as it
-        was (the kernel writes its metadata out when the device goes)."""
-        self.discard()
-
     def _report(self) -> Report:
         status = self.status()
         notes = []
@@ -446,17 +359,12 @@ class DmCache(DeviceMapperTier, InPlaceTier):
 
         In between, writes could become dirty again: a second flush ends with none.
         """
-        self._reload(self.spec)
+        self.perform("reload")
         if self.spec.mode == "writethrough":
             self.flush()
 
     def by_level(self) -> dict[int, list[Run]]:
         return self.slots().by_level()
-
-    def follow_origin(self) -> Bytes:
-        """Take in an origin that has grown, without an interruption; returns its size."""
-        self._reload(self.spec)
-        return device_size(self.machine, self.origin)
 
     def follow_cache(self) -> None:
         """Take in the CACHE slice as the place has it now, larger or smaller than it was.
@@ -464,35 +372,4 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         The kernel resizes the metadata when the new table is resumed; blocks that no longer fit
         are dropped, so a smaller one must have been flushed.
         """
-        cache = self.place.slice("cache")
-        line = table(self.spec, self.place, device_size(self.machine, self.origin))
-        inner = cache.table(self.place.flash)
-        devicemapper.swap_below(self.machine, self.place.top, line, cache.name, inner)
-
-    def destroy(self) -> None:
-        if self.is_active():
-            self.flush(final=True)
-        self.discard()
-
-    def discard(self) -> None:
-        """Remove the tier's devices without writing back; the card's volume stays."""
-        place = self.place
-        remove(self.machine, (place.top, *(place.slice(what).name for what in _SLICES)))
-
-    def _make_slices(self) -> None:
-        devicemapper.load(self.machine, "dm-cache", "dm-cache-smq")
-        there = devicemapper.active_names(self.machine)
-        slices = (*(self.place.slice(what) for what in _SLICES), self.place.volume)
-        for part in slices:
-            if part.name not in there and part.size:
-                private = part is not self.place.volume
-                table_ = part.table(self.place.flash)
-                devicemapper.make(self.machine, part.name, table_, private=private)
-
-    def _reload(self, spec: TierSpec) -> None:
-        """Switch the active device to another table; I/O waits for a moment."""
-        size = device_size(self.machine, self.origin)
-        devicemapper.swap(self.machine, self.place.top, table(spec, self.place, size))
-
-
-_SLICES = ("meta", "cache")
+        self.perform("follow-cache")

@@ -3,29 +3,28 @@
 ``hotset-engine tier`` serves the accelerated disk as a block device where the kernel's ublk can be
 used, else as a file, and a loop device shows that to the machine. It chooses at each start.
 Its metadata and cached blocks lie on the same parts of the flash that a kernel's tier would have,
-and origin and flash may be block devices or files. What keeps the engine at work is in
-:mod:`.service`.
+and origin and flash may be block devices or files. What keeps the engine at work is
+``hotset-boot``'s (``boot/src/devices/engine.sh``).
 """
 
 from __future__ import annotations
 
-import re
+import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import boot_program, engine_program, extents, loop, salvage
-from hotset.block.devicemapper import Part, Place, total
+from hotset.block import engine_program, extents, loop, salvage
+from hotset.block.devicemapper import Part, Place
 from hotset.block.extents import Run
-from hotset.core.errors import RequestError
-from hotset.core.machines import copies, needrestart
+from hotset.core.machines import needrestart
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, Result
 from hotset.core.units import Blocks, Bytes
 from hotset.core.words import duration, percent
 
-from ..base import MetadataDamagedError, Report, TierFailedError, TierSpec
+from ..base import Report, TierFailedError, TierSpec
+from ..devices import Action, Devices, EngineRefusedError
 from ..disk_tier import Contents, InPlaceTier
 from ..division import Division, Owners
 from . import control as engine
@@ -34,7 +33,6 @@ from .base import EngineTier
 
 BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
 _START_TIMEOUT_S = 400.0
-_STOP_TIMEOUT_S = 1000.0
 _SALVAGE_TIMEOUT_S = 24 * 3600.0
 _REFUSED = 2
 _DIVIDE_POLL_S = 0.2
@@ -45,12 +43,8 @@ _NOTES = {
     "read-only": "a device failed while the flash held writes that are not on the origin yet: the"
     " disk is read-only now. The engine's log says which device",
 }
-_KEEPS_ALL = ("in use by another", "the origin has shrunk", "has format version")
-"""What the engine refuses though nothing on the flash is damaged or lost: once the cause is gone,
-it takes everything up again."""
 _NOTHING_DIRTY = '{"dirty":0}'
 _WELL = frozenset(("serving", "flushing", "stopping"))
-_OTHER_SIZE = re.compile(r"with a cache size of (\d+) bytes, not")
 
 
 def check_block(block: Bytes) -> Bytes:
@@ -79,10 +73,6 @@ def require(machine: Machine) -> None:
     loop.require(machine)
 
 
-class EngineRefusedError(RequestError):
-    """The engine does not take what the card says; the message says why."""
-
-
 class Userspace(EngineTier, InPlaceTier):
     """The tier of one disk, whether its engine runs or not."""
 
@@ -109,12 +99,16 @@ class Userspace(EngineTier, InPlaceTier):
     def has_ended(self) -> bool:
         """Whether the engine of a device that is there runs no more and nobody watches over it:
         nobody knows since when, nor who wrote to the origin meanwhile."""
-        argv = ["sh", "-c", service.alive(self.place.name), "hotset-alive"]
-        rc = self.machine.run(argv, check=False).rc
+        rc = self._script("alive").rc
         if rc not in (0, 1):
             # No answer is not that it has.
             raise TierFailedError(f"{self.path}: whether its engine runs is not known: code {rc}")
         return rc == 1
+
+    def perform(self, action: Action) -> str:
+        """As `Devices.perform`."""
+        devices = Devices(self.machine, self.kind, self.spec, self.place, self.identity)
+        return devices.perform(action)
 
     def prepare(self) -> PurePosixPath:
         """An empty cache; returns the origin."""
@@ -131,24 +125,7 @@ class Userspace(EngineTier, InPlaceTier):
     def empty(self) -> str:
         """Forget everything that is cached, while the engine does not run. Which blocks those were
         is noted: the engine fetches them from the origin again. Returns how many, in words."""
-        self.machine.run(["mkdir", "-p", "-m", "700", str(service.SCRIPTS)])
-        return self.machine.run(self.format_argv()).stdout.strip()
-
-    def format_argv(self) -> list[str]:
-        """Has the flash say that its cache is empty: only then the engine begins a new one. A flash
-        without superblocks may have been erased, which it refuses."""
-        parts = [word for part in self.place.metadata for word in ("--flash-part", _text(part))]
-        refill = str(service.refill_of(self.place.name))
-        return [
-            engine_program.on(self.machine),
-            "format",
-            *("--flash", str(self.place.flash)),
-            *parts,
-            *("--refill", refill, "--origin-id", self._origin_id()),
-        ]
-
-    def _origin_id(self) -> str:
-        return self.identity.replace("-", "")
+        return self.perform("empty")
 
     def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
         """Start the engine on what lies on flash and origin.
@@ -159,72 +136,14 @@ class Userspace(EngineTier, InPlaceTier):
         if self.is_active():
             return
         require(self.machine)
-        self.make_volume()
-        spec = self.spec
-        said = self._said_to(spec, "check")
-        other = _OTHER_SIZE.search(said)
-        if other is not None:
-            # A resize was cut short: the engine has the size of before, or the one that was to be.
-            spec = replace(spec, cache=Bytes(int(other[1])))
-            said = self._said_to(spec, "check")
-        if said:
-            raise self._refused(said)
-        on_usable()
-        said = self._said_to(spec, "start")
-        if said:
-            self._stop()
-            raise self._refused(said)
-        if spec != self.spec:
-            self.follow_cache()
-
-    def make_volume(self) -> None:
-        """The card's volume, if it has one and it is not there yet."""
-        volume = self.place.volume
-        for part in volume.parts:
-            loop.attach_part(self.machine, volume.path, self.place.flash, part.start, part.size)
-
-    def install(self, spec: TierSpec) -> PurePosixPath:
-        """Write what starts the engine; returns the script."""
-        name = self.place.name
-        engine = copies.install(self.machine, engine_program.built())
-        words = [engine, *self.engine_words(spec)]
-        path = service.script_of(name)
-        flash = str(self.place.flash)
-        mark = [boot_program.on(self.machine), "mark", "--flash", flash, name]
-        self.machine.replace(
-            service.script(name, self.identity, self.origin, words, mark), path, 0o700
-        )
+        resized = self.perform("open")
         if self._has_systemd():
-            unit, there = service.unit(name), ["cat", str(service.unit_of(name))]
-            if self.machine.run(there, check=False).stdout != unit:
-                self.machine.replace(unit, service.unit_of(name))
-                self.machine.run(["systemctl", "daemon-reload"])
             needrestart.install(self.machine)
-        return path
-
-    def engine_words(self, spec: TierSpec) -> list[str]:
-        """The engine's command, without the program, its mount and its control socket."""
-        return [
-            "tier",
-            *self._cache_words(spec),
-            *("--policy", spec.policy, "--mode", spec.mode),
-            *("--shares", str(service.shares_of(self.place.name))),
-            # Last, as hotset-boot starts an engine of before without it.
-            *("--refill", str(service.refill_of(self.place.name))),
-        ]
-
-    def _cache_words(self, spec: TierSpec) -> list[str]:
-        """Which cache: its flash, how that is cut up, and its origin."""
-        sizes = {"metadata": spec.metadata, "cache": spec.cache, "block": spec.block}
-        parts = (*self.place.metadata, *_first(self.place.cache, spec.cache))
-        return [
-            *("--origin", str(self.origin)),
-            *("--origin-id", self._origin_id()),
-            *("--given-up", str(service.given_up_of(self.identity))),
-            *("--flash", str(self.place.flash)),
-            *(word for part in parts for word in ("--flash-part", _text(part))),
-            *(word for name, size in sizes.items() for word in (f"--{name}", str(int(size)))),
-        ]
+        on_usable()
+        self.perform("make")
+        if resized:
+            # A resize was cut short: it has the size of before, or the one that was to be.
+            self.follow_cache()
 
     def salvage(self, write: bool) -> salvage.Salvage:
         """What is proven of a cache that is refused as damaged; with ``write``, what is dirty is on
@@ -234,10 +153,8 @@ class Userspace(EngineTier, InPlaceTier):
         :raises TierFailedError: the origin could not be read or written.
         """
         witness = ("--witness", str(service.witness_of(self.place.name)))
-        words = [
-            *("salvage", *self._cache_words(self.spec), *witness, "--json"),
-            *["--write"] * write,
-        ]
+        options = json.loads(self.perform("cache-options"))
+        words = ["salvage", *options, *witness, "--json", *["--write"] * write]
         argv = [engine_program.on(self.machine), *words]
         done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
         if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
@@ -248,24 +165,6 @@ class Userspace(EngineTier, InPlaceTier):
         )
         refused = done.rc == _REFUSED
         raise (EngineRefusedError if refused else TierFailedError)(f"{self.path}: salvage: {said}")
-
-    def _said_to(self, spec: TierSpec, verb: Literal["check", "start"]) -> str:
-        """Have the engine looked after or started; what it said if it refused."""
-        argv = ["sh", str(self.install(spec)), verb]
-        done = self.machine.run(argv, check=False, timeout_s=_START_TIMEOUT_S)
-        if done.rc == 0:
-            return ""
-        log = ["cat", str(service.log_of(self.place.name))]
-        logged = self.machine.run(log, check=False).stdout if verb == "start" else ""
-        return logged.strip() or done.stderr.strip() or f"the engine did not {verb}"
-
-    def _refused(self, said: str) -> Exception:
-        words = engine_program.said(said.splitlines()[-1])
-        if any(one in words for one in _KEEPS_ALL):
-            return EngineRefusedError(f"{self.path}: {words}")
-        if "metadata on the flash" in words or "the cache on the flash" in words:
-            return MetadataDamagedError(f"{self.place.flash}: {words}")
-        return TierFailedError(f"{self.path}: the cache engine did not start: {words}")
 
     def may_be_dirty(self) -> bool:
         """Whether the flash may hold writes that the origin lacks; the engine does not run. Its
@@ -285,7 +184,7 @@ class Userspace(EngineTier, InPlaceTier):
             raise
         except TierFailedError:
             # It hangs, so nobody else has had the origin.
-            self._stop()
+            self.discard()
             self.activate()
             return "its engine did not answer, and was started again"
         if not self._is_another():
@@ -311,7 +210,7 @@ class Userspace(EngineTier, InPlaceTier):
         script = service.script_of(self.place.name)
         before = self.machine.run(["cat", str(script)]).stdout
         # First what starts it, should it end meanwhile: the engine tells of another size.
-        self.install(self.spec)
+        self.perform("install")
         try:
             engine.ask(self.machine, self.control, {"reconfigure": wanted})
         except TierFailedError:
@@ -462,30 +361,17 @@ class Userspace(EngineTier, InPlaceTier):
         )
         return Contents(cached, dirty)
 
-    def deactivate(self) -> None:
-        """End the engine; what is cached, also dirty, stays on the flash and is known as it was."""
-        self.discard()
-
     def discard(self) -> None:
-        """End the engine without writing back; the card's volume stays."""
-        self._stop()
+        """End the engine without writing back; what is cached, also dirty, stays on the flash and
+        is known as it was, and the card's volume stays."""
+        self.perform("remove")
 
     def uninstall(self) -> None:
         """Remove what starts the engine."""
-        name = self.place.name
-        self.machine.run(["rm", "-f", str(service.script_of(name)), str(service.unit_of(name))])
-        self.machine.run(["rm", "-f", str(service.given_up_of(self.identity))])
-        self.machine.run(["rm", "-f", str(service.shares_of(name)), str(service.refill_of(name))])
+        self.perform("uninstall")
         needrestart.remove(self.machine)
-        if self._has_systemd():
-            self.machine.run(["systemctl", "daemon-reload"])
 
-    def _stop(self) -> None:
-        script = service.script_of(self.place.name)
-        if self.machine.run(["test", "-e", str(script)], check=False).rc == 0:
-            self.machine.run(["sh", str(script), "stop"], timeout_s=_STOP_TIMEOUT_S)
-
-    def _script(self, verb: Literal["attached", "check", "restarting"]) -> Result:
+    def _script(self, verb: Literal["alive", "attached", "check", "restarting"]) -> Result:
         """Ask what starts the engine; one that was never installed says no."""
         script = str(service.script_of(self.place.name))
         return self.machine.run(["sh", script, verb], check=False, timeout_s=_START_TIMEOUT_S)
@@ -548,17 +434,3 @@ def _refill_in_words(refill: engine.Refill | None) -> tuple[tuple[str, str], ...
 
 def _text(part: Part) -> str:
     return f"{int(part.start)}:{int(part.size)}"
-
-
-def _first(parts: Sequence[Part], size: Bytes) -> tuple[Part, ...]:
-    """The first bytes of the parts; all of them where they are no more.
-
-    >>> _first([Part(Bytes(0), Bytes(2)), Part(Bytes(5), Bytes(4))], Bytes(3))
-    (Part(start=Bytes(0), size=Bytes(2)), Part(start=Bytes(5), size=Bytes(1)))
-    """
-    taken, left = list[Part](), min(int(size), int(total(parts)))
-    for part in parts:
-        if left:
-            taken.append(Part(part.start, Bytes(min(left, part.size))))
-            left -= taken[-1].size
-    return tuple(taken)
