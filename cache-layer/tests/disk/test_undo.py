@@ -580,18 +580,6 @@ def test_what_nothing_proves_to_be_the_same_disk_is_refused(
         renamed(found, known)
 
 
-def test_a_disk_is_compared_by_its_numbers_as_the_boot_does_it() -> None:
-    path = Path(__file__).parents[2] / "flashdev/boot/src/identities.json"
-    for case in json.loads(path.read_text()):
-        known, found = (
-            OriginId(**(case[one] | {"size": Bytes(case[one]["size"])}))
-            for one in ("known", "found")
-        )
-        compared = known.compare(found)
-        assert compared.answer == case["answer"], case
-        assert bool(compared.why) == (compared.answer != "same"), "it says why"
-
-
 def test_an_active_disks_origin_keeps_its_name() -> None:
     with pytest.raises(CardError, match="is active: its origin's name is changed while it is down"):
         renamed(LUN, up=True)

@@ -78,6 +78,10 @@ enum Verb {
     Boot,
     /// Print the UUID of what lies on an origin; nothing if that is not known.
     Content { origin: PathBuf },
+    /// Wait for a device that udev may be about to name; fail if it is not there then.
+    Await { device: PathBuf },
+    /// Print whether a disk is the one that is known, as JSON, out of a JSON of both.
+    Compare,
     /// Print a number that grows with every write to a device in this boot, or of when a file was
     /// written to; "uncounted" where the kernel does not count.
     Writes { device: PathBuf },
@@ -113,6 +117,8 @@ fn main() -> ExitCode {
         Verb::Users { device } => ("", users_of(device)),
         Verb::Boot => ("", boots::note()),
         Verb::Content { origin } => ("", content(origin)),
+        Verb::Await { device } => ("", origin::require_there(device)),
+        Verb::Compare => ("", compare()),
         Verb::Writes { device } => ("", writes_to(device)),
         Verb::Devices { action, dry_run } => ("", work_on_devices(*action, *dry_run)),
     };
@@ -464,6 +470,25 @@ fn users_of(device: &Path) -> Result<()> {
 fn content(origin: &Path) -> Result<()> {
     let found = structures::find(&Medium::open(origin, false)?)?;
     Ok(say(found.content)?)
+}
+
+fn compare() -> Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Both {
+        known: card::OriginId,
+        now: card::OriginId,
+    }
+    let both: Both = serde_json::from_reader(io::stdin()).context("standard input is no JSON")?;
+    let (answer, why) = match origin::compare_ids(&both.known, &both.now) {
+        origin::Identity::Same => ("same", String::new()),
+        origin::Identity::Other(why) => ("other", why),
+        origin::Identity::Unknown(why) => ("unknown", why),
+        origin::Identity::Nameless => {
+            let words = "no World Wide Name, serial number or UUID of it is known";
+            ("unknown", words.into())
+        }
+    };
+    Ok(say(serde_json::json!({"answer": answer, "why": why}))?)
 }
 
 fn writes_to(device: &Path) -> Result<()> {

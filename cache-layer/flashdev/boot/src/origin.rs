@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::boots::{boot_id, started};
 use crate::card::OriginId;
 use crate::media::{Medium, Region, hex};
+use crate::run::succeeds;
 use crate::{structures, writes};
 
 const PIECE: usize = 1024 * 1024;
@@ -73,8 +74,8 @@ impl Seen {
 ///
 /// `regions`: of an earlier look, so that the same is hashed; None finds out what lies on it now.
 pub fn see(origin: &Path, regions: Option<&[Region]>) -> Result<Seen> {
-    let medium = Medium::open(origin, false)?;
     let mut seen = counts(origin)?;
+    let medium = Medium::open(origin, false)?;
     let found = structures::find(&medium)?;
     seen.complete = found.complete;
     seen.content = found.content;
@@ -87,14 +88,28 @@ pub fn see(origin: &Path, regions: Option<&[Region]>) -> Result<Seen> {
     Ok(seen)
 }
 
+/// See that an origin is there, once udev has named what it knows of: as whoever wrote to a whole
+/// disk closes it, udev has its partitions read again, and their names are away for a moment; after
+/// a log-in they are not there yet.
+pub fn require_there(origin: &Path) -> Result<()> {
+    if origin.exists() {
+        return Ok(());
+    }
+    // A container may have no udev; what counts is whether it is there.
+    let _ = succeeds(&["udevadm", "settle", "--timeout=10"]);
+    if origin.exists() {
+        return Ok(());
+    }
+    bail!(
+        "{} is not there: connect it (iSCSI: log in), then try again",
+        origin.display()
+    )
+}
+
 /// What costs no reading: counts, and for a file its times.
 pub fn counts(origin: &Path) -> Result<Seen> {
-    let about = fs::metadata(origin).with_context(|| {
-        format!(
-            "{} is not there: connect it (iSCSI: log in), then try again",
-            origin.display()
-        )
-    })?;
+    require_there(origin)?;
+    let about = fs::metadata(origin).with_context(|| origin.display().to_string())?;
     let mut seen = Seen {
         fingerprint: "-".into(),
         boot: boot_id(),
@@ -180,8 +195,7 @@ pub enum Identity {
     Nameless,
 }
 
-/// Compare what is known of an origin with what is found. Nothing found is not the same. hotset does
-/// as much (`disk/identity/origin.py`), and one table tests both.
+/// Compare what is known of an origin with what is found. Nothing found is not the same.
 pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
     let pairs = [
         ("World Wide Name", &known.wwn, &found.wwn),
@@ -190,7 +204,7 @@ pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
         ("device-mapper UUID", &known.mapper, &found.mapper),
     ];
     if found.size < known.size {
-        let (has, had) = (found.size, known.size);
+        let (has, had) = (grouped(found.size), grouped(known.size));
         return Identity::Other(format!("it has {has} bytes, fewer than {had}"));
     }
     let known_pairs = || {
@@ -220,8 +234,18 @@ pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
     Identity::Same
 }
 
+/// A number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let (above, last) = (number / 1000, number % 1000);
+    if above == 0 {
+        return last.to_string();
+    }
+    format!("{},{last:03}", grouped(above))
+}
+
 /// What lsblk and the device mapper know of a device.
 pub fn identify(origin: &Path) -> Result<OriginId> {
+    require_there(origin)?;
     let about = fs::metadata(origin).with_context(|| origin.display().to_string())?;
     if !about.file_type().is_block_device() {
         return Ok(OriginId {
@@ -273,7 +297,6 @@ pub fn lsblk(device: &Path) -> Result<serde_json::Value> {
 mod tests {
     use super::*;
 
-    /// hotset compares by the same table.
     #[test]
     fn what_the_system_does_not_show_is_not_the_same() {
         #[derive(Deserialize)]

@@ -2,21 +2,21 @@
 
 A path is only a name: the same disk has several, and another disk may come to have it. What is
 kept of an origin is what stays with it: World Wide Name, serial number, partition UUID, size.
-Whether somebody wrote to it while its tier was down is found out by ``hotset-boot``
+``hotset-boot`` compares them, and finds out whether somebody wrote to it while its tier was down
 (:mod:`hotset.disk.boot.program`).
 """
 
 from __future__ import annotations
 
 import json
-import shlex
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from hotset.block import devices
+from hotset.block import boot_program, devices
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import Machine
+from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 
 _REMOTE = frozenset(("iscsi", "fcoe", "nvme-tcp", "tcp", "rdma"))
@@ -53,44 +53,15 @@ class OriginId:
     mapper: str = ""
 
     @property
-    def _numbers(self) -> tuple[tuple[str, str], ...]:
-        return (
-            ("World Wide Name", self.wwn.strip()),
-            ("serial number", self.serial.strip()),
-            ("partition UUID", self.partition.strip()),
-            ("device-mapper UUID", self.mapper.strip()),
-        )
-
-    @property
     def is_nameless(self) -> bool:
         """Whether it is known by nothing but its size."""
-        return not any(number for _, number in self._numbers)
+        return not any(map(str.strip, (self.wwn, self.serial, self.partition, self.mapper)))
 
-    def compare(self, found: OriginId) -> Compared:
-        """Whether what is found is this disk. ``hotset-boot`` does as much
-        (``boot/src/origin.rs``), and one table tests both."""
-        numbers = [
-            (name, known, has)
-            for (name, known), (_, has) in zip(self._numbers, found._numbers, strict=True)
-            if known
-        ]
-        if found.size < self.size:
-            why = f"it has {int(found.size):,} bytes, fewer than {int(self.size):,}"
-            return Compared("other", why)
-        for name, known, has in numbers:
-            if has and has != known:
-                return Compared("other", f"its {name} is {has}, not {known}")
-        for name, known, has in numbers:
-            if not has:
-                why = f"its {name} was {known}, and now the system shows none (is udev at work?)"
-                return Compared("unknown", why)
-        if not numbers:
-            return Compared("unknown", "no World Wide Name, serial number or UUID of it is known")
-        # A partition has its disk's numbers, too.
-        if found.partition.strip() and not self.partition.strip():
-            why = f"it is a partition now (UUID {found.partition}), which was not known of it"
-            return Compared("unknown", why)
-        return Compared("same")
+    def compare(self, now: OriginId) -> Compared:
+        """Whether a disk as it is now is this one."""
+        argv = [str(boot_program.built()), "compare"]
+        both = json.dumps({"known": asdict(self), "now": asdict(now)})
+        return Compared(**json.loads(Local().run(argv, stdin=both).stdout))
 
 
 def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
@@ -233,7 +204,7 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
 def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:
     """:raises DeviceRefusedError: another disk has the origin's name now, or may have it, or it is
     gone."""
-    if not _is_there(machine, origin):
+    if machine.run([boot_program.on(machine), "await", str(origin)], check=False).rc:
         raise DeviceRefusedError(
             f"disk {disk}: {origin} is not there: connect it (iSCSI: log in), then try again"
         )
@@ -246,15 +217,6 @@ def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: Orig
         f"disk {disk}: {origin} {is_} another disk than the accelerated one: {found.why}. Nothing"
         " was changed; find the right disk, since what the flash holds belongs to it"
     )
-
-
-def _is_there(machine: Machine, origin: PurePosixPath) -> bool:
-    """Whether it is, once udev has named what it knows of: as whoever wrote to a whole disk closes
-    it, udev has its partitions read anew, and their names are away for a moment; after a log-in
-    they are not there yet."""
-    look, settle = f"test -e {shlex.quote(str(origin))}", "udevadm settle --timeout=10"
-    script = f"{look} || {{ command -v udevadm >/dev/null && {settle}; {look}; }}"
-    return machine.run(["sh", "-c", script], check=False).rc == 0
 
 
 def _lsblk(machine: Machine, device: PurePosixPath, how: str) -> dict[str, Any]:
