@@ -706,14 +706,6 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
     assert tier.counters().read_hits > before
     assert there == site.sh(f"dd if={site.origin('shop')} {part} status=none | md5sum")
     assert site.sh("ls /etc/hotset/engine") == "shop.sh"
-    # An engine of before, that knows of no such thing, is started and emptied without it.
-    site.deactivate("shop")
-    site.sh("sed -i 's| --refill [^ ]*||' /etc/hotset/engine/shop.sh")
-    Path(site.origin("shop")).touch()
-    start = program.command(cards.find(machine, "shop"), "start")
-    assert "fetched again" not in machine.run(start).stdout
-    assert "--refill" not in site.sh("cat /etc/hotset/engine/shop.sh")
-    assert "fetched again" not in dict(site.inspect("shop").report.tunables)
 
 
 def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
