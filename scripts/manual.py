@@ -1,9 +1,10 @@
 """Man pages and shell completion: `make manual`, or `python scripts/manual.py FOLDER`.
 
 The pages are made of what `docs/reference/cli.md` is made of: the command line's own parser and the
-tables of `reference`; completion is typer's own. They are laid out below FOLDER as a package puts
-them below `/usr/share`, and are not kept in the repository. There is one page for each command,
-such as hotset-tier-create(1).
+tables of `reference`; completion is typer's own. (click-man finds no option of a typer command,
+whose click is a copy inside typer, and marks nothing that roff would take for its own.) They are
+laid out below FOLDER as a package puts them below `/usr/share`, and are not kept in the repository.
+There is one page for each command, such as hotset-tier-create(1).
 """
 
 from __future__ import annotations

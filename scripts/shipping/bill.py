@@ -1,4 +1,8 @@
-"""The bill of materials of a release, as CycloneDX 1.5 has it, and its licences as a table."""
+"""The bill of materials of a release, as CycloneDX 1.5 has it, and its licences as a table.
+
+uv exports the Python part, of the lock file. (cyclonedx-py lists what is installed here: also what
+only tests need, nothing that other systems need, and neither crates nor programs.)
+"""
 
 from __future__ import annotations
 
