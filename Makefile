@@ -141,13 +141,7 @@ audit: .venv/.synced
 	uv run --no-sync python scripts/audit.py $(if $(ADVISORIES),--advisories '$(ADVISORIES)') $(if $(OSV),--osv '$(OSV)')
 
 bench: setup-test build
-	scripts/bench.sh
-	scripts/bench.sh drivers
-	scripts/bench.sh simulator
-	scripts/bench.sh predictions
-	scripts/bench.sh heat
-	scripts/bench.sh sampling
-	scripts/bench.sh fresh
+	@set -e; for case in userspace drivers simulator predictions heat sampling fresh; do scripts/bench.sh $$case; done
 
 # docs/reference, from the command line's parser and the models of the experiment file.
 docs: .venv/.synced

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from hotset.experiment.file.spec import read
 from hotset.whatif.traffic import read_simulations
+from measure.cases import predictions as bench
+from measure.cases.predictions import Campaign
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "scripts/bench_predictions.py"
-
-
-@pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    sys.path.insert(0, str(SCRIPT.parent))
-    try:
-        spec = importlib.util.spec_from_file_location("bench_predictions", SCRIPT)
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(SCRIPT.parent))
-    return module
 
 
 def called(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False
-    )
+    argv = [str(ROOT / "scripts/bench.sh"), "predictions", *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
-def test_every_set_up_is_an_experiment(bench: ModuleType) -> None:
+def test_every_set_up_is_an_experiment() -> None:
     setups = bench.campaign()
     assert len(setups) == 4 * 5 * 2 * 3 == len(set(setups.values()))
     assert set(bench.POLICIES) == set(read_simulations())
@@ -83,48 +65,46 @@ class Made:
     def __init__(self, fails: str = "") -> None:
         self.fails, self.ran = fails, []  # type: ignore[var-annotated]
 
-    def __call__(self, *words: str) -> str:
+    def __call__(self, *words: str) -> dict[str, Any]:
         if words[:2] == ("experiment", "run"):
             sets = " ".join(words)
             if self.fails and self.fails in sets:
                 raise subprocess.CalledProcessError(1, list(words), stderr="no room")
             self.ran.append(sets)
-            return json.dumps({"run": f"r{len(self.ran)}"})
+            return {"run": f"r{len(self.ran)}"}
         arm: dict[str, Any] = dict.fromkeys(
             ("predicted_nopm", "predicted_nopm_low", "predicted_nopm_high", "measured_nopm"), 1.0
         )
         arm |= {"arm": "accelerated", "users": 4, "hit_ratio": 0.5, "error": 0.0, "by": words[4]}
-        return json.dumps({"arms": [arm]})
+        return {"arms": [arm]}
 
 
-def test_slices_make_all_and_each_once(
-    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slices_make_all_and_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results, every = tmp_path / "results", bench.campaign()
     made = Made()
     monkeypatch.setattr(bench, "hotset", made)
     for part in (3, 1, 2, 2):
         setups = dict([*every.items()][part - 1 :: 3])
-        assert bench.Campaign(results).run(setups, None) == []
+        assert Campaign(results, "a computer").run(setups, None) == []
     assert len(made.ran) == 1 + len(every), "what is learned from, once, and each set-up once"
-    found = bench.Campaign(results).lines()
+    found = Campaign(results, "a computer").lines()
     assert {one["setup"] for one in found if "setup" in one} == set(every)
     assert {arm["by"] for one in found for arm in one.get("arms", ())} == {"r1"}
 
 
 def test_what_was_cut_short_or_failed_is_made_again(
-    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results, setups = tmp_path / "results", dict([*bench.campaign().items()][:4])
     monkeypatch.setattr(bench, "hotset", Made(fails='tier.policy="arc"'))
-    assert len(bench.Campaign(results).run(setups, "taught")) == 1
+    assert len(Campaign(results, "a computer").run(setups, "taught")) == 1
     kept = results.read_text().splitlines()
     results.write_text("\n".join(kept)[:-20])
     again = Made()
     monkeypatch.setattr(bench, "hotset", again)
-    assert bench.Campaign(results).run(setups, None) == []
+    assert Campaign(results, "a computer").run(setups, None) == []
     assert len(again.ran) == 2, "the one that failed, and the one whose line was cut"
-    done = [one["setup"] for one in bench.Campaign(results).lines() if "setup" in one]
+    done = [one["setup"] for one in Campaign(results, "a computer").lines() if "setup" in one]
     assert sorted(done) == sorted(setups)
     with pytest.raises(SystemExit, match="was learned from taught, not from other"):
-        bench.Campaign(results).run(setups, "other")
+        Campaign(results, "a computer").run(setups, "other")

@@ -1,7 +1,7 @@
 """Are the NOPM right that one run lets predict of others? Makes the runs, and tells.
 
-    bench_predictions.py [--learned-from RUN] [--plan] [--publish FOLDER]
-    bench_predictions.py --small-caches RESULTS [--slice N/M] [--learned-from RUN] [--plan]
+    predictions [--learned-from RUN] [--plan] [--publish FOLDER]
+    predictions --small-caches RESULTS [--slice N/M] [--learned-from RUN] [--plan]
 
 The first run is what is learned from: the curve's set-up with 16 users, in all three arms. The
 others differ from it: in the cache's size, the mode, the users or the slow storage. Nothing of them
@@ -29,9 +29,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from bench_results import computer, tell
+from ..page import Page, table
+from ..paired import say
+from ..programs import HOTSET, hotset, run
 
-ROOT = Path(__file__).parents[1]
 EXPERIMENT = "experiments/curve.toml"
 ERROR_GOAL, COVER_GOAL = 0.1, 0.9
 TEACHER = ("tpcc.users=16",)
@@ -48,8 +49,6 @@ SETUPS: dict[str, tuple[str, ...]] = {
     "RAID 5 of 2014": (*BOTH, "tpcc.users=16", 'storage.model="hdd-raid5-2014"'),
     "8 users, cache of 50 %": (*CACHED, "tpcc.users=8", "tier.cache=512MiB"),
 }
-
-
 LONGER = ("tpcc.rampup_s=30", "tpcc.duration_s=60", "repeats=1")
 """Long enough for the database's buffers to fill, and for a cache to write back."""
 POLICIES = ("hotset", "smq", "arc", "s3-fifo")
@@ -91,71 +90,55 @@ def slice_of(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def main() -> None:
-    """Run what is learned from, then the others."""
-    words = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    words.add_argument("--plan", action="store_true", help="check the set-ups, run none of them")
-    words.add_argument("--learned-from", metavar="RUN", help="a run that an earlier call made")
-    words.add_argument("--publish", type=Path)
-    words.add_argument(
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plan", action="store_true", help="check the set-ups, run none of them")
+    parser.add_argument("--learned-from", metavar="RUN", help="a run that an earlier call made")
+    parser.add_argument(
         "--small-caches", type=Path, metavar="RESULTS", help="the campaign, and its file; 8 hours"
     )
-    words.add_argument(
+    parser.add_argument(
         "--slice", type=slice_of, default=(1, 1), metavar="N/M", help="this part of the campaign"
     )
-    wanted = words.parse_args()
-    if wanted.small_caches is None:
-        if wanted.slice != (1, 1):
-            words.error("--slice is of the campaign: name its file with --small-caches")
-        nine_others(wanted)
-        return
-    part, parts = wanted.slice
-    setups = dict([*campaign().items()][part - 1 :: parts])
-    if wanted.plan:
-        plan((*TEACHER, *LONGER), *setups.values())
-        return
-    failed = Campaign(wanted.small_caches).run(setups, wanted.learned_from)
+
+
+def measure(options: argparse.Namespace) -> Page | None:
+    """Run what is learned from, then the others."""
+    results, (part, parts) = options.small_caches, options.slice
+    if results is None and parts > 1:
+        sys.exit("bench: --slice is of the campaign: name its file with --small-caches")
+    setups = SETUPS if results is None else dict([*campaign().items()][part - 1 :: parts])
+    teacher = TEACHER if results is None else (*TEACHER, *LONGER)
+    if options.plan:
+        for sets in (teacher, *setups.values()):
+            run([HOTSET, "experiment", "plan", EXPERIMENT, *chosen(sets)])
+        print(f"{1 + len(setups)} set-ups can be run")
+        return None
+    if results is None:
+        return nine_others(options.learned_from or ran("what is learned from", teacher))
+    failed = Campaign(results, options.computer).run(setups, options.learned_from)
     if failed:
         sys.exit(f"bench: failed, and to be made again by the same call: {'; '.join(failed)}")
+    return None
 
 
-def plan(*setups: tuple[str, ...]) -> None:
-    """Check that each can be run."""
-    for sets in setups:
-        hotset("experiment", "plan", EXPERIMENT, *chosen(sets))
-    print(f"{len(setups)} set-ups can be run")
-
-
-def nine_others(wanted: argparse.Namespace) -> None:
+def nine_others(teacher: str) -> Page:
     """The set-ups of :data:`SETUPS`, and a table of them."""
-    if wanted.plan:
-        plan(TEACHER, *SETUPS.values())
-        return
-    where = computer()
-    teacher = wanted.learned_from or made("what is learned from", TEACHER)
-    found: list[dict[str, Any]] = []
+    arms: list[dict[str, Any]] = []
     failed: list[str] = []
     for name, sets in SETUPS.items():
-        try:
-            arms = checked(name, sets, teacher)
-        except subprocess.CalledProcessError as error:
-            print(f"{name} failed:\n{error.stderr[-2000:]}", file=sys.stderr, flush=True)
-            failed.append(name)
-            continue
-        print(*map(row, arms), sep="\n", flush=True)
-        found += arms
-    if not found:
+        checks = checked(name, sets, teacher)
+        arms += checks or ()
+        failed += [] if checks else [name]
+    if not arms:
         sys.exit("bench: every set-up failed")
-    tell(*report(found, failed, teacher, where), "predictions", wanted.publish)
+    return page(arms, failed, teacher)
 
 
 class Campaign:
     """A file of lines of JSON: what was learned from, and each set-up with its arms."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, computer: str) -> None:
+        self.file, self.computer = file, computer
 
     def lines(self) -> list[dict[str, Any]]:
         """All that were written to their end."""
@@ -185,9 +168,9 @@ class Campaign:
             if named not in (None, known):
                 sys.exit(f"bench: {self.file} was learned from {known}, not from {named}")
             return str(known)
-        found = named or made("what is learned from", (*TEACHER, *LONGER))
-        self.add({"learned_from": found, "computer": computer()})
-        return found
+        made = named or ran("what is learned from", (*TEACHER, *LONGER))
+        self.add({"learned_from": made, "computer": self.computer})
+        return made
 
     def run(self, setups: dict[str, tuple[str, ...]], named: str | None) -> list[str]:
         """Make what is not in the file yet; returns what failed."""
@@ -196,92 +179,79 @@ class Campaign:
         for name, sets in setups.items():
             if name in done:
                 continue
-            try:
-                arms = checked(name, sets, teacher)
-            except subprocess.CalledProcessError as error:
-                print(f"{name} failed:\n{error.stderr[-2000:]}", file=sys.stderr, flush=True)
+            arms = checked(name, sets, teacher)
+            if arms is None:
                 failed.append(name)
                 continue
             self.add({"setup": name, "arms": arms})
-            print(*map(row, arms), sep="\n", flush=True)
         return failed
 
 
-def checked(name: str, sets: tuple[str, ...], teacher: str) -> list[dict[str, Any]]:
-    """Makes a run, and returns what was predicted of each arm and measured."""
-    run = made(name, sets)
-    said = hotset("whatif", "check", run, "--by", teacher, "--format", "json")
-    return [{"setup": name, "run": run, **arm} for arm in json.loads(said)["arms"]]
+def checked(name: str, sets: tuple[str, ...], teacher: str) -> list[dict[str, Any]] | None:
+    """Makes a run, and returns what was predicted of each arm and measured; None: it failed."""
+    try:
+        run_id = ran(name, sets)
+        answer = hotset("whatif", "check", run_id, "--by", teacher)
+    except subprocess.CalledProcessError as error:
+        say(f"{name} failed:\n{error.stderr[-2000:]}")
+        return None
+    arms = [{"setup": name, "run": run_id, **arm} for arm in answer["arms"]]
+    for arm in arms:
+        say(" | ".join(row(arm)))
+    return arms
 
 
-def made(name: str, sets: tuple[str, ...]) -> str:
+def ran(name: str, sets: tuple[str, ...]) -> str:
     """Runs a set-up, and returns its run's id."""
-    print(f"{name} …", flush=True)
-    document = hotset("experiment", "run", EXPERIMENT, *chosen(sets), "--quiet", "--format", "json")
-    return str(json.loads(document)["run"])
+    say(f"{name} …")
+    return str(hotset("experiment", "run", EXPERIMENT, *chosen(sets), "--quiet")["run"])
 
 
 def chosen(sets: tuple[str, ...]) -> list[str]:
     return [word for one in ("tier.kind=userspace", *sets) for word in ("--set", one)]
 
 
-def hotset(*words: str) -> str:
-    argv = [str(ROOT / "hotset"), *words]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT).stdout
-
-
-def row(one: dict[str, Any]) -> str:
+def row(arm: dict[str, Any]) -> tuple[str, ...]:
     """A line of the table."""
-    nopm = " | ".join(
-        f"{one[key]:,.0f}"
-        for key in ("predicted_nopm", "predicted_nopm_low", "predicted_nopm_high", "measured_nopm")
-    )
     return (
-        f"| {one['setup']} | {one['arm']} | {one['users']} | {one['hit_ratio']:.1%} | {nopm}"
-        f" | {one['error']:+.0%} |"
+        f"{arm['setup']}, {arm['arm']}",
+        str(arm["users"]),
+        f"{arm['hit_ratio']:.1%}",
+        *(f"{arm[f'predicted_nopm{end}']:,.0f}" for end in ("", "_low", "_high")),
+        f"{arm['measured_nopm']:,.0f}",
+        f"{arm['error']:+.0%}",
     )
 
 
-def report(
-    found: list[dict[str, Any]], failed: list[str], teacher: str, where: str
-) -> tuple[str, dict[str, Any]]:
-    """As Markdown, and as numbers."""
-    off = mean(abs(one["error"]) for one in found)
-    within = sum(one["in_range"] for one in found)
+def page(arms: list[dict[str, Any]], failed: list[str], teacher: str) -> Page:
+    off = mean(abs(arm["error"]) for arm in arms)
+    within = sum(arm["in_range"] for arm in arms)
+    covers = within / len(arms) >= COVER_GOAL
     goals = [
         f"Mean error {off:.0%}, at most {ERROR_GOAL:.0%}:"
         f" {verdict(off <= ERROR_GOAL and not failed)}.",
-        f"{within} of {len(found)} within the range, at least {COVER_GOAL:.0%}:"
-        f" {verdict(within / len(found) >= COVER_GOAL and not failed)}.",
+        f"{within} of {len(arms)} within the range, at least {COVER_GOAL:.0%}:"
+        f" {verdict(covers and not failed)}.",
     ]
     if failed:
         goals.append(f"Not measured, as their runs failed: {', '.join(failed)}.")
-    rows = "\n".join(map(row, found))
-    markdown = f"""# NOPM predicted and measured
-
-{" ".join(goals)}
-
-Learned from one run of `{EXPERIMENT}` with 16 users, in all three arms ({teacher}); each line is
-another set-up, of which only its hit ratio was known to the prediction. {where}. Again:
-`scripts/bench.sh predictions`.
-
-| set-up | arm | users | hit ratio | NOPM predicted | from | to | measured | error |
-|---|---|---:|---:|---:|---:|---:|---:|---:|
-{rows}"""
-    data = {
-        "learned_from": teacher,
-        "mean_error": off,
-        "within": within,
-        "failed": failed,
-        "predictions": found,
-        "computer": where,
-    }
-    return markdown, data
+    head = "set-up, arm|users|hit ratio|NOPM predicted|from|to|measured|error"
+    return Page(
+        "predictions",
+        "NOPM predicted and measured",
+        " ".join(goals),
+        f"Learned from one run of `{EXPERIMENT}` with 16 users, in all three arms ({teacher}); each"
+        " line is another set-up, of which only its hit ratio was known to the prediction.",
+        table(head.split("|"), map(row, arms)),
+        {
+            "learned_from": teacher,
+            "mean_error": off,
+            "within": within,
+            "failed": failed,
+            "predictions": arms,
+        },
+    )
 
 
 def verdict(met: bool) -> str:
     return "PASS" if met else "MISSED"
-
-
-if __name__ == "__main__":
-    main()

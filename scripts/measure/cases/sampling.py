@@ -1,7 +1,5 @@
 """What sampling costs: NOPM with and without what a benchmark reads beside its users.
 
-    bench_sampling.py [--rounds 60] [--seconds 6] [--users 4] [--warehouses 4] [--publish FOLDER]
-
 One private PostgreSQL with everything in memory, where a transaction is shortest and sampling costs
 the most of it. In one long run sampling is switched on and off, in the order on, off, off, on: what
 is compared lies side by side, so that neither the growth of the database nor a computer whose speed
@@ -11,14 +9,13 @@ connection of their own; CPU, two block devices and one that the engine serves, 
 Told are the ratio of NOPM, with the interval of the mean of the pairs' ratios (Student's t of their
 logarithms), and the CPU time that sampling takes, of all that there is: where the CPU is the limit,
 as here, that is what it can cost, and far more exact. The first and the last second of each turn
-count for nothing. Nothing else should run meanwhile.
+count for nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import threading
 import time
@@ -27,8 +24,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bench_drivers import USER, files_in, newest_server, run_quietly, say, server
-from bench_results import computer, of_pairs, tell
 from hotset.bench.server.time_use import TimeSampler, readings
 from hotset.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.core.machines.local import Local
@@ -40,6 +35,11 @@ from hotset.load.record import Phase, Tick
 from hotset.reports.model.windows import Repeat
 from hotset.tpcc import driver
 from hotset.tpcc.record import RunOptions
+
+from .. import postgres
+from ..page import Page, table
+from ..paired import Ratio, ratio, say
+from ..programs import cpu_s
 
 RAMPUP_S = 2.0
 GOAL = 0.01
@@ -128,28 +128,20 @@ class Bench:
     database: PostgresDatabase
     devices: list[Source]
 
-    def parties(self) -> list[Path]:
-        """Of /proc: this process, and who samples at the moment, the server's session and a
-        shell."""
+    def parties(self) -> list[int]:
+        """This process, and those that sample at the moment: the server's session and a shell."""
         with closing(self.database.session()) as session:
             rows = session.query(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'hotset monitoring'"
             )
-        me = Path(f"/proc/{os.getpid()}")
-        children = (me / f"task/{me.name}/children").read_text().split()
+        me = os.getpid()
+        children = Path(f"/proc/{me}/task/{me}/children").read_text().split()
         shells = [
-            Path(f"/proc/{pid}")
+            int(pid)
             for pid in children
             if b"hotset-sampler" in Path(f"/proc/{pid}/cmdline").read_bytes()
         ]
-        return [me, *shells, *(Path(f"/proc/{pid}") for (pid,) in rows)]
-
-
-def cpu_s(process: Path) -> float:
-    """User and system seconds of it, and of the programs that it started and that have ended
-    (proc(5)); the driver ends after the turns."""
-    fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return [me, *shells, *(int(str(pid)) for (pid,) in rows)]
 
 
 def nopm_of(turn: Turn, result: Repeat) -> float:
@@ -163,39 +155,23 @@ def nopm_of(turn: Turn, result: Repeat) -> float:
     return sum(inside) / len(inside)
 
 
-def main() -> None:
+def measure(options: argparse.Namespace) -> Page:
     """Load, take turns, and tell the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    for name, default in (("rounds", 60), ("users", 4), ("warehouses", 4)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--seconds", type=float, default=6.0)
-    parser.add_argument("--publish", type=Path)
-    arguments = parser.parse_args()
-    if arguments.rounds < 2:
-        parser.error("--rounds: an interval needs at least 2")
-    if arguments.seconds < 2 * EDGE_S + 2:
-        parser.error(f"--seconds: a turn needs at least {2 * EDGE_S + 2:g}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server goes with us
-    local, where = Local(), computer()
-    with server(newest_server()) as port, devices(local) as sampled:
-        database = PostgresDatabase("127.0.0.1", port, USER, "", "bench")
-        with closing(PostgresDatabase("127.0.0.1", port, USER, "", "postgres").session()) as s:
-            s.script("CREATE DATABASE bench")
-        dsn = f"host=127.0.0.1 port={port} user={USER} dbname=bench"
-        program = str(Path(sys.executable).parent / "hotset")
-        build = ["tpcc", "build", "--dsn", dsn, "--warehouses", str(arguments.warehouses)]
-        run_quietly([program, *build, "--quiet"])
-        turns = Turns(2 * arguments.rounds, arguments.seconds, Bench(local, database, sampled))
-        options = RunOptions(
-            users=arguments.users,
-            warehouses=arguments.warehouses,
+    if options.seconds < 2 * EDGE_S + 2:
+        sys.exit(f"bench: --seconds: a turn needs at least {2 * EDGE_S + 2:g}")
+    local = Local()
+    with postgres.tpcc(options.warehouses) as (database, _), devices(local) as sampled:
+        turns = Turns(2 * options.rounds, options.seconds, Bench(local, database, sampled))
+        run = RunOptions(
+            users=options.users,
+            warehouses=options.warehouses,
             rampup_s=RAMPUP_S,
-            duration_s=2 * arguments.rounds * arguments.seconds,
+            duration_s=2 * options.rounds * options.seconds,
         )
-        say(f"{arguments.rounds} rounds of two turns, {options.duration_s:g} s")
-        result = driver.run(database, options, turns.observe)
+        say(f"{options.rounds} rounds of two turns, {run.duration_s:g} s")
+        result = driver.run(database, run, turns.observe)
         taken = turns.taken()
-    tell(*report(pairs_of(taken, result), taken, arguments, where), "sampling", arguments.publish)
+    return page(pairs_of(taken, result), cpu_share(taken), options)
 
 
 def pairs_of(turns: list[Turn], result: Repeat) -> list[tuple[float, float]]:
@@ -216,56 +192,36 @@ def cpu_share(turns: list[Turn]) -> float:
     return (rates[True] - rates[False]) / (os.cpu_count() or 1)
 
 
-def verdict_on(low: float, high: float) -> str:
+def verdict_on(nopm: Ratio) -> str:
     """Of the goal, by the interval."""
-    if low > 1 - GOAL:
+    if nopm.low > 1 - GOAL:
         return f"under {GOAL:.0%}, as it should be"
-    if high < 1 - GOAL:
+    if nopm.high < 1 - GOAL:
         return f"more than the {GOAL:.0%} that it should be"
     return f"whether it is under {GOAL:.0%} the interval does not tell: measure longer"
 
 
-def report(
-    pairs: list[tuple[float, float]], turns: list[Turn], arguments: argparse.Namespace, where: str
-) -> tuple[str, dict[str, object]]:
-    """As Markdown, and as numbers."""
-    ratio, low, high = of_pairs(pairs)
-    share = cpu_share(turns)
-    verdict = verdict_on(low, high)
-    rows = "\n".join(
-        f"| {number} | {without:,.0f} | {with_it:,.0f} | {with_it / without:.3f} |"
-        for number, (without, with_it) in enumerate(pairs, 1)
+def page(pairs: list[tuple[float, float]], share: float, options: argparse.Namespace) -> Page:
+    without, with_ = zip(*pairs, strict=True)
+    nopm = ratio(with_, without)
+    rows = [
+        (number, f"{base:,.0f}", f"{side:,.0f}", f"{side / base:.3f}")
+        for number, (base, side) in enumerate(pairs, 1)
+    ]
+    return Page(
+        "sampling",
+        "What sampling costs",
+        f"NOPM with sampling is **{nopm.mean:.4f}** of NOPM without (95 % interval"
+        f" {nopm.low:.4f} to {nopm.high:.4f}): it costs {1 - nopm.mean:.2%};"
+        f" {verdict_on(nopm)}.\n\nOf the CPU's time"
+        f" it takes **{share:.2%}**, without what the served device needs to answer.",
+        "Sampled: the users' time ten times a second and the server's counters, CPU and three"
+        f" devices once a second. {options.users} users, {options.warehouses} warehouses,"
+        f" {postgres.files_in()}, turns of {options.seconds:g} s in one run.",
+        table(("round", "NOPM without", "NOPM with", "ratio"), rows),
+        {
+            **nopm._asdict(),
+            "cpu_share": share,
+            "rounds": [{"nopm_without": base, "nopm_with": side} for base, side in pairs],
+        },
     )
-    what = (
-        f"{arguments.users} users, {arguments.warehouses} warehouses, {files_in()}, turns of"
-        f" {arguments.seconds:g} s in one run"
-    )
-    markdown = f"""# What sampling costs
-
-NOPM with sampling is **{ratio:.4f}** of NOPM without (95 % interval {low:.4f} to {high:.4f}): it
-costs {1 - ratio:.2%}; {verdict}.
-
-Of the CPU's time it takes **{share:.2%}**, without what the served device needs to answer.
-
-Sampled: the users' time ten times a second and the server's counters, CPU and three devices once a
-second. {what}. {where}. Again: `scripts/bench.sh sampling`.
-
-| round | NOPM without | NOPM with | ratio |
-|---:|---:|---:|---:|
-{rows}"""
-    data: dict[str, object] = {
-        "ratio": ratio,
-        "low": low,
-        "high": high,
-        "cpu_share": share,
-        "rounds": [{"nopm_without": one, "nopm_with": other} for one, other in pairs],
-        "seconds": arguments.seconds,
-        "users": arguments.users,
-        "warehouses": arguments.warehouses,
-        "computer": where,
-    }
-    return markdown, data
-
-
-if __name__ == "__main__":
-    main()

@@ -11,15 +11,13 @@ devices, dm-cache and bcache in a machine with a kernel of their own.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.block import extents
 from hotset.block.extents import Run
-from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import sizing
 from hotset.lab import lab as labs
@@ -29,6 +27,10 @@ from hotset.tier.choice import DatabaseKind
 from hotset.tier.policies import POLICIES
 from hotset.warmup.fill import fill
 
+from ..page import Page, table
+from ..paired import say
+from ..programs import fio
+
 MIB = 1024**2
 DISK, CACHE, VOLUME = Bytes(1024 * MIB), Bytes(192 * MIB), Bytes(16 * MIB)
 FLASH = Bytes(320 * MIB)
@@ -37,7 +39,7 @@ HOT_RATE, COLDER_RATE = 9000, 1000
 """Reads a second, at most."""
 OLTP_S = 40
 QUIET_SCANS = (1, 2, 3)
-"""How many times the colder table is read before each look: 1, 3 and 6 times in all."""
+"""How many times the colder table is read before each count: 1, 3 and 6 times in all."""
 
 
 @dataclass(frozen=True)
@@ -63,49 +65,53 @@ STEPS = (
 )
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(parser: argparse.ArgumentParser) -> None:
     where = "the machine of dm-cache and bcache; uml cannot tell what bcache holds"
-    words.add_argument("--kernel", default="uml", choices=("uml", "vm", "local"), help=where)
-    words.add_argument("--only", help="sets whose name has this in it")
-    given, report = words.parse_args(), Reporter()
-    print(f"{'hot set cached':32}" + "".join(f"{step:>10}" for step in STEPS))
-    for one in SETS:
-        if given.only is None or given.only in one.name:
-            report.say(one.name)
-            machine: MachineChoice = "image" if one.kind == "userspace" else given.kernel
-            shares = measure(one, machine, report.say)
-            print(f"{one.name:32}" + "".join(f"{share:>10.1%}" for share in shares), flush=True)
+    parser.add_argument("--kernel", default="uml", choices=("uml", "vm", "local"), help=where)
+    parser.add_argument("--only", default="", help="sets whose name has this in it")
 
 
-def measure(wanted: Set, machine: MachineChoice, say: Callable[[str], None]) -> list[float]:
+def measure(options: argparse.Namespace) -> Page:
+    """A set after the other."""
+    shares: dict[str, list[float]] = {}
+    for one_set in SETS:
+        if options.only in one_set.name:
+            machine: MachineChoice = "image" if one_set.kind == "userspace" else options.kernel
+            shares[one_set.name] = cached_at_steps(one_set, machine)
+            say(f"{one_set.name}: {', '.join(f'{share:.1%}' for share in shares[one_set.name])}")
+    rows = [(name, *(f"{share:.1%}" for share in each)) for name, each in shares.items()]
+    return Page(
+        "scan",
+        "Do scans wash out a hot set?",
+        "The share of the hot set that is cached: before, after so many scans, and after one beside"
+        " the reads of the hot set.",
+        f"A hot set of {HOT}, a colder table of {COLDER}, a cache of {CACHE}.",
+        table(("", *STEPS), rows),
+        {"shares": shares},
+    )
+
+
+def cached_at_steps(wanted: Set, machine: MachineChoice) -> list[float]:
     """The cached share of the hot set at each of the steps."""
-    with standing(wanted, machine, say) as (lab, tier):
+    with running(wanted, machine) as (lab, tier):
         tier.prepare()
         block = tier.spec.block
         hot = [Run(Blocks(0), HOT.blocks(block))]
         warm = [Run(Blocks(0), Bytes(CACHE - 8 * MIB).blocks(block))]
         fill(tier, warm, 20, lambda _: None)
         path = tier.create()
-        read(
-            lab,
-            path,
-            [*job("hot", 0, HOT, HOT_RATE), *job("colder", HOT, COLDER, COLDER_RATE)],
-        )
+        read(lab, path, job("hot", 0, HOT, HOT_RATE), job("colder", HOT, COLDER, COLDER_RATE))
         shares = [cached(tier, hot)]
         for scans in QUIET_SCANS:
             read(lab, path, scan(HOT, COLDER, scans))
             shares.append(cached(tier, hot))
         rest = Bytes(HOT + COLDER)
-        last = scan(rest, Bytes(DISK - rest), 1)
-        read(lab, path, [*job("hot", 0, HOT, HOT_RATE), *last])
+        read(lab, path, job("hot", 0, HOT, HOT_RATE), scan(rest, Bytes(DISK - rest), 1))
         return [*shares, cached(tier, hot)]
 
 
 @contextmanager
-def standing(
-    wanted: Set, machine: MachineChoice, say: Callable[[str], None]
-) -> Iterator[tuple[Lab, Tier]]:
+def running(wanted: Set, machine: MachineChoice) -> Iterator[tuple[Lab, Tier]]:
     """A lab with the tier over a modelled slow disk."""
     spec = LabSpec(machine, 2, Bytes(1024 * MIB), FLASH, tier=wanted.kind)
     with labs.running(spec, "bench scan", say) as lab:
@@ -116,45 +122,26 @@ def standing(
         yield lab, lab.backend.tier(chosen.spec, disk, lab.cleanup)
 
 
-def job(name: str, start: int, size: Bytes, rate: int) -> list[str]:
+def job(name: str, start: int, size: Bytes, rate: int) -> str:
     """Random 8 KiB reads of a part of the disk."""
-    return [
-        f"--name={name}",
-        "--rw=randread",
-        "--bs=8k",
-        "--iodepth=8",
-        "--norandommap",
-        f"--offset={int(start)}",
-        f"--size={int(size)}",
-        "--time_based",
-        f"--runtime={OLTP_S}",
-        f"--rate_iops={rate}",
-    ]
+    return (
+        f"--name={name} --rw=randread --bs=8k --iodepth=8 --offset={int(start)} --size={int(size)}"
+        f" --time_based --runtime={OLTP_S} --rate_iops={rate}"
+    )
 
 
-def scan(start: Bytes, size: Bytes, times: int) -> list[str]:
-    words = ["--name=scan", "--rw=read", "--bs=128k", "--iodepth=2"]
-    return [*words, f"--offset={int(start)}", f"--size={int(size)}", f"--loops={times}"]
+def scan(start: Bytes, size: Bytes, times: int) -> str:
+    words = f"--name=scan --rw=read --bs=128k --iodepth=2 --offset={int(start)}"
+    return f"{words} --size={int(size)} --loops={times}"
 
 
-def read(lab: Lab, device: PurePosixPath, jobs: Sequence[str]) -> None:
-    argv = [
-        "fio",
-        "--output-format=json",
-        f"--filename={device}",
-        "--direct=1",
-        "--ioengine=libaio",
-    ]
-    text = lab.machine.run([*argv, *jobs], timeout_s=1800).stdout
-    for done in json.loads(text[text.index("{") :])["jobs"]:
-        assert done["error"] == 0, f"fio's job {done['jobname']} failed"
+def read(lab: Lab, device: PurePosixPath, *jobs: str) -> None:
+    words = " ".join(jobs).split()
+    for name, done in fio(lab.machine, f"--filename={device}", *words, limit_s=1800).items():
+        assert done["error"] == 0, f"fio's job {name} failed"
 
 
 def cached(tier: Tier, hot: Sequence[Run]) -> float:
     """Which part of the hot set is cached."""
-    there = extents.intersection(tier.resident(), hot)
-    return extents.count(there) / extents.count(hot)
-
-
-if __name__ == "__main__":
-    main()
+    resident = extents.intersection(tier.resident(), hot)
+    return extents.count(resident) / extents.count(hot)

@@ -1,24 +1,21 @@
 """How fast the simulator is, on one core: beside libCacheSim, and by its own goals.
 
-    bench_simulator.py [--rounds 7] [--requests 20000000] [--publish FOLDER]
-
 One trace by Zipf's law (exponent 0.9, ten requests for each block there is), a cache of a tenth of
 the blocks. LRU, SIEVE and S3-FIFO by libcachesim (PyPI; its C loop over its own binary trace in the
 page cache) and by hotset (the same requests in memory) take turns, the order changing from round to
 round (ABBA); both must have the very same misses. libCacheSim has its hash table as it comes, or
 one of twice the cache's objects, whichever is faster here. Time is that of the processor. Then the
-curves, time simulated, and whole commands on built-in loads. Nothing else should run meanwhile.
+curves, time simulated, and whole commands on built-in loads.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,12 +25,14 @@ from typing import Any
 import libcachesim
 import numpy as np
 
-from bench_results import computer, of_pairs, tell
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 
-CRATES = Path(__file__).parents[1] / "cache-layer/flashdev"
-HOTSET = str(Path(sys.executable).with_name("hotset"))
+from ..page import Page, table
+from ..paired import ratio, say, turns
+from ..programs import hotset, run
+
+CRATES = Path(__file__).parents[3] / "cache-layer/flashdev"
 EXPONENT = 0.9
 REQUESTS_A_BLOCK = 10
 CACHED = 0.1
@@ -72,7 +71,7 @@ ADVISE_GOAL_S = 30.0
 
 @dataclass(frozen=True)
 class Goal:
-    """Something with a goal, and what it came to.
+    """A value and its goal.
 
     :ivar at_most: the goal is not to be exceeded; else it is to be reached.
     """
@@ -80,18 +79,18 @@ class Goal:
     what: str
     unit: str
     goal: float
-    found: float
+    value: float
     at_most: bool = False
 
     @property
     def met(self) -> bool:
-        return self.found <= self.goal if self.at_most else self.found >= self.goal
+        return self.value <= self.goal if self.at_most else self.value >= self.goal
 
     @property
-    def row(self) -> str:
+    def row(self) -> tuple[str, ...]:
         sign, verdict = "<=" if self.at_most else ">=", "PASS" if self.met else "MISSED"
-        found = f"{self.found:,.1f} {self.unit}"
-        return f"| {self.what} | {sign} {self.goal:g} {self.unit} | {found} | {verdict} |"
+        value = f"{self.value:,.1f} {self.unit}"
+        return self.what, f"{sign} {self.goal:g} {self.unit}", value, verdict
 
 
 @dataclass(frozen=True)
@@ -104,37 +103,24 @@ class Trace:
     slots: int
 
 
-def main() -> None:
+def measure(options: argparse.Namespace) -> Page:
     """Make the trace, take turns, then measure the rest."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--requests", type=int, default=20_000_000)
-    parser.add_argument("--publish", type=Path)
-    arguments = parser.parse_args()
-    if arguments.rounds < 2:
-        parser.error("--rounds: an interval needs at least 2")
-    where, bench = computer(), built()
+    bench = built()
     with tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
-        trace = made(Path(folder), arguments.requests)
-        pairs = {name: turns(name, trace, bench, arguments.rounds) for name in THEIRS}
-        goals = [*beside(pairs), *alone(bench, trace), *tpcc(Path(folder))]
-    tell(*report(pairs, goals, trace, where), "simulator", arguments.publish)
+        trace = made(Path(folder), options.requests)
+        rates = {name: both(name, trace, bench, options.rounds) for name in THEIRS}
+        goals = [*beside(rates), *alone(bench, trace), *tpcc(Path(folder))]
+    return page(rates, goals, trace)
 
 
 def built() -> Path:
     """The program of `cargo bench`."""
-    argv = ["cargo", "bench", "--quiet", "--locked", "-p", "whatif", "--no-run"]
-    argv += ["--message-format=json"]
-    done = subprocess.run(argv, cwd=CRATES, check=True, capture_output=True, text=True)
-    for line in done.stdout.splitlines():
+    words = "cargo bench --quiet --locked -p whatif --no-run --message-format=json"
+    for line in run(words.split(), CRATES).splitlines():
         message = json.loads(line)
         if message.get("executable") and message["target"]["name"] == "simulator":
             return Path(message["executable"])
     sys.exit("bench: cargo made no program of the benchmark")
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
 
 
 def made(folder: Path, requests: int) -> Trace:
@@ -155,25 +141,21 @@ def made(folder: Path, requests: int) -> Trace:
     return Trace(theirs, ours, requests, int(blocks * CACHED))
 
 
-def turns(name: str, trace: Trace, bench: Path, rounds: int) -> list[tuple[float, float]]:
-    """Both rates of each round, millions of requests a second."""
+def both(name: str, trace: Trace, bench: Path, rounds: int) -> dict[str, list[float]]:
+    """The rates of both in each round, millions of requests a second."""
     fitting = trace.slots.bit_length() + 1
-    rates = {power: libcachesims(name, trace, power)[0] for power in (fitting, THEIR_HASHPOWER)}
-    power = max(rates, key=lambda one: rates[one])
-    found = []
-    for number in range(rounds):
-        sides: list[Callable[[], tuple[float, int]]] = [
-            lambda: libcachesims(name, trace, power),
-            lambda: ours(bench, trace, name)[name],
-        ]
-        order = (0, 1) if number % 2 == 0 else (1, 0)
-        came = {which: sides[which]() for which in order}
-        (theirs, misses), (mine, my_misses) = came[0], came[1]
-        if misses != my_misses:
-            sys.exit(f"bench: {name} misses {my_misses:,} times, libCacheSim's {misses:,}")
-        found.append((theirs, mine))
-        say(f"{name} {number + 1}: {theirs:.2f} / {mine:.1f} M requests/s ({mine / theirs:.1f})")
-    return found
+    powers = {power: libcachesims(name, trace, power)[0] for power in (fitting, THEIR_HASHPOWER)}
+    power = max(powers, key=powers.__getitem__)
+    sides = {
+        "libCacheSim": lambda _: libcachesims(name, trace, power),
+        "hotset": lambda _: ours(bench, trace, name)[name],
+    }
+    say(name)
+    results = turns(sides, rounds, lambda each: f"{each[0]:.2f} M requests/s")
+    misses = {side: {count for _, count in each} for side, each in results.items()}
+    if len(set.union(*misses.values())) > 1:
+        sys.exit(f"bench: {name} misses {misses['hotset']}, libCacheSim's {misses['libCacheSim']}")
+    return {side: [rate for rate, _ in each] for side, each in results.items()}
 
 
 def libcachesims(name: str, trace: Trace, hashpower: int) -> tuple[float, int]:
@@ -190,21 +172,18 @@ def libcachesims(name: str, trace: Trace, hashpower: int) -> tuple[float, int]:
 def ours(bench: Path, trace: Trace, *names: str, rounds: int = 1) -> dict[str, tuple[float, int]]:
     """By name our rate, and our misses where it is a policy."""
     argv = [str(bench), *names, f"--trace={trace.ours}", f"--slots={trace.slots}"]
-    argv += [f"--rounds={rounds}", "--json"]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    lines = run([*argv, f"--rounds={rounds}", "--json"]).splitlines()
     return {
-        one["name"]: (one["rate"], round(one.get("miss ratio", 0.0) * trace.requests))
-        for one in found
+        answer["name"]: (answer["rate"], round(answer.get("miss ratio", 0.0) * trace.requests))
+        for answer in map(json.loads, lines)
     }
 
 
-def beside(pairs: dict[str, list[tuple[float, float]]]) -> Iterator[Goal]:
-    for name, each in pairs.items():
+def beside(rates: dict[str, dict[str, list[float]]]) -> Iterator[Goal]:
+    for name, each in rates.items():
         # The lower end of the interval: the goal has to be met beyond chance.
-        yield Goal(
-            f"{name}, by libCacheSim's rate, at least", "times", TIMES_GOAL, of_pairs(each)[1]
-        )
+        value = ratio(each["hotset"], each["libCacheSim"]).low
+        yield Goal(f"{name}, by libCacheSim's rate, at least", "times", TIMES_GOAL, value)
 
 
 def alone(bench: Path, trace: Trace) -> list[Goal]:
@@ -249,53 +228,38 @@ def advise(folder: Path, tpm: int, lasts_s: float) -> Goal:
 def timed(words: list[str]) -> tuple[float, Any]:
     """Seconds that a command took, and its JSON."""
     begun = time.monotonic()
-    argv = [HOTSET, "whatif", *words, "--quiet", "--format", "json"]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    return time.monotonic() - begun, json.loads(done.stdout)
+    answer = hotset("whatif", *words, "--quiet")
+    return time.monotonic() - begun, answer
 
 
-def report(
-    pairs: dict[str, list[tuple[float, float]]], goals: list[Goal], trace: Trace, where: str
-) -> tuple[str, dict[str, Any]]:
-    """As Markdown, and as numbers."""
-    ratios = {name: of_pairs(each) for name, each in pairs.items()}
-    rows = "\n".join(
-        f"| {name} | {fmean(one for one, _ in each):.2f} | {fmean(one for _, one in each):.1f} |"
-        f" {ratio:.1f} | {low:.1f} to {high:.1f} |"
-        for (name, each), (ratio, low, high) in zip(pairs.items(), ratios.values(), strict=True)
+def page(rates: dict[str, dict[str, list[float]]], goals: list[Goal], trace: Trace) -> Page:
+    ratios = {name: ratio(each["hotset"], each["libCacheSim"]) for name, each in rates.items()}
+    rows = [
+        (
+            name,
+            f"{fmean(each['libCacheSim']):.2f}",
+            f"{fmean(each['hotset']):.1f}",
+            f"{ratios[name]:.1f}",
+        )
+        for name, each in rates.items()
+    ]
+    return Page(
+        "simulator",
+        "How fast the simulator is",
+        f"{sum(goal.met for goal in goals)} of {len(goals)} goals are met.",
+        "Beside libCacheSim, one thread: millions of requests a second, by the time of the"
+        f" processor; means of rounds in which both take turns. {trace.requests:,} requests by"
+        f" Zipf's law (exponent {EXPONENT}) of {trace.requests // REQUESTS_A_BLOCK:,} blocks, a"
+        f" cache of {trace.slots:,}. The misses are the very same. libcachesim"
+        f" {version('libcachesim')} reads its own binary trace from the page cache; hotset's"
+        " requests are in memory.",
+        table(("policy", "libCacheSim", "hotset", "ratio (95 %)"), rows)
+        + "\n\n"
+        + table(("what", "goal", "value", ""), [goal.row for goal in goals]),
+        {
+            "goals": [{**asdict(goal), "met": goal.met} for goal in goals],
+            "rates": rates,
+            "ratios": {name: list(each) for name, each in ratios.items()},
+            "slots": trace.slots,
+        },
     )
-    met = sum(goal.met for goal in goals)
-    markdown = f"""# How fast the simulator is
-
-{met} of {len(goals)} goals are met. {where}. Again: `scripts/bench.sh simulator`.
-
-## Beside libCacheSim, one thread
-
-Millions of requests a second, by the time of the processor; means of {len(pairs["lru"])} rounds in
-which both take turns. {trace.requests:,} requests by Zipf's law (exponent {EXPONENT}) of
-{trace.requests // REQUESTS_A_BLOCK:,} blocks, a cache of {trace.slots:,}. The misses are the very
-same. libcachesim {version("libcachesim")} reads its own binary trace from the page cache; hotset's
-requests are in memory.
-
-| policy | libCacheSim | hotset | ratio | 95 % interval |
-|---|---:|---:|---:|---|
-{rows}
-
-## Goals
-
-| what | goal | found | |
-|---|---|---|---|
-{chr(10).join(goal.row for goal in goals)}"""
-    data = {
-        "goals": [{**asdict(goal), "met": goal.met} for goal in goals],
-        "rates": {name: [*map(list, each)] for name, each in pairs.items()},
-        "ratios": {name: list(one) for name, one in ratios.items()},
-        "requests": trace.requests,
-        "slots": trace.slots,
-        "computer": where,
-    }
-    return markdown, data
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Performance claims, measured: `scripts/bench.sh` names the cases."""
