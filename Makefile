@@ -21,6 +21,8 @@ STATIC_flashdev := $(STATIC_hotset-engine)
 LAB_TESTS := harness/tests/lab cache-layer/tests/lab
 PYTHON_FOLDERS := cache-layer tpcc tpch reports harness scripts
 SET ?=
+# Programs of `scripts` are modules.
+module = PYTHONPATH=scripts uv run --no-sync python -m
 # The longest first.
 UNITS := api commands rest databases console cache experiments measuring
 # TIER=dm-cache or bcache runs the kernel's own tier, under User-Mode Linux where this one has none.
@@ -102,8 +104,8 @@ test-all:
 	}; \
 	$(lab_tests) $(LAB_WORKERS) -m lab || { failed=1; $(lab_tests) $(once_more) -rfEp -m lab; }; \
 	$(AND_ON) release container TRY=1 || failed=1; \
-	uv run --no-sync python scripts/try_packages.py --walk first --walk day || failed=1; \
-	uv run --no-sync python scripts/try_packages.py --system debian13 --walk life --walk faults || failed=1; \
+	$(module) release.bare.try_packages --walk first --walk day || failed=1; \
+	$(module) release.bare.try_packages --system debian13 --walk life --walk faults || failed=1; \
 	exit $$failed
 
 rust-tests: | $(if $(READY_PARTS),setup-tests)
@@ -138,30 +140,30 @@ deny: .venv/.synced
 ADVISORIES ?=
 OSV ?=
 audit: .venv/.synced
-	uv run --no-sync python scripts/audit.py $(if $(ADVISORIES),--advisories '$(ADVISORIES)') $(if $(OSV),--osv '$(OSV)')
+	$(module) release.audit $(if $(ADVISORIES),--advisories '$(ADVISORIES)') $(if $(OSV),--osv '$(OSV)')
 
 bench: setup-test build
 	@set -e; for case in userspace drivers simulator predictions heat sampling fresh; do scripts/bench.sh $$case; done
 
 # docs/reference, from the command line's parser and the models of the experiment file.
 docs: .venv/.synced
-	uv run --no-sync python scripts/reference.py
+	$(module) pages.reference
 
 # Man pages, and completion for bash, zsh and fish, as a package has them below /usr/share.
 manual: .venv/.synced
-	uv run --no-sync python scripts/manual.py dist/share
+	$(module) pages.manual dist/share
 
 # The documentation site, of this version beside those that are there, into dist/site. A dead link ends it.
 docs-site: .venv/.synced
-	uv run --no-sync python scripts/docs_site.py
+	$(module) pages.docs_site
 
 # docs/images/daily.svg, of real commands on two files of this computer; root.
 recording: build
-	uv run --no-sync python scripts/record_daily.py
+	$(module) pages.record_daily
 
 # docs/images/console-*.png, of a lab on this computer; root. The page of runs shows your archive.
 screenshots: build
-	uv run --no-sync python scripts/screenshots.py
+	$(module) pages.screenshots
 
 build: $(PROGRAMS) .venv/.compiled $(MODULE)
 
@@ -221,15 +223,15 @@ TARGET ?=
 # AUDIT=no makes it without having looked for known vulnerabilities.
 AUDIT ?=
 release: .venv/.synced deny $(if $(filter no,$(AUDIT)),,audit)
-	env -u MAKEFLAGS -u MFLAGS uv run --no-sync python scripts/release.py \
+	env -u MAKEFLAGS -u MFLAGS $(module) release.dist \
 	    $(if $(TWICE),--twice) $(if $(TARGET),--target $(TARGET))
 
 # A container image of console, API and exporter, of the wheel in dist; TRY=1 runs it, too (root, umoci, crun,
 # mmdebstrap, postgresql, prometheus).
 EXTRAS ?= console,sqlserver
 container: .venv/.synced
-	uv run --no-sync python scripts/container.py --extras $(EXTRAS)
-	$(if $(TRY),uv run --no-sync python scripts/try_container.py)
+	$(module) release.container --extras $(EXTRAS)
+	$(if $(TRY),$(module) release.bare.try_container)
 
 # `hotset` on the PATH of whoever calls it.
 BIN := $(if $(filter 0,$(shell id -u)),/usr/local/bin,$(HOME)/.local/bin)

@@ -32,6 +32,7 @@ class Case:
     forwards: bool = False
 
 
+RAW = argparse.RawDescriptionHelpFormatter
 CASES = {
     "userspace": Case(
         "hotset's own engine, on this computer's kernel: half an hour",
@@ -87,6 +88,15 @@ CASES = {
         "fresh",
         {"rounds": 5, "seconds": 60.0, "users": 16, "warehouses": 8},
     ),
+    "agreement": Case(
+        "timed traces through our smq and bcache, and through the kernel's: some minutes a load",
+        "agreement",
+        {"replays": 3},
+    ),
+    "policies": Case(
+        "what each cache policy makes of small caches, of one trace, in virtual time: minutes",
+        "policies",
+    ),
     "models": Case(
         "every device model against itself in virtual time: two hours; goes on where it ended",
         "models",
@@ -106,6 +116,7 @@ def main(words: Sequence[str]) -> None:
         own.add_argument("--publish", type=Path, metavar="FOLDER")
         if name == words[0]:  # no other case's modules are loaded
             module = import_module(f"measure.cases.{case.module}")
+            own.description, own.formatter_class = module.__doc__, RAW
             getattr(module, "add_options", lambda _: None)(own)
     options, others = parser.parse_known_args(words)
     case = CASES[options.case]

@@ -1,4 +1,4 @@
-"""Slices of the campaigns (scripts/kill_campaign.py, scripts/life_campaign.py)."""
+"""Slices of the campaigns (scripts/campaign)."""
 
 from __future__ import annotations
 

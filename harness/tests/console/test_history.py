@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-import simulated_week
 from hotset.console.pages import history
 from hotset.core.clock import Moment
 from hotset.monitoring.history import opening, series
 from hotset.monitoring.history.recorder import Recorder
+from pages import simulated_week
 from tests.cli_server import XDG
 from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
 from tests.observations import Clock, counters, disk, end

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rooms import MODULES_MAX, Module, beside, require_no_circle
+from pages.rooms import MODULES_MAX, Module, beside, require_no_circle
 
 CRATES = Path(__file__).parents[3] / "cache-layer/flashdev"
 LAB = {"storage-model", "whatif", "flashdev"}

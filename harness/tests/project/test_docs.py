@@ -1,21 +1,18 @@
 """The documentation says what the program does: nothing undocumented, nothing stale, no dead link.
 
-`make docs` rewrites docs/reference; what it cannot know is added to scripts/reference.py.
+`make docs` rewrites docs/reference; what it cannot know is added to scripts/pages/reference.py.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import re
 import shlex
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 from xml.etree import ElementTree
 
@@ -31,6 +28,7 @@ from hotset.console import web
 from hotset.core import errors
 from hotset.core.units import SIZE_PATTERN, Bytes
 from hotset.experiment.file import disk_spec, spec
+from pages import reference
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
@@ -44,18 +42,6 @@ VARIABLE = re.compile(r"\b(?:(?:HOTSET|MSSQL|XDG)_[A-Z][A-Z_]*[A-Z]|HAMMERDB_HOM
 # The container's own, which compose.yaml sets.
 OF_THE_CONTAINER = {"MSSQL_DATA_DIR", "MSSQL_LOG_DIR"}
 
-
-def _reference() -> ModuleType:
-    place = importlib.util.spec_from_file_location("reference", ROOT / "scripts/reference.py")
-    assert place is not None
-    assert place.loader is not None
-    module = importlib.util.module_from_spec(place)
-    sys.modules["reference"] = module
-    place.loader.exec_module(module)
-    return module
-
-
-reference = _reference()
 TREE = typer.main.get_command(cli.create())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hotset.core import extras
-from shipping import entry
+from release import entry
 from tests.postgres_cluster import Cluster
 
 ROOT = Path(__file__).parents[3]

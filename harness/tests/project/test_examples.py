@@ -9,22 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("cache-layer", "harness", "reports", "tpcc", "tpch")
+FOLDERS = ("cache-layer/hotset", "harness/hotset", "reports/hotset", "tpcc/hotset", "tpch/hotset")
+FOLDERS += tuple(f"scripts/{name}" for name in ("campaign", "measure", "pages", "release"))
 
 
 def modules() -> list[str]:
     """By the names that import them."""
-    scripts = (
-        path.stem
-        for path in (ROOT / "scripts").glob("*.py")
+    return [
+        ".".join(path.relative_to((ROOT / folder).parent).with_suffix("").parts)
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if ">>> " in path.read_text(encoding="utf-8")
-    )
-    return sorted(scripts) + sorted(
-        ".".join(path.relative_to(ROOT / package).with_suffix("").parts)
-        for package in PACKAGES
-        for path in (ROOT / package / "hotset").rglob("*.py")
-        if ">>> " in path.read_text(encoding="utf-8")
-    )
+    ]
 
 
 def test_the_examples_of_a_module_hold(subtests: pytest.Subtests) -> None:

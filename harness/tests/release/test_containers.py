@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
-import container
 from hotset import __version__
 from hotset.core import environment, errors
 from hotset.core.errors import PrerequisiteError
 from hotset.core.extras import Extra
 from hotset.core.machines import names as connect
 from hotset.lab import lab
-from shipping import oci
+from release import container, oci
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "containers"

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from markdown_it import MarkdownIt
 
-import docs_site
+from pages import docs_site
 
 ROOT = docs_site.ROOT
 STAGED = dict(docs_site.staged())

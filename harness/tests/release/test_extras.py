@@ -19,7 +19,7 @@ from hotset.core.errors import LACKS
 from hotset.core.extras import MODULES, Extra, ExtraMissingError, explained, require
 from hotset.core.operation import Kind, Operation
 from hotset.operations import table
-from rooms import imports, modules, targets, tree
+from pages.rooms import imports, modules, targets, tree
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hotset.core.extras import PACKAGED
-from shipping import packages
+from release import packages
 
 ROOT = Path(__file__).parents[3]
 HOME = "/var/lib/hotset-console"

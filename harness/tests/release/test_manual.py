@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import typer.main
 
-import manual
-import reference
 from hotset import cli
+from pages import manual, reference
 from tests.pseudo_terminal import Terminal
 
+ROOT = Path(__file__).parents[3]
 COMMANDS = dict(reference.commands(typer.main.get_command(cli.create()), ("hotset",)))
 PAGES = {words: f"man/man1/{'-'.join(words)}.1" for words in COMMANDS}
 LEAVES = {words: one for words, one in COMMANDS.items() if not reference.commands_below(one)}
@@ -34,8 +34,8 @@ def need(program: str) -> None:
 def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `make manual` leaves, made as it makes it."""
     folder = tmp_path_factory.mktemp("manual") / "share"
-    script = Path(manual.__file__)
-    subprocess.run([sys.executable, str(script), str(folder)], check=True)
+    argv = [sys.executable, "-m", "pages.manual", str(folder)]
+    subprocess.run(argv, check=True, cwd=ROOT / "scripts")
     return folder
 
 
@@ -117,7 +117,7 @@ def test_two_builds_are_equal(share: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 # Completion
 
-WITH_HOTSET = {**os.environ, "PATH": f"{Path(manual.__file__).parents[1]}:{os.environ['PATH']}"}
+WITH_HOTSET = {**os.environ, "PATH": f"{ROOT}:{os.environ['PATH']}"}
 
 
 def asked_of_bash(share: Path, lines: Collection[str]) -> Iterator[set[str]]:

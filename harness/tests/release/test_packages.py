@@ -1,6 +1,6 @@
 """The Linux packages: one is built for this Python alone, and looked into; scripts of all are read.
 
-What dpkg makes of them is tried in whole systems by `scripts/try_packages.py`.
+What dpkg makes of them is tried in whole systems by `release.bare.try_packages`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 import numpy
 import pytest
 
-import release
-import try_packages
 from hotset import __version__
 from hotset.block import label
 from hotset.core import extras
 from hotset.core.extras import Extra
 from hotset.core.machines import elf, needrestart
 from hotset.disk.boot import schedules, systemd_unit
-from shipping import entry, modules, packages
-from shipping.programs import PROGRAMS, CannotBuildError
+from release import entry, modules, packages
+from release.bare import try_packages
+from release.dist import package
+from release.programs import PROGRAMS, CannotBuildError
 
 ROOT = Path(__file__).parents[3]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -49,7 +49,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> packages.Release:
     programs, dist = tmp_path_factory.mktemp("programs"), tmp_path_factory.mktemp("wheel")
     for one in PROGRAMS:
         shutil.copy(ROOT / one.crate / "target/release" / one.name, programs / one.name)
-    wheel = release.package(dist, programs, EPOCH)
+    wheel = package(dist, programs, EPOCH)
     text = dist / "CHANGELOG.md"
     text.write_text("# Changes\n")
     pythons = (PYTHON,)

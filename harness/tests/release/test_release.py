@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 import hotset
-import release
-from shipping import bill, changelog, crates
-from shipping.programs import PROGRAMS, CannotBuildError, build
-from wheel_programs import platform
+from release import bill, changelog, crates, dist
+from release.programs import PROGRAMS, CannotBuildError, build
+from release.wheel_programs import platform
 
 ROOT = Path(__file__).parents[3]
 TARGET = "x86_64-unknown-linux-gnu"
@@ -44,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wheel(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built of the source distribution, which so builds."""
-    return release.package(tmp_path_factory.mktemp("dist"), built, EPOCH)
+    return dist.package(tmp_path_factory.mktemp("dist"), built, EPOCH)
 
 
 def test_the_wheel_has_all_that_runs_and_says_where(wheel: Path) -> None:
@@ -97,23 +96,23 @@ def test_what_is_installed_finds_its_programs(wheel: Path, tmp_path: Path) -> No
 def test_the_source_holds_what_git_has_and_nothing_else(wheel: Path, tmp_path: Path) -> None:
     """The cache of `lint-imports`, which hides itself from git, once went with it."""
     source = wheel.with_name(f"hotset-{hotset.__version__}.tar.gz")
-    release.require_tracked(source)
+    dist.require_tracked(source)
     run("tar", "--extract", f"--file={source}", cwd=tmp_path)
     (folder,) = tmp_path.iterdir()
     (folder / ".a_cache").touch()
     more = tmp_path / "more.tar"
     run("tar", "--create", f"--file={more}", folder.name, cwd=tmp_path)
     with pytest.raises(CannotBuildError, match=r"more\.tar would hold .*: \.a_cache;"):
-        release.require_tracked(more)
+        dist.require_tracked(more)
 
 
 def test_a_wheel_that_grew_too_large_is_refused(wheel: Path, tmp_path: Path) -> None:
-    release.require_small(wheel)
+    dist.require_small(wheel)
     large = tmp_path / "large.whl"
     with large.open("wb") as file:
-        file.truncate(release.WHEEL_MAX_BYTES + 1)
+        file.truncate(dist.WHEEL_MAX_BYTES + 1)
     with pytest.raises(CannotBuildError, match=r"15,000,001 bytes, more than 15,000,000"):
-        release.require_small(large)
+        dist.require_small(large)
 
 
 def test_the_tag_is_of_the_newest_glibc_that_a_program_needs(built: Path, tmp_path: Path) -> None:
@@ -189,7 +188,7 @@ def test_what_is_not_committed_is_not_released(
 ) -> None:
     run("git", "init", "--quiet", cwd=tmp_path)
     (tmp_path / "half-done").touch()
-    monkeypatch.setattr(release, "ROOT", tmp_path)
-    monkeypatch.setattr("sys.argv", ["release.py", f"--target={TARGET}"])
-    assert release.main() == 3
+    monkeypatch.setattr(dist, "ROOT", tmp_path)
+    monkeypatch.setattr("sys.argv", ["dist.py", f"--target={TARGET}"])
+    assert dist.main() == 3
     assert "not committed: half-done." in capsys.readouterr().err

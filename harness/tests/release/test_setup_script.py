@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -12,9 +11,10 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from release.bare import bare_systems
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "scripts" / "setup.sh"
@@ -474,16 +474,6 @@ def test_make_makes_each_thing_wait_for_its_own_part() -> None:
 # ---------------------------------------------------------------- the README's commands
 
 
-def _bare_systems() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bare_systems", ROOT / "scripts/bare_systems.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_what_runs_after_a_demo_is_told_from_what_needs_more() -> None:
     readme = """
 ```
@@ -494,7 +484,7 @@ make install
 ```
 """
     reference = "# Command line\n\n## hotset\n\n## hotset tier\n\n## hotset tier create\n"
-    *exact, doctor, every = _bare_systems().readme_commands(readme, reference)
+    *exact, doctor, every = bare_systems.readme_commands(readme, reference)
     assert exact == ["./hotset runs show last", "make install"]
     assert doctor == "hotset doctor"
     assert "'hotset tier --help' 'hotset tier create --help'" in every

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-import simulated_week
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.operation import Context
 from hotset.core.record import document_of
 from hotset.monitoring.history import opening, series, table
 from hotset.monitoring.history.recorder import Recorder
 from hotset.operations import table as operations
+from pages import simulated_week
 from tests.observations import Clock, counters, disk
 
 DAY = table.check(86_400.0, 3600.0)

@@ -22,11 +22,12 @@ from pathlib import Path
 
 from hotset import __version__
 from hotset.core.extras import Extra
-from release import SUMS, sums
-from shipping import entry, modules, oci
-from shipping.programs import ARCHITECTURES, CannotBuildError
 
-ROOT = Path(__file__).resolve().parents[1]
+from . import entry, modules, oci
+from .dist import SUMS, sums
+from .programs import ARCHITECTURES, CannotBuildError
+
+ROOT = Path(__file__).resolve().parents[2]
 SUITE, PYTHON, GLIBC = "trixie", "3.13", "manylinux_2_40"
 PACKAGES = (
     "base-files",
@@ -183,7 +184,7 @@ def describe(machine: str, epoch: int, extras: list[Extra]) -> oci.Image:
         "StopSignal": "SIGTERM",
         "Healthcheck": oci.health(["python3", "-c", ALIVE], 30, 5, 3),
     }
-    made_by = f"scripts/container.py --extras {','.join(extras)}"
+    made_by = f"make container EXTRAS= {','.join(extras)}"
     return oci.Image("hotset", __version__, machine, created, made_by, config, labels)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_ELF = Path(__file__).parents[1] / "cache-layer/hotset/core/machines/elf.py"
+_ELF = Path(__file__).parents[2] / "cache-layer/hotset/core/machines/elf.py"
 _OLDEST_GLIBC = 17
 """Of manylinux's names, the second number of 2.17."""
 

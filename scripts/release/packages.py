@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import manual
 from hotset.core.extras import PACKAGED, Extra
 from hotset.core.machines import needrestart
+from pages import manual
 
 from . import entry, modules
 from .programs import ARCHITECTURES, CannotBuildError

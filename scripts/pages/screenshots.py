@@ -22,14 +22,15 @@ from pathlib import Path
 
 from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 
-import simulated_week
 from hotset.core.machines.local import Local
 from hotset.core.paths import data_dir
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Facts
 from hotset.operations import activity
 
-ROOT = Path(__file__).resolve().parents[1]
+from . import simulated_week
+
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs/images"
 CHROMIUM = "/usr/bin/chromium"
 HOTSET = str(Path(sys.executable).with_name("hotset"))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hotset import __version__
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "dist/site"
 CONFIGURATION = ROOT / "docs/zensical.toml"
 STARTS = ("README.md", "docs/README.md")

@@ -24,10 +24,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hotset import __version__
-from shipping import bill, changelog, crates, packages, powershell, programs
-from shipping.programs import CannotBuildError
 
-ROOT = Path(__file__).resolve().parents[1]
+from . import bill, changelog, crates, packages, powershell, programs
+from .programs import CannotBuildError
+
+ROOT = Path(__file__).resolve().parents[2]
 WHEEL_MAX_BYTES = 15_000_000
 """So that it is soon on a server."""
 SUMS = "SHA256SUMS"
@@ -147,7 +148,7 @@ def _compare(target: str) -> int:
             _run(["git", "clone", "--quiet", str(ROOT), str(clone)])
             _run(["uv", "sync", "--quiet", "--locked", "--all-extras", f"--project={clone}"])
             python = clone / ".venv/bin/python"
-            _run([str(python), str(clone / "scripts/release.py"), f"--target={target}"])
+            _run([str(python), "-m", "release.dist", f"--target={target}"], clone / "scripts")
             found.append((clone / "dist" / SUMS).read_text())
     one, other = (set(text.splitlines()) for text in found)
     for line in sorted(one ^ other):
@@ -156,9 +157,9 @@ def _compare(target: str) -> int:
     return int(one != other)
 
 
-def _run(argv: list[str]) -> None:
+def _run(argv: list[str], folder: Path = ROOT) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    if subprocess.run(argv, check=False, env=environment).returncode:
+    if subprocess.run(argv, check=False, cwd=folder, env=environment).returncode:
         raise CannotBuildError(f"{' '.join(argv)} failed")
 
 

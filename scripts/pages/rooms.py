@@ -13,7 +13,7 @@ MODULES_MAX = 14
 """In a folder, of Python and of Rust."""
 Module = tuple[str, ...]
 """A module's name, word by word."""
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 
 

@@ -3,7 +3,7 @@
 # hold what reads them against engines of every version (cache-layer/tests/data/engine-N.jsonl, N:
 # the protocol's version). Root; needs FUSE.
 #
-#   scripts/record-engine.sh FLASHDEV > cache-layer/tests/data/engine-N.jsonl
+#   scripts/release/record-engine.sh FLASHDEV > cache-layer/tests/data/engine-N.jsonl
 set -euo pipefail
 [ $# = 1 ] || { sed -n '2,7s/^# \?//p' "$0" >&2; exit 2; }
 flashdev=$(realpath "$1")

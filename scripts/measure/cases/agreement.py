@@ -41,7 +41,7 @@ from hotset.lab.lab import LabSpec
 
 MIB = 1024**2
 PAGE = 8192
-TPCC = Path(__file__).parents[1] / "cache-layer/tests/data/tpcc-3-warehouses.trace.gz"
+TPCC = Path(__file__).parents[3] / "cache-layer/tests/data/tpcc-3-warehouses.trace.gz"
 SECONDS = 40.0
 SCAN_AT = 832 * MIB
 """Behind TPC-C's data, on a disk of 1 GiB."""
@@ -59,14 +59,15 @@ class Row(NamedTuple):
     size: int
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("loads", nargs="*", metavar="NAME=FILE:DISK_MIB:CACHE_MIB")
-    words.add_argument("--machine", default="uml", choices=["local", "uml"])
-    words.add_argument("--tier", action="append", choices=["dm-cache", "bcache"])
-    words.add_argument("--replays", type=int, default=3, help="by the kernel, of each load")
-    words.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")
-    wanted = words.parse_args()
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("loads", nargs="*", metavar="NAME=FILE:DISK_MIB:CACHE_MIB")
+    parser.add_argument("--machine", default="uml", choices=["local", "uml"])
+    parser.add_argument("--tier", action="append", choices=["dm-cache", "bcache"])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the values here as well")
+
+
+def measure(wanted: argparse.Namespace) -> None:
+    """A load after the other; each is told, and kept, when it is through."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         given = [parsed(text, folder / str(n)) for n, text in enumerate(wanted.loads)]
@@ -228,7 +229,3 @@ def percent(ratio: float | None) -> str:
 
 def count(number: float | None) -> str:
     return "–" if number is None else f"{number:,.0f}"
-
-
-if __name__ == "__main__":
-    main()

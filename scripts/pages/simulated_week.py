@@ -1,6 +1,7 @@
 """Writes a simulated week into a console's history: for pictures of it, and for tests.
 
-    simulated_week.py FILE      # ~/.local/share/hotset/history/local.sqlite, of no running console
+    python -m pages.simulated_week FILE      # ~/.local/share/hotset/history/local.sqlite, for one;
+                                             # of no running console
 
 Two disks: `shop` by day and night, but for a night in which nothing was recorded, with a warm-up, a
 reset of its counters, and an hour of TPC-C; `archive`, which was detached and made again.

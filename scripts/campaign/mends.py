@@ -1,6 +1,6 @@
 """Takes mends back, one at a time, and tells which tests notice.
 
-    python scripts/mend_campaign.py --work DIR --save FILE [--commit HASH]
+    python -m campaign.mends --work DIR --save FILE [--commit HASH]
 
 Each mend of `campaign/mends.toml` is a commit whose change to programs still comes off today's. It
 is taken off in a worktree below DIR, and the tests of the folders that it changed are run; for a
@@ -19,7 +19,7 @@ import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LIMIT_S = 3600.0
 """Of one run of tests."""
 _WHAT = "not lab and not night"

@@ -6,7 +6,7 @@ its password in a file. PostgreSQL and Prometheus run beside it, and a bare Debi
 whose disk it accelerates. Needs root, and Debian's packages umoci, crun, mmdebstrap, postgresql and
 prometheus; what was seen is printed, the first thing amiss ends it.
 
-    uv run python scripts/try_container.py [--dist dist]
+    make container TRY=1
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from urllib.parse import urlencode
 
 import asyncssh
 
-from bare.acts import DAY, EVENING
-from bare.server import Server
-from bare.unpack import build_base, unpacked
-from container import ALIVE, HOME, PORT, USER
 from hotset import __version__
 from hotset.core.clock import wait_until
 from hotset.core.machines.local import free_port
+from release.bare.acts import DAY, EVENING
+from release.bare.server import Server
+from release.bare.unpack import build_base, unpacked
+from release.container import ALIVE, HOME, PORT, USER
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 PASSWORD, DATABASE_PASSWORD = "correct horse battery", "staple-of-the-database"
 LIMIT_S, ACT_LIMIT_S = 60.0, 600.0
 # crun reads the version of cgroups from what is mounted, and knows no hybrid.

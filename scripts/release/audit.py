@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CRATES = ("cache-layer/flashdev", "tpcc/driver")
 STALE = timedelta(days=90)
 """RustSec's list gets some entries every week."""
@@ -49,7 +49,9 @@ def main() -> int:
     given = parser.parse_args()
     today = datetime.now(UTC).date()
     try:
-        ignored = exceptions((ROOT / "scripts/audit.toml").read_text(encoding="utf-8"), today)
+        ignored = exceptions(
+            (ROOT / "scripts/release/audit.toml").read_text(encoding="utf-8"), today
+        )
     except ValueError as error:
         print(f"audit: audit.toml: {error}", file=sys.stderr)
         return 2

@@ -75,7 +75,7 @@ BENCHMARKS = (
     Act("hotset runs list --format csv", says="-sql,"),
     Act("hotset report last", says=".html"),
 )
-_TDS = (Path(__file__).parents[2] / "harness/tests/tds_server.py").read_text(encoding="utf-8")
+_TDS = (Path(__file__).parents[3] / "harness/tests/tds_server.py").read_text(encoding="utf-8")
 _SHOW = "HOTSET_PASSWORD=Secret-42 hotset database show --engine sqlserver --dsn"
 _IMPOSTOR = "sqlserver://sa@localhost:14330/shop"
 SQL_SERVER = (

@@ -23,8 +23,7 @@ MIB = 1024**2
 ALONE = "alone"
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(words: argparse.ArgumentParser) -> None:
     words.add_argument("trace", type=Path)
     words.add_argument("--database-mib", type=int, required=True, help="caches are shares of it")
     words.add_argument("--origin-mib", type=int, required=True, help="size of the slow disk")
@@ -40,7 +39,10 @@ def main() -> None:
     words.add_argument("--origin-model", default="nas-2014")
     words.add_argument("--flash-model", default="pcie-flash-2014")
     words.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as well")
-    wanted = words.parse_args()
+
+
+def measure(wanted: argparse.Namespace) -> None:
+    """All caches, and the disk alone."""
     shares = [int(share) for share in wanted.shares.split(",")]
     policies = wanted.policies.split(",")
     with ThreadPoolExecutor(2) as pool:
@@ -101,7 +103,3 @@ def table(
             cells.append(f"{one['iops']:,.0f} ({factor:.1f}x, {100 * ratio:.0f} %)")
         lines.append(f"| {policy} | {' | '.join(cells)} |")
     return lines
-
-
-if __name__ == "__main__":
-    main()

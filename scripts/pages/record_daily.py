@@ -20,7 +20,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs/images/daily.svg"
 HOTSET = str(Path(sys.executable).with_name("hotset"))
 COLUMNS, PORT = 100, 54399

@@ -9,7 +9,7 @@ goes back to it meanwhile; `day` calls the verbs of every day and those that sta
 `faults` has a full disk, an interrupted dpkg, another computer's package and the like. Printed is a
 Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
 
-    make release && python3 scripts/try_packages.py --system debian12 --walk first
+    cd scripts && python3 -m release.bare.try_packages --system debian12 --walk first
 """
 
 from __future__ import annotations
@@ -25,14 +25,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from bare import acts
-from bare.acts import Act
-from bare.enter import enter
-from bare.steps import Step, execute, table, write
-from bare.unpack import SUITES, TOO_OLD, build_base, call_inside, remove_on_signals, unpacked
 from campaign.records import MISSING, SLOTS, WRITE
+from release.bare import acts
+from release.bare.acts import Act
+from release.bare.enter import enter
+from release.bare.steps import Step, execute, table, write
+from release.bare.unpack import (
+    SUITES,
+    TOO_OLD,
+    build_base,
+    call_inside,
+    remove_on_signals,
+    unpacked,
+)
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 HOME = Path("/root")
 FIRST_MAX_S = 300
 """From the package to the first hit ratio."""
@@ -371,7 +378,7 @@ def try_out(
             shutil.copy(one, root / "root" / one.name)
         if options.before:
             shutil.copy(options.before, root / "root/before.deb")
-        call_inside(__file__, [str(root), str(logs), system, walk])
+        call_inside("release.bare.try_packages", [str(root), str(logs), system, walk])
     return [Step(**one) for one in json.loads((logs / "steps.json").read_text())]
 
 

@@ -19,6 +19,7 @@ TOO_OLD = {"debian11": "bullseye"}
 """Its Python is 3.9."""
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
 USER_ID = 1000
+SCRIPTS = Path(__file__).resolve().parents[2]
 NAMESPACES = ("--mount", "--pid", "--ipc", "--uts", "--propagation", "private")
 """As `unshare` makes them."""
 
@@ -61,11 +62,12 @@ def unpacked(base: Path, name: str, work: Path, keep: bool = False) -> Iterator[
             shutil.rmtree(root)
 
 
-def call_inside(script: str, words: Sequence[str]) -> None:
-    """Call a script of ours, with ``--inside`` and these words, in new namespaces; what it starts
+def call_inside(module: str, words: Sequence[str]) -> None:
+    """Call a program of ours, with ``--inside`` and these words, in new namespaces; what it starts
     ends with them."""
-    argv = ["unshare", *NAMESPACES, "--fork", "--kill-child", sys.executable, script, "--inside"]
-    subprocess.run([*argv, *words], check=True)
+    argv = ["unshare", *NAMESPACES, "--fork", "--kill-child", sys.executable]
+    argv += ["-m", module, "--inside", *words]
+    subprocess.run(argv, check=True, env={**os.environ, "PYTHONPATH": str(SCRIPTS)})
 
 
 def remove_on_signals() -> None:

@@ -6,7 +6,7 @@ README's commands are run as they stand. What ran, for how long and how it ended
 Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, and what the commands
 themselves need of the kernel (FUSE, loop devices, user namespaces).
 
-    python3 scripts/bare_systems.py --system debian12 --user root --run demo
+    python3 -m release.bare.bare_systems --system debian12 --user root --run demo
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
-from bare.enter import enter
-from bare.steps import Step, execute, table, write
-from bare.unpack import SUITES, build_base, call_inside, remove_on_signals, unpacked
+from release.bare.enter import enter
+from release.bare.steps import Step, execute, table, write
+from release.bare.unpack import SUITES, build_base, call_inside, remove_on_signals, unpacked
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 USERS = ("root", "user")
 CLONE = "hotset"
 RUNS = {
@@ -86,7 +86,7 @@ def try_out(base: Path, system: str, user: str, options: argparse.Namespace) -> 
         clone = ["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(home / CLONE)]
         subprocess.run(clone, check=True)
         (logs / "plan.json").write_text(json.dumps([system, user, commands(options.run)]))
-        call_inside(__file__, [str(root), str(logs)])
+        call_inside("release.bare.bare_systems", [str(root), str(logs)])
     return [Step(**one) for one in json.loads((logs / "steps.json").read_text())]
 
 

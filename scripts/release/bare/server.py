@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from bare.enter import enter
-from bare.steps import NETWORK
-from bare.unpack import NAMESPACES, build_base, prepare
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
+from release.bare.enter import enter
+from release.bare.steps import NETWORK
+from release.bare.unpack import NAMESPACES, SCRIPTS, build_base, prepare
 
 SYSTEM = "debian13"
 PACKAGES = ("python3", "fuse3", "e2fsprogs", "util-linux", "mount", "procps", "kmod", "udev")
@@ -100,7 +100,7 @@ class Server(Local):
         assert self._keeper is None
         inside = (sys.executable, __file__, str(self.root))
         argv = ["unshare", *NAMESPACES, "--fork", "--kill-child", *inside]
-        paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+        paths = {"PYTHONPATH": str(SCRIPTS)}
         self._keeper = subprocess.Popen(
             argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **paths}
         )

@@ -175,7 +175,7 @@ def merge(folder: Path, into: Path) -> None:
         elif path.parts[0] != "bin" and one.read_bytes() != there.read_bytes():
             raise CannotBuildError(
                 f"{path} is another for another Python, so that one folder cannot hold both: look"
-                " whether anything reads it, and name it in scripts/shipping/modules.py"
+                " whether anything reads it, and name it in scripts/release/modules.py"
             )
 
 

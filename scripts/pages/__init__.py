@@ -1,0 +1,1 @@
+"""Pages that are made: reference, manual, site, and pictures with what they show."""

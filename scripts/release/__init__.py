@@ -1,0 +1,1 @@
+"""Releases: what others install, how it is made, and how it is tried in bare systems."""

@@ -1,1 +1,0 @@
-"""What `release.py` is made of: programs, the bill of materials, licences, the changelog."""
