@@ -41,6 +41,10 @@ def token_on(text: str) -> str:
     return found[1]
 
 
+def token_of(browser: TestClient) -> str:
+    return token_on(browser.get("/runs").text)
+
+
 def try_password(browser: TestClient, password: str = PASSWORD, target: str = "/") -> object:
     token = token_on(browser.get("/login").text)
     return browser.post("/login", data={"password": password, "csrf": token, "next": target})

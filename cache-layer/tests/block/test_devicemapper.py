@@ -17,7 +17,7 @@ from hotset.tier import devices
 from hotset.tier.dmcache import tier as dmcache
 from hotset.tier.dmcache.tier import DmCache
 from tests.fake_machine import place
-from tests.tier.test_dmcache import MIB, SPEC
+from tests.support.dm_cache_lines import MIB, SPEC
 
 # Takes its time for what waits for I/O under way, longer than a command that is ended may take to
 # tidy up.

@@ -13,8 +13,8 @@ from hotset.core.units import Bytes
 from hotset.disk import adopt
 from hotset.disk import cache_device as cards
 from hotset.disk.adopt import Unread
-from tests.disk.test_cache_device import CARD
 from tests.fake_machine import FakeMachine
+from tests.support.cards import CARD
 
 GOOD, BAD = PurePosixPath("/dev/disk/by-id/flash"), PurePosixPath("/dev/vda")
 SAID = (

@@ -21,8 +21,8 @@ from hotset.disk.boot import program
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.identity.origin import OriginId
 from hotset.tier.base import TierKind, WriteMode
-from tests.disk.test_cache_device import CARD, MIB, disk
 from tests.fake_machine import FakeMachine
+from tests.support.cards import CARD, MIB, disk
 
 HERE = Local()
 ORIGIN_BYTES = 64 * MIB

@@ -13,60 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotset.block import label as labels
-from hotset.block.devicemapper import RESERVED, Part, total
+from hotset.block.devicemapper import RESERVED, total
 from hotset.block.label import Label
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.disk import cache_device as cards
-from hotset.disk.cache_device import Card, CardError, Disk, Inventory, take
+from hotset.disk.cache_device import Card, CardError, Inventory, take
 from hotset.disk.identity.origin import OriginId
-from hotset.tier.base import TierSpec
 from tests.fake_machine import FakeMachine
+from tests.support.cards import CARD, MIB, SECOND, SPEC, Keeping, disk
 
 DATA = Path(__file__).parents[1] / "data"
-MIB = 2**20
-SPEC = TierSpec("writeback", "smq", Bytes(65536), *(Bytes(n * MIB) for n in (5, 64, 16)))
-
-
-def part(start: int, size: int) -> Part:
-    return Part(Bytes(start * MIB), Bytes(size * MIB))
-
-
-def disk(name: str = "data", at: int = 17) -> Disk:
-    return Disk(
-        name,
-        "dm-cache",
-        "oltp",
-        PurePosixPath(f"/dev/disk/by-id/{name}"),
-        SPEC,
-        (part(at, 5),),
-        (part(at + 5, 64),),
-    )
-
-
-CARD = Card(
-    "main", PurePosixPath("/dev/disk/by-id/flash"), Bytes(256 * MIB), (part(1, 16),), (disk(),)
-)
-
-
-SECOND = replace(
-    CARD, name="card2", flash=PurePosixPath("/dev/disk/by-id/second"), disks=(disk("dwh", 100),)
-)
-
-
-class Keeping(FakeMachine):
-    """A machine that keeps its cards, on their flash and in /etc."""
-
-    def __init__(self) -> None:
-        super().__init__({"cat /etc/machine-id": "this\n"})
-
-    def keep(self, card: Card) -> None:
-        cards.save(self, card)
-
-    def file(self, name: str = "main") -> str:
-        return self.files[f"/etc/hotset/cards/{name}.json"][0]
-
-
 FLASHES = {name: PurePosixPath(f"/dev/disk/by-id/{name}") for name in ("flash", "second", "third")}
 
 

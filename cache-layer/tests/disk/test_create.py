@@ -26,63 +26,9 @@ from hotset.disk.identity import origin, reservation
 from hotset.disk.sizing import KernelKind
 from hotset.tier.base import TierKind
 from hotset.tier.choice import Choice, ChoiceError, DatabaseKind
-from tests.disk.test_cache_device import Keeping
 from tests.fake_machine import FakeMachine
-
-MIB, GIB = 2**20, 2**30
-FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/virtio-{name}") for name in ("flash", "slow"))
-WANTED = CreateRequest("oltp", FLASH, ORIGIN, "dm-cache", "oltp", Bytes(100 * MIB), Bytes(64 * MIB))
-
-
-def server(**more: Any) -> Keeping:  # noqa: ANN401
-    """A server with an empty flash disk of 1 GiB and a slow one with a file system."""
-    there = Keeping()
-
-    def lsblk() -> str:
-        name = "vdb" if "vdb" in there.calls[-1].line else "sda"
-        size = GIB if name == "vdb" else 2 * GIB
-        return json.dumps(
-            {
-                "blockdevices": [
-                    {
-                        "name": name,
-                        "type": "disk",
-                        "size": size,
-                        "mountpoints": [],
-                        "vendor": "ACME    ",
-                        "model": "SSD 9",
-                        "serial": f"S-{name}",
-                    }
-                ]
-            }
-        )
-
-    there.answers = {
-        "id -u": "0\n",
-        "cat /etc/machine-id": "this\n",
-        "test -e": 1,
-        "test -d /run/systemd": 1,
-        "readlink -f /dev/disk/by-id/virtio-flash": "/dev/vdb\n",
-        "readlink -f /dev/disk/by-id/virtio-slow": "/dev/sda\n",
-        "lsblk": lsblk,
-        "find -L": "/dev/disk/by-id/x\n",
-        "wipefs --json /dev/sda": '{"signatures": [{"type": "ext4"}]}',
-        "wipefs --json /dev/vdb": "",
-        "dmsetup ls": "No devices found\n",
-        "blockdev --getsize64 /dev/disk/by-id/virtio-slow": str(2 * GIB),
-        "blockdev --getss": "512\n",
-        **more,
-    }
-    return there
-
-
-def with_card(**more: Any) -> Keeping:  # noqa: ANN401
-    """The same after a first disk was created."""
-    first = server()
-    creation.create(first, WANTED, False, lambda _: None)
-    there = server(**more)
-    there.files, there.sectors = first.files, first.sectors
-    return there
+from tests.support.cards import Keeping
+from tests.support.new_disk import FLASH, GIB, MIB, ORIGIN, WANTED, server, with_card
 
 
 def made(there: FakeMachine) -> list[str]:

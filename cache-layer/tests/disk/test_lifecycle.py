@@ -30,36 +30,16 @@ from hotset.tier import pins
 from hotset.tier.base import MetadataDamagedError, Report, State, WriteMode
 from hotset.tier.dmcache.tier import DmCache
 from hotset.tier.pins import Preferences
-from tests.disk.test_cache_device import CARD, SECOND, disk, part
-from tests.disk.test_create import LATER, with_card
+from tests.disk.test_create import LATER
 from tests.fake_machine import FakeMachine, decided, record_of
-from tests.tier.test_dmcache import LINE
+from tests.support.active_disk import FREE, MIB, UP, server
+from tests.support.cards import CARD, SECOND, disk, part
+from tests.support.dm_cache_lines import LINE
+from tests.support.new_disk import with_card
 
-MIB = 2**20
-UP = "hotset-data\t(252:3)\nhotset-data-meta\t(252:0)\nhotset-data-cache\t(252:1)\n"
 MOUNTED = "/dev/mapper/hotset-data is in use: dm-3 is mounted on /srv: unmount it first"
-FREE = json.dumps({"blockdevices": [{"name": "dm-3", "type": "dm", "mountpoints": []}]})
-
-
 DECIDED = "hotset-boot decide"
 CONFLICT = decided("refuse", "conflict", "changed", "it was written to while the tier was down")
-
-
-def server(up: bool = True, **more: str | int | Callable[[], str]) -> FakeMachine:
-    return FakeMachine(
-        {
-            **more,
-            "cat /etc/machine-id": "this\n",
-            "sh -c 'dd if=/dev/disk/by-id/flash": f"1234567 1{' 0' * 8} 1\n",
-            "dmsetup ls": UP if up else "No devices found\n",
-            "dmsetup status": LINE,
-            "lsblk": FREE,
-            "test -e /etc/": 1,
-            "test -d /run/systemd": 1,
-            "blockdev --getsize64": str(1536 * MIB),
-            **more,
-        }
-    )
 
 
 DIRTY = '<mapping cache_block="3" origin_block="9" dirty="true"/>'

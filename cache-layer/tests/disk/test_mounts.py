@@ -16,8 +16,9 @@ from hotset.core.machines.local import Local
 from hotset.disk import create as creation
 from hotset.disk.boot import fstab, mounts, startup
 from hotset.disk.cache_device import AttachedDisk, CardError
-from tests.disk.test_cache_device import CARD, Keeping, disk
-from tests.disk.test_create import ORIGIN, WANTED, made, server
+from tests.disk.test_create import made
+from tests.support.cards import CARD, Keeping, disk
+from tests.support.new_disk import ORIGIN, WANTED, server
 
 PROBED = "UUID=1234-abcd\nLABEL=my\\ data\nPART_ENTRY_UUID=77-01\nPART_ENTRY_NAME=db\nTYPE=ext4\n"
 UNIT = "hotset-tier-oltp.service"

@@ -28,9 +28,10 @@ from hotset.disk.state import Word
 from hotset.tier.base import MetadataDamagedError
 from hotset.tier.engine.tier import Userspace
 from tests.disk import test_lifecycle as tl
-from tests.disk.test_cache_device import CARD, Keeping
-from tests.disk.test_create import WANTED, made, server, with_card
+from tests.disk.test_create import made
 from tests.fake_machine import FakeMachine, record_of
+from tests.support.cards import CARD, Keeping
+from tests.support.new_disk import WANTED, server, with_card
 
 MIB = 2**20
 NEXT = replace(WANTED, disk="next", volume=None)

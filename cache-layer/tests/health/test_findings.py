@@ -18,7 +18,7 @@ from hotset.health.commands import Examined
 from hotset.health.findings import Ask, Finding, Health, State
 from hotset.warmup.plan import Request as Planning
 from tests.fake_machine import FakeMachine
-from tests.monitoring.test_hit_report import CARD, DISK
+from tests.support.hit_counters import CARD, DISK
 
 RATIO = Finding("shop", "hit ratio", "ok", "95.0 % hit in the last day")
 

@@ -19,7 +19,7 @@ from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally
 from hotset.hitratio.heatstore import CounterDelta
 from hotset.hitratio.hit_report import Target
-from tests.monitoring.test_hit_report import CARD, DISK, NOW, counters
+from tests.support.hit_counters import CARD, DISK, NOW, counters
 
 MIB = 1024**2
 GRID = Grid(Bytes(256 * MIB), Bytes(MIB), Bytes(0))

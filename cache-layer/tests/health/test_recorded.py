@@ -16,9 +16,9 @@ from hotset.monitoring.history import opening
 from hotset.monitoring.history.amounts import Amounts
 from hotset.monitoring.history.observation import Event, Facts
 from hotset.monitoring.history.readings import Reading, Span
-from tests.monitoring.test_hit_report import DISK
 from tests.observations import NOON
 from tests.simulated_days import SIZE, Shop, outgrown, steady
+from tests.support.hit_counters import DISK
 
 END = int(NOON)
 ASK = Ask("local", "erp", "hit ratio")

@@ -27,7 +27,7 @@ from hotset.tier.pins import Preferences, Share
 from hotset.warmup import division
 from hotset.warmup.division import Found, Kept
 from hotset.warmup.plan import Request as Planning
-from tests.monitoring.test_hit_report import CARD, DISK, counters
+from tests.support.hit_counters import CARD, DISK, counters
 
 ASK = Ask("local", "erp", "state")
 AWAY = Ask("ssh://db1", "erp", "state")

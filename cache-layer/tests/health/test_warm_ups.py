@@ -16,7 +16,7 @@ from hotset.warmup import plan_store, schedule
 from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.schedule import ScheduleRequest
 from tests.fake_machine import FakeMachine
-from tests.monitoring.test_hit_report import CARD, DISK
+from tests.support.hit_counters import CARD, DISK
 
 ASK = Ask("local", "erp", "warm-ups")
 TIMED = ScheduleRequest(("/a",), "07:00", False, False, None, "read", None, "postgres", None, None)

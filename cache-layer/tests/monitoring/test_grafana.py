@@ -9,7 +9,7 @@ from typing import Any
 from hotset.core.paths import repository_file
 from hotset.monitoring import metrics, tier_metrics
 from hotset.monitoring.tier_metrics import Measured
-from tests.monitoring.test_hit_report import DISK, counters
+from tests.support.hit_counters import DISK, counters
 
 DASHBOARD: dict[str, Any] = json.loads(repository_file("reports/grafana/hotset.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]

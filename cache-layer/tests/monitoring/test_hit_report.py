@@ -8,18 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.block.devicemapper import Part
 from hotset.block.extents import Extent
 from hotset.core.clock import Moment
 from hotset.core.machines.local import Local
 from hotset.core.record import document_of
 from hotset.core.rights import Right
-from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.core.units import Bytes
+from hotset.disk.cache_device import AttachedDisk
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio import report as hits
 from hotset.hitratio.attribution import FILE_SYSTEM, UNOWNED, Owner
@@ -29,42 +27,10 @@ from hotset.hitratio.report import moment
 from hotset.monitoring import metrics, tier_metrics, watch
 from hotset.monitoring.tier_metrics import Measured
 from hotset.operations import table
-from hotset.tier.base import Counters, Counting, TierSpec, hits_over
+from hotset.tier.base import Counters, Counting, hits_over
+from tests.support.hit_counters import CARD, DISK, MIB, NOW, SPEC, counters
 
-MIB = 1024**2
-SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(MIB), Bytes(64 * MIB), Bytes(MIB))
-DISK = Disk("erp", "dm-cache", "oltp", PurePosixPath("/dev/slow"), SPEC, (), ())
-CARD = Card(
-    "main",
-    PurePosixPath("/dev/flash"),
-    Bytes(128 * MIB),
-    (Part(Bytes(MIB), Bytes(2 * MIB)),),
-    (DISK,),
-)
 GRID = Grid(Bytes(64 * MIB), Bytes(MIB))
-NOW = 1_800_000_000.0
-
-
-def counters(
-    read_hits: int,
-    read_misses: int = 0,
-    write_hits: int | None = 0,
-    write_misses: int | None = 0,
-    moved: int | None = 0,
-    bypassed: int | None = None,
-) -> Counters:
-    return Counters(
-        read_hits,
-        read_misses,
-        write_hits,
-        write_misses,
-        moved,
-        moved,
-        Blocks(2),
-        Blocks(5),
-        Blocks(1024),
-        bypassed,
-    )
 
 
 class FakeTier:

@@ -25,7 +25,7 @@ from hotset.operations import table
 from hotset.tier.base import Report
 from hotset.tier.division import Division, Part
 from tests.monitoring.test_grafana import written as counters_written
-from tests.monitoring.test_hit_report import CARD, DISK
+from tests.support.hit_counters import CARD, DISK
 
 FOLDER = repository_file("reports/grafana")
 TEXT = (FOLDER / "hotset-rules.yml").read_text()

@@ -34,17 +34,9 @@ from hotset.tier.dmcache.tier import (
     check_block,
 )
 from tests.fake_machine import FakeMachine, dm_cache, place
+from tests.support.dm_cache_lines import LINE, PARAMETERS, SPEC
 
-PARAMETERS = (
-    "8 27/4096 128 10145/14336 1234 5 678 9 0 12 33"
-    " 2 metadata2 writeback 2 migration_threshold 2048 smq 0 rw -"
-)
-LINE = f"0 3145728 cache {PARAMETERS}"
 MIB, GIB = 2**20, 2**30
-SPEC = TierSpec(
-    "writeback", "smq", Bytes(64 * 1024), Bytes(5 * MIB), Bytes(896 * MIB), Bytes(256 * MIB)
-)
-
 LIMIT = " 2 migration_threshold 2048"
 
 COUNTS = st.integers(0, 2**32 - 1)

@@ -37,8 +37,8 @@ from hotset.tier.regions import NoRegions
 from hotset.warmup import plan as database_blocks
 from hotset.warmup import plan_store
 from hotset.warmup.plan_store import SavedPlan
-from tests.disk.test_cache_device import Keeping
-from tests.disk.test_create import FLASH, GIB, MIB, ORIGIN, WANTED, server
+from tests.support.cards import Keeping
+from tests.support.new_disk import FLASH, GIB, MIB, ORIGIN, WANTED, server
 
 DRAM: TierKind = "dram"  # type: ignore[assignment]
 

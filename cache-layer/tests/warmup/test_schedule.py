@@ -29,9 +29,10 @@ from hotset.disk.boot.schedules import ScheduleError, Unit
 from hotset.operations import table
 from hotset.warmup import schedule
 from hotset.warmup.schedule import ScheduleRequest, calendar, quote
-from tests.disk.test_lifecycle import CARD, server
 from tests.fake_machine import Answer, FakeMachine
-from tests.tier.test_dmcache import LINE
+from tests.support.active_disk import server
+from tests.support.cards import CARD
+from tests.support.dm_cache_lines import LINE
 
 TIMED = ScheduleRequest(
     ("/srv/pg/base",), "07:00 Mon..Fri", False, False, None, "auto", None, "postgres", None, None

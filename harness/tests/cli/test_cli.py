@@ -33,7 +33,7 @@ from hotset.reports.archive import DOCUMENT, Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
 from tests.cli_server import CommandLine, Done
-from tests.disk.test_cache_device import CARD, Keeping
+from tests.support.cards import CARD, Keeping
 
 DEMO = str(repository_file("experiments/demo.toml"))
 ENTRY = Path(sys.executable).parent / "hotset"

@@ -19,7 +19,15 @@ from hotset.experiment.site import live
 from hotset.lab import lab as labs
 from hotset.operations import remote
 from hotset.operations.jobs import store as jobs
-from tests.console_client import HERE, LIMITS, PASSWORD, client, hashed, token_on, try_password
+from tests.console_client import (
+    HERE,
+    LIMITS,
+    PASSWORD,
+    client,
+    hashed,
+    token_of,
+    try_password,
+)
 
 __all__ = ["client", "hashed"]
 
@@ -39,10 +47,6 @@ def another(client: TestClient, address: str = "testclient") -> TestClient:
 
 def logged_in(browser: TestClient) -> bool:
     return browser.get("/runs").status_code == 200
-
-
-def token_of(browser: TestClient) -> str:
-    return token_on(browser.get("/runs").text)
 
 
 def test_the_right_password_opens_and_a_wrong_one_says_so(client: TestClient) -> None:

@@ -21,7 +21,7 @@ from hotset.hammerdb import settings
 from hotset.hitratio.sampler import Cpu, Sample, Window
 from hotset.reports.analysis import answer, stats
 from hotset.reports.model.document import Arm
-from tests.hammerdb.test_runs import Connection
+from tests.support.hammerdb_database import Connection
 
 DEMO = repository_file("experiments/demo.toml")
 WHOLE = ("tpcc.driver=hammerdb", "tpcc.rampup_s=0", "tpcc.duration_s=60", "tpcc.users=3")

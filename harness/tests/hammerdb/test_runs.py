@@ -9,89 +9,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from hotset.core.errors import FAILED, LACKS, USAGE, code_of
 from hotset.core.progress import Reporter
-from hotset.core.sql import Aborted, Row
 from hotset.hammerdb import batch, jobs, kept, release, settings, tpcc, tpch
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
 from hotset.lab import doctor
 from hotset.reports.model.windows import ServerErrors
 from hotset.tpcc.record import RunOptions
+from tests.support.hammerdb_database import PASSWORD, Connection
 
-PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server
 OPTIONS = RunOptions(users=3, warehouses=2, rampup_s=60, duration_s=120, stall_s=20)
-
-
-class Session:
-    """Answers what hotset asks the server around a run."""
-
-    def __init__(self, answers: dict[str, Callable[[], list[Row]]]) -> None:
-        self._answers = answers
-
-    def query(self, sql: str) -> list[Row]:
-        rows = next(rows() for mark, rows in self._answers.items() if mark in sql)
-        if not rows:
-            raise Aborted("error 42P01", False, "no such view")
-        return rows
-
-    def script(self, sql: str) -> None:
-        raise NotImplementedError
-
-    def call(self, procedure: str, args: object) -> Row:
-        raise NotImplementedError
-
-    def copy(self, table: str, columns: object, rows: object) -> int:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class Connection:
-    """A database that is not there; its error counters go up by 2 and 5 with each look."""
-
-    host: str = "127.0.0.1"
-    port: int = 5432
-    user: str = "tester"
-    password: str = field(default=PASSWORD, repr=False)
-    dbname: str = "bench"
-    engine: str = "postgres"
-    counters: list[int] = field(default_factory=lambda: [0, 0])
-    rows: dict[str, int] = field(default_factory=dict)
-    orders: list[int] = field(default_factory=lambda: [2 * 10 * 3001 + 7])
-    asked_at: list[float] = field(default_factory=list)
-    has_counters: bool = True
-
-    def _counted(self) -> list[Row]:
-        self.counters[0] += 2
-        self.counters[1] += 5
-        return [tuple(self.counters)]
-
-    def _ordered(self) -> int:
-        self.asked_at.append(time.monotonic())
-        self.orders.append(self.orders[-1] + 600)
-        return self.orders[-2]
-
-    def session(self) -> Session:
-        counts: list[Row] = list(self.rows.items())
-        return Session(
-            {
-                "deadlocks": lambda: self._counted() if self.has_counters else [],
-                "d_next_o_id": lambda: [(self._ordered(),)],
-                "isolation": lambda: [("read committed",)],
-                "UNION ALL": lambda: counts,
-                "warehouse": lambda: [(2,)],
-            }
-        )
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from hotset.operations import audit, run, table
 from hotset.operations.jobs import store
 from hotset.reports.archive import Archive
 from tests import documents
-from tests.console.test_login import HERE, PASSWORD, token_of, try_password
+from tests.console_client import HERE, PASSWORD, token_of, try_password
 from tests.operations.test_remote import NEEDED, allow
 
 RUN = "20261121-100000-demo"

@@ -14,8 +14,8 @@ from hotset.core.machines.locks import MachineBusyError
 from hotset.core.operation import Context
 from hotset.core.rights import Right
 from hotset.operations import table
-from tests.disk.test_cache_device import Keeping
-from tests.disk.test_create import FLASH, ORIGIN, with_card
+from tests.support.cards import Keeping
+from tests.support.new_disk import FLASH, ORIGIN, with_card
 
 HOLDER = "`hotset tier flush oltp` (process 1 on db1)"
 DISK = {"disk": "oltp"}

@@ -76,6 +76,32 @@ def test_folders_hold_few_modules() -> None:
     assert {folder: count for folder, count in held.items() if count > MODULES_MAX} == {}
 
 
+def foreign_tests(file: Path) -> list[str]:
+    """The test modules of other folders that a test imports."""
+    own = ".".join(("tests", *file.parent.parts[file.parts.index("tests") + 1 :]))
+    imports = re.findall(r"^ *from (tests[\w.]*) import (\w*)", file.read_text(), re.MULTILINE)
+    names = (re.match(r"(tests(?:\.\w+)*)\.test_\w+", ".".join(parts)) for parts in imports)
+    return [name[0] for name in names if name and name[1] != own]
+
+
+def test_no_test_imports_that_of_another_folder() -> None:
+    """All folders' tests are one package, so it worked by luck of unique names; what several need
+    is in `tests/support`, or beside it."""
+    files = sorted(ROOT.glob("*/tests/**/*.py"))
+    foreign = {str(file.relative_to(ROOT)): foreign_tests(file) for file in files}
+    assert {name: found for name, found in foreign.items() if found} == {}
+
+
+def test_a_foreign_test_is_seen(tmp_path: Path) -> None:
+    file = tmp_path / "tests/disk/test_one.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "from tests.disk.test_two import A\nfrom tests.tier.test_three import B\n"
+        "from tests.support.cards import CARD\nfrom tests.lab import test_four as four\n"
+    )
+    assert foreign_tests(file) == ["tests.tier.test_three", "tests.lab.test_four"]
+
+
 def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Without signature and docstring."""
     said = ast.get_docstring(function) is not None and len(function.body) > 1
