@@ -1,9 +1,10 @@
 //! A device of a model: one of the kinds, or the name of one in the library.
 
+use garde::util::nested_path;
+use garde::{Path, Report, Validate};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::error::ModelError;
 use super::{HddFields, HybridFields, LinkedFields, RaidFields, SsdFields, library};
 
 /// A device with those below it. In JSON an object with the kind as its one field,
@@ -64,15 +65,26 @@ impl DeviceSpec {
         }
     }
 
-    /// `path`: where the device stands in the model, for messages.
-    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
-        match self {
-            DeviceSpec::Hdd(hdd) => hdd.check(&format!("{path}.hdd")),
-            DeviceSpec::Ssd(ssd) => ssd.check(&format!("{path}.ssd")),
-            DeviceSpec::Raid(raid) => raid.check(&format!("{path}.raid")),
-            DeviceSpec::Hybrid(hybrid) => hybrid.check(&format!("{path}.hybrid")),
-            DeviceSpec::Linked(linked) => linked.check(&format!("{path}.linked")),
-        }
+    /// At most so many bytes of the device can be meant. Any number where the device itself is
+    /// invalid, which its own fields tell.
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.validate().map_or(u64::MAX, |()| self.capacity_bytes())
+    }
+}
+
+/// By hand, so that the path of a field in a message has the kind.
+impl Validate for DeviceSpec {
+    type Context = ();
+
+    fn validate_into(&self, (): &(), mut parent: &mut dyn FnMut() -> Path, report: &mut Report) {
+        let (kind, fields): (_, &dyn Validate<Context = ()>) = match self {
+            DeviceSpec::Hdd(fields) => ("hdd", fields),
+            DeviceSpec::Ssd(fields) => ("ssd", fields),
+            DeviceSpec::Raid(fields) => ("raid", fields),
+            DeviceSpec::Hybrid(fields) => ("hybrid", fields),
+            DeviceSpec::Linked(fields) => ("linked", fields),
+        };
+        fields.validate_into(&(), &mut nested_path!(parent, kind), report);
     }
 }
 

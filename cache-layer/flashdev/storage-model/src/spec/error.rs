@@ -1,6 +1,6 @@
 //! What can be wrong with a model.
 
-use crate::device::raid::geometry::Level;
+use std::fmt::Display;
 
 /// What is wrong with a model; one sentence that names field, value and remedy.
 #[derive(Debug, thiserror::Error)]
@@ -30,40 +30,12 @@ pub enum ModelError {
         cause: serde_json::Error,
     },
     /// A value that no device has.
-    #[error("model field `{field}` is {value}: {remedy}")]
-    OutOfRange {
+    #[error("model field `{field}` {reason}")]
+    Invalid {
         /// Path of the field.
         field: String,
-        /// Its value.
-        value: String,
-        /// What it should be.
-        remedy: String,
-    },
-    /// An array of too few members.
-    #[error("model field `{field}` has {count} members: {level} takes {remedy}")]
-    Members {
-        /// Path of the field.
-        field: String,
-        /// How many it has.
-        count: usize,
-        /// What the array is.
-        level: Level,
-        /// How many it should have.
-        remedy: String,
-    },
-    /// Members that hold different amounts, or are of different kinds.
-    #[error(
-        "model field `{field}[{number}]` ({found}) is unlike the members before it ({expected}): members of an array are alike; an unlike one would slow the others down or waste space"
-    )]
-    UnlikeMembers {
-        /// Path of the field.
-        field: String,
-        /// Number of the first unlike one.
-        number: usize,
-        /// What it is.
-        found: String,
-        /// What the others are.
-        expected: String,
+        /// Its value, and what it should be.
+        reason: String,
     },
     /// More data than the modelled device holds.
     #[error(
@@ -77,20 +49,51 @@ pub enum ModelError {
     },
 }
 
-/// Refuses a value outside its range; `unit` closes the sentence "give LEAST to MOST …".
-pub(super) fn within<T: PartialOrd + std::fmt::Display>(
-    field: impl Into<String>,
-    value: T,
+/// The first of them that is no consequence of another: its remedy names no other invalid field.
+impl From<garde::Report> for ModelError {
+    fn from(report: garde::Report) -> ModelError {
+        let errors = report.into_inner();
+        let names = |reason: &garde::Error, field: &garde::Path| {
+            let path = field.to_string();
+            let name = path.rsplit('.').next().unwrap_or(&path);
+            reason.message().contains(name)
+        };
+        let is_root = |(field, reason): &&(garde::Path, garde::Error)| {
+            let mut others = errors.iter().filter(|(other, _)| other != field);
+            !others.any(|(other, _)| names(reason, other))
+        };
+        let (field, reason) = errors.iter().find(is_root).unwrap_or(&errors[0]);
+        ModelError::Invalid {
+            field: field.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// The rule of a field that has a range; `unit` closes the sentence "give LEAST to MOST …".
+pub(super) fn within<T: PartialOrd + Display, C>(
     least: T,
     most: T,
     unit: &str,
-) -> Result<(), ModelError> {
-    if least <= value && value <= most {
-        return Ok(());
+) -> impl FnOnce(&T, &C) -> garde::Result {
+    move |value, _| {
+        let remedy = format_args!("{least} to {most} {unit}");
+        require(least <= *value && *value <= most, value, remedy)
     }
-    Err(ModelError::OutOfRange {
-        field: field.into(),
-        value: value.to_string(),
-        remedy: format!("give {least} to {most} {unit}"),
-    })
+}
+
+/// The rule of a field of which more is asked than a range; `remedy` closes the sentence "give …".
+pub(super) fn only<T: Display, C>(
+    valid: impl FnOnce(&T) -> bool,
+    remedy: &str,
+) -> impl FnOnce(&T, &C) -> garde::Result {
+    move |value, _| require(valid(value), value, remedy)
+}
+
+/// Refuses the value of a field unless it is valid; `remedy` closes the sentence "give …".
+pub(super) fn require(valid: bool, value: impl Display, remedy: impl Display) -> garde::Result {
+    match valid {
+        true => Ok(()),
+        false => Err(garde::Error::new(format!("is {value}: give {remedy}"))),
+    }
 }

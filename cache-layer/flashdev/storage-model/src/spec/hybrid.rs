@@ -1,40 +1,51 @@
-//! The fields of a hybrid disk, and their checks.
+//! The fields of a hybrid disk, and their ranges.
 
 use cache_core::engine::{CacheConfig, Engine, Mode, Pace};
 use cache_core::layout::Layout;
 use cache_core::policy::{self, Geometry, PolicyKind};
+use garde::Validate;
 use serde::{Deserialize, Serialize};
 
+use super::constant;
 use super::device::DeviceSpec;
-use super::error::{ModelError, within};
+use super::error::{only, require, within};
 
 /// A disk with some flash in it that keeps what is used often.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct HybridFields {
     /// The disk; its size is the hybrid's.
+    #[garde(dive)]
     pub disk: DeviceSpec,
     /// The flash in it.
+    #[garde(dive, custom(flash_only))]
     pub flash: DeviceSpec,
     /// How much of the flash is cache, bytes.
+    #[garde(custom(within(self.block_bytes(), self.flash.bytes_max(),
+        "bytes, at least a block and at most what the flash holds")))]
     pub cache_bytes: u64,
     /// What is cached at a time, KiB.
-    #[serde(default = "block_kb")]
+    #[serde(default = "constant::<64, _>")]
+    #[garde(custom(within(4, 16 << 10, "KiB, such as 64")),
+        custom(only(|kb: &u64| kb.is_power_of_two(), "a power of two, such as 64")))]
     pub block_kb: u64,
     /// What decides which blocks are kept: `hotset`, `lru`, `sieve`, `s3-fifo`, `arc` or `smq`.
     #[serde(default = "policy_kind")]
+    #[garde(skip)]
     pub policy: PolicyKind,
     /// `writethrough`: a write is on the disk when it is answered, as in hybrid disks that are sold.
     /// `writeback`: it is on the flash.
     #[serde(default = "mode")]
+    #[garde(skip)]
     pub mode: Mode,
 }
 
 /// How much of a cache that is written back later may be dirty though the disk has time, percent.
 const DIRTY_TARGET: u8 = 20;
 
-fn block_kb() -> u64 {
-    64
+fn flash_only(device: &DeviceSpec, (): &()) -> garde::Result {
+    let remedy = "an `ssd` with its fields, or the name of one";
+    require(device.is_flash(), "no flash", remedy)
 }
 
 fn policy_kind() -> PolicyKind {
@@ -46,40 +57,6 @@ fn mode() -> Mode {
 }
 
 impl HybridFields {
-    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
-        let field = |name: &str| format!("{path}.{name}");
-        self.disk.check(&field("disk"))?;
-        self.flash.check(&field("flash"))?;
-        if !self.flash.is_flash() {
-            return Err(ModelError::OutOfRange {
-                field: field("flash"),
-                value: "no flash".to_owned(),
-                remedy: "give an `ssd` with its fields, or the name of one".to_owned(),
-            });
-        }
-        within(
-            field("block_kb"),
-            self.block_kb,
-            4,
-            16 << 10,
-            "KiB, such as 64",
-        )?;
-        if !self.block_kb.is_power_of_two() {
-            return Err(ModelError::OutOfRange {
-                field: field("block_kb"),
-                value: self.block_kb.to_string(),
-                remedy: "give a power of two, such as 64".to_owned(),
-            });
-        }
-        within(
-            field("cache_bytes"),
-            self.cache_bytes,
-            self.block_bytes(),
-            self.flash.capacity_bytes(),
-            "bytes, at least a block and at most what the flash holds",
-        )
-    }
-
     /// The cache in front of a disk that holds a file of this size. Of a file that stands for one
     /// `stretch` times as large, it keeps the same share.
     pub(crate) fn engine(&self, size_bytes: u64, stretch: f64) -> Engine {

@@ -1,22 +1,25 @@
 //! The fields of a device behind a link.
 
+use garde::Validate;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::device::DeviceSpec;
-use super::error::{ModelError, within};
+use super::error::within;
 use super::library;
 use crate::device::link::LinkSpec;
 
 /// A device at the far end of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct LinkedFields {
     /// The way there: its fields, or the name of a link in the library, `"1gbe"`.
     #[serde(deserialize_with = "named_or_given")]
+    #[garde(dive)]
     pub link: LinkFields,
     /// What is at the far end.
+    #[garde(dive)]
     pub device: DeviceSpec,
 }
 
@@ -25,24 +28,29 @@ pub struct LinkedFields {
 /// 1 Gbit Ethernet is 125 MB/s on the wire; Ethernet, IP, TCP and iSCSI headers at an MTU of
 /// 1500 leave 117.5. The round trip is two small frames through a switch and the target's
 /// work on a command.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct LinkFields {
     /// Payload rate each way, MB/s.
+    #[garde(custom(within(0.1, 100_000.0, "MB/s, such as 117.5 for 1 Gbit Ethernet")))]
     pub mb_per_s: f64,
     /// Time of an empty request and its answer, milliseconds.
+    #[garde(custom(within(0.0, 10_000.0, "ms, such as 0.2 in a local network")))]
     pub round_trip_ms: f64,
     /// What the far end's processor spends on each command, one after the other, microseconds:
     /// 1 / this is the link's ceiling of IOPS. A NAS of 2014 does some 10,000 a second.
     #[serde(default)]
+    #[garde(custom(within(0.0, 100_000.0, "us, such as 20")))]
     pub command_us: f64,
     /// Commands that a session may have under way; absent = any number. open-iscsi: 32 a LUN,
     /// SATA: 32, NVMe: 1024.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(inner(custom(within(1, 65_536, "commands; iSCSI sessions have 32 to 128"))))]
     pub session_depth: Option<u32>,
     /// A bus such as SATA or PCIe, on which bytes cross while the device works on the others. A
     /// network forwards a request and an answer when they are whole.
     #[serde(default)]
+    #[garde(skip)]
     pub cut_through: bool,
 }
 
@@ -68,46 +76,7 @@ fn named_or_given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LinkFiel
     deserializer.deserialize_any(LinkVisitor)
 }
 
-impl LinkedFields {
-    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
-        self.link.check(&format!("{path}.link"))?;
-        self.device.check(&format!("{path}.device"))
-    }
-}
-
 impl LinkFields {
-    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
-        let field = |name: &str| format!("{path}.{name}");
-        within(
-            field("mb_per_s"),
-            self.mb_per_s,
-            0.1,
-            100_000.0,
-            "MB/s, such as 117.5 for 1 Gbit Ethernet",
-        )?;
-        within(
-            field("round_trip_ms"),
-            self.round_trip_ms,
-            0.0,
-            10_000.0,
-            "ms, such as 0.2 in a local network",
-        )?;
-        within(
-            field("command_us"),
-            self.command_us,
-            0.0,
-            100_000.0,
-            "us, such as 20",
-        )?;
-        within(
-            field("session_depth"),
-            self.session_depth.unwrap_or(1),
-            1,
-            65_536,
-            "commands; iSCSI sessions have 32 to 128",
-        )
-    }
-
     pub(super) fn spec(&self) -> LinkSpec {
         LinkSpec {
             mb_per_s: self.mb_per_s,

@@ -2,7 +2,7 @@
 //!
 //! A model is a tree ([`DeviceSpec`]): a hard disk, a flash device, an array of such, a disk
 //! with flash in it, a device behind a link. Wherever a device may stand, so may the name of one in the [`library`].
-//! [`build`] makes the device.
+//! [`ModelSpec::build`] makes the device.
 //!
 //! Sizes in `_bytes` are bytes, in `_kb` KiB (1024 bytes, as Linux has it); rates in `mb_per_s`
 //! are 10^6 bytes per second, as on data sheets; `_us` are microseconds, `_ms` milliseconds.
@@ -10,10 +10,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use garde::Validate;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub mod build;
+mod build;
 mod device;
 mod error;
 mod hdd;
@@ -22,6 +23,8 @@ pub mod library;
 mod link;
 mod raid;
 mod ssd;
+
+use error::within;
 
 pub use build::{Model, SERVING_PATH_NS};
 pub use device::DeviceSpec;
@@ -34,7 +37,8 @@ pub use raid::{ControllerFields, Members, RaidFields};
 pub use ssd::{NandFields, SsdFields};
 
 /// A modelled storage device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
+#[garde(allow_unvalidated)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
     /// What reports call it.
@@ -43,6 +47,7 @@ pub struct ModelSpec {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// The device.
+    #[garde(dive)]
     pub device: DeviceSpec,
     /// How the file lies on the platters.
     #[serde(default)]
@@ -52,6 +57,8 @@ pub struct ModelSpec {
     /// `nas-2014` says 1.3 TB: the 500 GB TPC-C and the 800 GB TPC-H database lay side by side
     /// on its 6 TB, so the arms travelled over 22 % of the platters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(inner(custom(within(1, self.device.bytes_max(),
+        "bytes, at most what the device holds; leave it out for all of it"))))]
     pub span_bytes: Option<u64>,
     /// Where the values of the parameters come from, by the parameter's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -99,8 +106,7 @@ impl ModelSpec {
     /// It is no model; the message names field, value and remedy.
     pub fn parse(source_name: &str, json: &str) -> Result<ModelSpec, ModelError> {
         let spec: ModelSpec = read(source_name, json)?;
-        spec.device.check("device")?;
-        spec.check_span()?;
+        spec.validate()?;
         Ok(spec)
     }
 
@@ -118,16 +124,11 @@ impl ModelSpec {
     pub fn is_flash(&self) -> bool {
         self.device.is_flash()
     }
+}
 
-    fn check_span(&self) -> Result<(), ModelError> {
-        error::within(
-            "span_bytes",
-            self.span_bytes(),
-            1,
-            self.capacity_bytes(),
-            "bytes, at most what the device holds; leave it out for all of it",
-        )
-    }
+/// A default, as serde calls it.
+fn constant<const VALUE: u32, T: From<u32>>() -> T {
+    VALUE.into()
 }
 
 fn read<T: DeserializeOwned>(source_name: &str, json: &str) -> Result<T, ModelError> {

@@ -1,9 +1,12 @@
-//! The fields of an array, and their checks.
+//! The fields of an array, and their ranges.
 
+use garde::util::nested_path;
+use garde::{Path, Report, Validate};
 use serde::{Deserialize, Serialize};
 
+use super::constant;
 use super::device::DeviceSpec;
-use super::error::{ModelError, within};
+use super::error::{only, within};
 use crate::device::raid::geometry::{Geometry, Level};
 use crate::device::raid::{RaidSpec, RebuildSpec};
 use crate::device::write_cache::WriteCacheSpec;
@@ -13,56 +16,73 @@ use virtual_time::{nanos_from_ms, nanos_from_us, nanos_per_byte};
 const MEMBERS_MAX: usize = 64;
 
 /// Devices made into one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct RaidFields {
     /// `"0"`, `"1"`, `"10"`, `"5"`, `"6"` or `"F1"`.
+    #[garde(skip)]
     pub level: Level,
     /// The devices.
+    #[garde(dive, custom(count_of(self.level)))]
     pub members: Members,
     /// Chunk on one member, bytes. 64 KiB is the common default of NAS firmware, 512 KiB md's.
-    #[serde(default = "default_chunk_bytes")]
+    #[serde(default = "constant::<65_536, _>")]
+    #[garde(custom(within(512, 1 << 30, "bytes, such as 65536")),
+        custom(only(|bytes| bytes % 512 == 0, "a multiple of the sector size, 512")))]
     pub chunk_bytes: u64,
     /// Devices at hand that take the place of a failed member, like the members.
     #[serde(default)]
+    #[garde(custom(within(0, MEMBERS_MAX, "devices")), custom(spares_of(self.level)))]
     pub spares: usize,
     /// md's `stripe_cache_size` in KiB of each member: rows whose content is remembered, so that
     /// a stream of writes reads nothing back. md: 256 pages of 4 KiB.
-    #[serde(default = "default_stripe_cache_kb")]
+    #[serde(default = "constant::<1024, _>")]
+    #[garde(custom(within(0, 1 << 20, "KiB")))]
     pub stripe_cache_kb: u64,
     /// What a rebuild takes of each member while the host works, MB/s. md's default: 1.
-    #[serde(default = "default_rebuild_min")]
+    #[serde(default = "constant::<1, _>")]
+    #[garde(custom(within(0.01, 100_000.0, "MB/s, such as 1")))]
     pub rebuild_mb_per_s_min: f64,
     /// And while it does not. md's default: 200.
-    #[serde(default = "default_rebuild_max")]
+    #[serde(default = "constant::<200, _>")]
+    #[garde(custom(within(self.rebuild_mb_per_s_min, 100_000.0,
+        "MB/s, not less than rebuild_mb_per_s_min")))]
     pub rebuild_mb_per_s_max: f64,
     /// A controller with a write-back cache; absent = writes go to the members at once, as in md.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[garde(dive)]
     pub controller: Option<ControllerFields>,
 }
 
 /// A controller's write-back cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerFields {
     /// Size, KiB. RAID controllers: 512 MiB to 8 GiB.
+    #[garde(custom(within(64, 1 << 26, "KiB, such as 1048576 for 1 GiB")))]
     pub cache_kb: u64,
     /// With a battery, or flash and capacitors, what is in the cache outlives a loss of power.
+    #[garde(skip)]
     pub battery: bool,
     /// Until a write is in the cache, microseconds.
-    #[serde(default = "default_controller_latency")]
+    #[serde(default = "constant::<20, _>")]
+    #[garde(custom(within(0.0, 100_000.0, "us, such as 20")))]
     pub latency_us: f64,
     /// Bytes into the cache and out of it, MB/s.
-    #[serde(default = "default_controller_rate")]
+    #[serde(default = "constant::<5000, _>")]
+    #[garde(custom(within(1.0, 100_000.0, "MB/s")))]
     pub mb_per_s: f64,
     /// What a read that is not in the cache costs beside the members' work, microseconds.
     #[serde(default)]
+    #[garde(custom(within(0.0, 100_000.0, "us")))]
     pub miss_us: f64,
     /// Commands of the write-back under way at most.
-    #[serde(default = "default_controller_depth")]
+    #[serde(default = "constant::<32, _>")]
+    #[garde(custom(within(1, 4096, "commands")))]
     pub depth: u32,
     /// How long a part of a row waits for the rest of it, milliseconds.
-    #[serde(default = "default_controller_gather")]
+    #[serde(default = "constant::<5, _>")]
+    #[garde(custom(within(0.0, 10_000.0, "ms, such as 5")))]
     pub gather_ms: f64,
 }
 
@@ -104,36 +124,50 @@ impl Members {
     }
 }
 
-fn default_chunk_bytes() -> u64 {
-    65_536
+/// By hand, because members are compared.
+impl Validate for Members {
+    type Context = ();
+
+    fn validate_into(&self, (): &(), mut parent: &mut dyn FnMut() -> Path, report: &mut Report) {
+        for (number, device) in self.list().iter().enumerate() {
+            let mut path = nested_path!(parent, number);
+            device.validate_into(&(), &mut path, report);
+            let first = &self.list()[0];
+            // The size of an invalid one is not known.
+            if report.is_empty() && device != first {
+                report.append(path(), unlike(device, first));
+            }
+        }
+    }
 }
 
-fn default_stripe_cache_kb() -> u64 {
-    1024
+/// The rule of the number of members.
+fn count_of(level: Level) -> impl FnOnce(&Members, &()) -> garde::Result {
+    move |members, ()| {
+        let (count, least) = (members.count(), level.members_min());
+        let even = level == Level::Raid10;
+        if (least..=MEMBERS_MAX).contains(&count) && !(even && count % 2 == 1) {
+            return Ok(());
+        }
+        let pairs = if even { ", an even number" } else { "" };
+        Err(garde::Error::new(format!(
+            "has {count} members: {level} takes {least} to {MEMBERS_MAX}{pairs}"
+        )))
+    }
 }
 
-fn default_rebuild_min() -> f64 {
-    1.0
+/// The rule of the number of spares.
+fn spares_of(level: Level) -> impl FnOnce(&usize, &()) -> garde::Result {
+    let remedy = "0: RAID 0 has nothing to rebuild a spare from";
+    only(move |&spares| spares == 0 || level != Level::Raid0, remedy)
 }
 
-fn default_rebuild_max() -> f64 {
-    200.0
-}
-
-fn default_controller_latency() -> f64 {
-    20.0
-}
-
-fn default_controller_rate() -> f64 {
-    5000.0
-}
-
-fn default_controller_depth() -> u32 {
-    32
-}
-
-fn default_controller_gather() -> f64 {
-    5.0
+fn unlike(device: &DeviceSpec, first: &DeviceSpec) -> garde::Error {
+    garde::Error::new(format!(
+        "({}) is unlike the members before it ({}): members of an array are alike; an unlike one would slow the others down or waste space",
+        summary(device),
+        summary(first)
+    ))
 }
 
 impl RaidFields {
@@ -149,86 +183,6 @@ impl RaidFields {
             members: self.members.count(),
             chunk_bytes: self.chunk_bytes,
         }
-    }
-
-    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
-        let field = |name: &str| format!("{path}.{name}");
-        self.check_members(&field("members"))?;
-        within(
-            field("chunk_bytes"),
-            self.chunk_bytes,
-            512,
-            1 << 30,
-            "bytes, such as 65536",
-        )?;
-        if self.chunk_bytes % 512 != 0 {
-            return Err(ModelError::OutOfRange {
-                field: field("chunk_bytes"),
-                value: self.chunk_bytes.to_string(),
-                remedy: "give a multiple of the sector size, 512".to_owned(),
-            });
-        }
-        within(field("spares"), self.spares, 0, MEMBERS_MAX, "devices")?;
-        if self.spares > 0 && self.level == Level::Raid0 {
-            return Err(ModelError::OutOfRange {
-                field: field("spares"),
-                value: self.spares.to_string(),
-                remedy: "give 0: RAID 0 has nothing to rebuild a spare from".to_owned(),
-            });
-        }
-        within(
-            field("stripe_cache_kb"),
-            self.stripe_cache_kb,
-            0,
-            1 << 20,
-            "KiB",
-        )?;
-        let least = self.rebuild_mb_per_s_min;
-        within(
-            field("rebuild_mb_per_s_min"),
-            least,
-            0.01,
-            100_000.0,
-            "MB/s, such as 1",
-        )?;
-        within(
-            field("rebuild_mb_per_s_max"),
-            self.rebuild_mb_per_s_max,
-            least,
-            100_000.0,
-            "MB/s, not less than rebuild_mb_per_s_min",
-        )?;
-        match &self.controller {
-            None => Ok(()),
-            Some(controller) => controller.check(&field("controller")),
-        }
-    }
-
-    fn check_members(&self, field: &str) -> Result<(), ModelError> {
-        let (count, least) = (self.members.count(), self.level.members_min());
-        let even = self.level == Level::Raid10;
-        if !(least..=MEMBERS_MAX).contains(&count) || (even && count % 2 == 1) {
-            let pairs = if even { ", an even number" } else { "" };
-            return Err(ModelError::Members {
-                field: field.to_owned(),
-                count,
-                level: self.level,
-                remedy: format!("{least} to {MEMBERS_MAX}{pairs}"),
-            });
-        }
-        for (number, device) in self.members.list().iter().enumerate() {
-            device.check(&format!("{field}[{number}]"))?;
-            let first = &self.members.list()[0];
-            if device != first {
-                return Err(ModelError::UnlikeMembers {
-                    field: field.to_owned(),
-                    number,
-                    found: summary(device),
-                    expected: summary(first),
-                });
-            }
-        }
-        Ok(())
     }
 
     /// The array on which so much of each member is used.
@@ -256,36 +210,6 @@ impl RaidFields {
             depth: controller.depth as usize,
             gather: nanos_from_ms(controller.gather_ms),
         })
-    }
-}
-
-impl ControllerFields {
-    fn check(&self, path: &str) -> Result<(), ModelError> {
-        let field = |name: &str| format!("{path}.{name}");
-        within(
-            field("cache_kb"),
-            self.cache_kb,
-            64,
-            1 << 26,
-            "KiB, such as 1048576 for 1 GiB",
-        )?;
-        within(
-            field("latency_us"),
-            self.latency_us,
-            0.0,
-            100_000.0,
-            "us, such as 20",
-        )?;
-        within(field("miss_us"), self.miss_us, 0.0, 100_000.0, "us")?;
-        within(field("mb_per_s"), self.mb_per_s, 1.0, 100_000.0, "MB/s")?;
-        within(field("depth"), self.depth, 1, 4096, "commands")?;
-        within(
-            field("gather_ms"),
-            self.gather_ms,
-            0.0,
-            10_000.0,
-            "ms, such as 5",
-        )
     }
 }
 

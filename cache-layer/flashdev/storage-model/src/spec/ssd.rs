@@ -1,8 +1,9 @@
-//! The fields of a flash device, and their checks.
+//! The fields of a flash device, and their ranges.
 
+use garde::Validate;
 use serde::{Deserialize, Serialize};
 
-use super::error::{ModelError, within};
+use super::error::within;
 use crate::device::ssd::nand::NandSpec;
 use crate::device::ssd::{DirectionSpec, SsdSpec};
 use virtual_time::{nanos_from_us, nanos_per_byte};
@@ -12,70 +13,102 @@ use virtual_time::{nanos_from_us, nanos_per_byte};
 ///
 /// Of the card, the test gives the size, the slot and what a database made of it; its latencies,
 /// IOPS and write rate here are assumed, of the order of such cards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct SsdFields {
     /// Size, bytes. Card: 800 GB.
+    #[garde(custom(within(
+        1_000_000,
+        100_000_000_000_000,
+        "bytes, such as 800000000000 for 800 GB"
+    )))]
     pub capacity_bytes: u64,
     /// Time of a small read that has the device to itself, as the host sees it, microseconds.
     /// Card: 90, a page of MLC and the way to it.
+    #[garde(custom(within(0.0, 100_000.0, "us, such as 90")))]
     pub read_latency_us: f64,
     /// Time until a small write is in the buffer, as the host sees it, microseconds; no cell is
     /// programmed by then. Card: 30.
+    #[garde(custom(within(0.0, 100_000.0, "us, such as 90")))]
     pub write_latency_us: f64,
     /// Most reads per second. Card: 90,000.
+    #[garde(custom(within(1, 100_000_000, "requests per second")))]
     pub read_iops: u32,
     /// Most writes per second; in the steady state, unless `nand` is there to make it so. Card:
     /// 60,000.
+    #[garde(custom(within(1, 100_000_000, "requests per second")))]
     pub write_iops: u32,
     /// Most MB/s read. Card: 2000; its slot carries 4000, and 2.5 TB of TPC-H scans in 26
     /// minutes are 1600.
+    #[garde(custom(within(1.0, 100_000.0, "MB/s")))]
     pub read_mb_per_s: f64,
     /// Most MB/s written. Card: 1000.
+    #[garde(custom(within(1.0, 100_000.0, "MB/s")))]
     pub write_mb_per_s: f64,
     /// Capacitors that let the drive finish its writes when the power fails. Without them the
     /// buffer is lost, and a flush waits for the cells.
+    #[garde(skip)]
     pub power_loss_protection: bool,
     /// From the buffer to the cells, microseconds; what a flush of an unprotected drive waits for.
     /// Programming a page takes 200 (SLC mode) to 2000 (QLC).
+    #[garde(custom(within(0.0, 10_000_000.0, "us, such as 600")))]
     pub program_us: f64,
     /// Writes of its size a day over the warranty, as data sheets give endurance; 0 = not known.
+    #[garde(custom(within(0.0, 100.0, "drive writes a day")))]
     pub drive_writes_per_day: f64,
     /// Years of that.
+    #[garde(custom(within(0.5, 20.0, "years, such as 5")))]
     pub warranty_years: f64,
     /// The dies, where they are to meet; absent = the figures above are all there is.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[garde(dive(self.read_latency_us))]
     pub nand: Option<NandFields>,
 }
 
 /// What is inside a flash device. No data sheet gives it; the defaults are of a TLC drive of the
 /// 2020s (ISSCC papers of 64- to 176-layer TLC give 40-60 us to read, 400-700 us to program a
 /// word line in one pass, 3-5 ms to erase, 1.2-1.6 GB/s a channel).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Validate)]
+#[garde(context(f64 as read_latency_us))]
 #[serde(deny_unknown_fields, default)]
 pub struct NandFields {
     /// Channels.
+    #[garde(custom(within(1, 64, "of them")))]
     pub channels: u32,
     /// Dies on each.
+    #[garde(custom(within(1, 64, "of them")))]
     pub dies_per_channel: u32,
     /// What one operation of a die moves, all planes together, KiB.
+    #[garde(custom(within(1, 1024, "KiB, such as 16 times the planes")))]
     pub page_kb: u64,
     /// Pages of a block, the unit that is erased.
+    #[garde(custom(within(1, 10_000, "of them")))]
     pub pages_per_block: u32,
     /// From the cells to the die's register, microseconds. Part of `read_latency_us`.
+    #[garde(custom(within(0.1, *read_latency_us, "us, a part of read_latency_us")))]
     pub read_us: f64,
     /// From the register to the cells, microseconds.
+    #[garde(custom(within(0.1, 100_000.0, "us")))]
     pub program_us: f64,
     /// Erasing a block, microseconds.
+    #[garde(custom(within(0.1, 100_000.0, "us")))]
     pub erase_us: f64,
     /// A program under way lets a read in after so long, microseconds.
+    #[garde(custom(within(0.1, 100_000.0, "us")))]
     pub suspend_us: f64,
     /// What a channel carries, MB/s.
+    #[garde(custom(within(1.0, 100_000.0, "MB/s")))]
     pub channel_mb_per_s: f64,
     /// Write buffer, KiB.
+    #[garde(custom(within(self.page_kb, 1 << 24, "KiB, at least page_kb")))]
     pub buffer_kb: u64,
     /// Physical size beyond what the host sees, as a share of that: 0.07 for a consumer's drive,
     /// 0.28 for mixed use.
+    #[garde(custom(within(
+        0.02,
+        4.0,
+        "of the size, such as 0.07; without any, garbage collection never ends"
+    )))]
     pub over_provisioning: f64,
 }
 
@@ -117,63 +150,6 @@ impl Default for NandFields {
 }
 
 impl SsdFields {
-    pub(super) fn check(&self, path: &str) -> Result<(), ModelError> {
-        let field = |name: &str| format!("{path}.{name}");
-        within(
-            field("capacity_bytes"),
-            self.capacity_bytes,
-            1_000_000,
-            100_000_000_000_000,
-            "bytes, such as 800000000000 for 800 GB",
-        )?;
-        for (name, us) in [
-            ("read_latency_us", self.read_latency_us),
-            ("write_latency_us", self.write_latency_us),
-        ] {
-            within(field(name), us, 0.0, 100_000.0, "us, such as 90")?;
-        }
-        // Far more than cells take: tests cut the power while a page is on its way.
-        let limit = 10_000_000.0;
-        within(
-            field("program_us"),
-            self.program_us,
-            0.0,
-            limit,
-            "us, such as 600",
-        )?;
-        for (name, iops) in [
-            ("read_iops", self.read_iops),
-            ("write_iops", self.write_iops),
-        ] {
-            within(field(name), iops, 1, 100_000_000, "requests per second")?;
-        }
-        for (name, mb_per_s) in [
-            ("read_mb_per_s", self.read_mb_per_s),
-            ("write_mb_per_s", self.write_mb_per_s),
-        ] {
-            within(field(name), mb_per_s, 1.0, 100_000.0, "MB/s")?;
-        }
-        let per_day = self.drive_writes_per_day;
-        within(
-            field("drive_writes_per_day"),
-            per_day,
-            0.0,
-            100.0,
-            "drive writes a day",
-        )?;
-        within(
-            field("warranty_years"),
-            self.warranty_years,
-            0.5,
-            20.0,
-            "years, such as 5",
-        )?;
-        match &self.nand {
-            None => Ok(()),
-            Some(nand) => nand.check(&field("nand"), self),
-        }
-    }
-
     /// The device holding a file of this size.
     pub(super) fn spec(&self, size_bytes: u64) -> SsdSpec {
         SsdSpec {
@@ -195,55 +171,6 @@ impl SsdFields {
 }
 
 impl NandFields {
-    fn check(&self, path: &str, ssd: &SsdFields) -> Result<(), ModelError> {
-        let field = |name: &str| format!("{path}.{name}");
-        for (name, count, most) in [
-            ("channels", self.channels, 64),
-            ("dies_per_channel", self.dies_per_channel, 64),
-            ("pages_per_block", self.pages_per_block, 10_000),
-        ] {
-            within(field(name), count, 1, most, "of them")?;
-        }
-        within(
-            field("page_kb"),
-            self.page_kb,
-            1,
-            1024,
-            "KiB, such as 16 times the planes",
-        )?;
-        within(
-            field("buffer_kb"),
-            self.buffer_kb,
-            self.page_kb,
-            1 << 24,
-            "KiB, at least a page",
-        )?;
-        within(
-            field("read_us"),
-            self.read_us,
-            0.1,
-            ssd.read_latency_us,
-            "us, a part of read_latency_us",
-        )?;
-        for (name, us) in [
-            ("program_us", self.program_us),
-            ("erase_us", self.erase_us),
-            ("suspend_us", self.suspend_us),
-        ] {
-            within(field(name), us, 0.1, 100_000.0, "us")?;
-        }
-        let rate = self.channel_mb_per_s;
-        within(field("channel_mb_per_s"), rate, 1.0, 100_000.0, "MB/s")?;
-        let spare = self.over_provisioning;
-        within(
-            field("over_provisioning"),
-            spare,
-            0.02,
-            4.0,
-            "of the size, such as 0.07; without any, garbage collection never ends",
-        )
-    }
-
     fn spec(&self, size_bytes: u64) -> NandSpec {
         NandSpec {
             channels: self.channels,

@@ -138,6 +138,14 @@ fn errors_name_field_value_and_remedy() {
             ["device.hdd.inner_mb_per_s", "200", "the rate outside"],
         ),
         (
+            of(r#"{"hdd": {"media_mb_per_s": 0, "inner_mb_per_s": 90}}"#),
+            ["device.hdd.media_mb_per_s", "is 0", "1 to 2000"],
+        ),
+        (
+            of(r#"{"ssd": {"read_latency_us": -1, "nand": {}}}"#),
+            ["device.ssd.read_latency_us", "is -1", "such as 90"],
+        ),
+        (
             of(r#"{"hdd": {"inner_mb_per_s": 90}}"#),
             ["device.hdd.zones", "is 1", "at least two"],
         ),
@@ -236,6 +244,38 @@ fn errors_name_field_value_and_remedy() {
         let error = error_of(&json);
         for part in parts {
             assert!(error.contains(part), "`{part}` not in: {error}");
+        }
+    }
+}
+
+/// Each copy of the value has one of its numbers replaced.
+fn with_number(value: &serde_json::Value, number: u64) -> Vec<serde_json::Value> {
+    let mut copies = Vec::new();
+    for (name, below) in value.as_object().into_iter().flatten() {
+        for replaced in with_number(below, number) {
+            let mut copy = value.clone();
+            copy[name] = replaced;
+            copies.push(copy);
+        }
+    }
+    if value.is_number() {
+        copies.push(number.into());
+    }
+    copies
+}
+
+/// All fields are checked, so a rule meets fields that others refuse.
+#[test]
+fn no_number_makes_a_check_panic() {
+    let hybrid = r#"{"name": "x", "span_bytes": 1, "device": {"hybrid": {"disk": "hdd-7200", "cache_bytes": 1000000,
+        "flash": {"raid": {"level": "5", "chunk_bytes": 512, "members": {"alike": {"count": 3, "device": "dc500m"}}}}}}}"#;
+    for json in LIBRARY.iter().map(|&(_, json)| json).chain([hybrid]) {
+        let model: serde_json::Value = serde_json::from_str(json).unwrap();
+        for number in [0, 1, u64::MAX] {
+            for changed in with_number(&model, number) {
+                // Most are refused; some are models.
+                let _ = ModelSpec::parse("test.json", &changed.to_string());
+            }
         }
     }
 }
