@@ -6,7 +6,7 @@
 pub mod binary;
 pub mod foreign;
 mod recorder;
-pub mod text;
+mod text;
 
 use std::fmt;
 use std::fs::File;

@@ -22,7 +22,7 @@ mod by_block;
 mod contents;
 mod demand;
 mod hotset;
-pub mod list;
+mod list;
 mod lru;
 mod nothing;
 #[cfg(test)]

@@ -6,13 +6,13 @@ use std::collections::BinaryHeap;
 
 use virtual_time::Nanos;
 
-pub mod hdd;
+pub(crate) mod hdd;
 pub mod hybrid;
-pub mod link;
+pub(crate) mod link;
 pub mod node;
-pub mod raid;
-pub mod ssd;
-pub mod write_cache;
+pub(crate) mod raid;
+pub(crate) mod ssd;
+pub(crate) mod write_cache;
 
 pub use node::Node;
 

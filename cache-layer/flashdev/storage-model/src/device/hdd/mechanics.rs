@@ -137,6 +137,7 @@ impl Mechanics {
     }
 
     /// Longest time any positioning can take: a seek across the whole disk and one turn.
+    #[cfg(test)]
     pub fn positioning_ns_max(&self) -> Nanos {
         (self.seek_ns_least
             + self.seek_ns_root

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-pub mod mechanics;
+pub(crate) mod mechanics;
 mod read_ahead;
 mod write_gather;
 

@@ -132,11 +132,6 @@ impl Geometry {
         (chunk / units, (chunk % units) as usize, within)
     }
 
-    /// The byte of the array at a place; the inverse of [`Geometry::locate`].
-    pub fn compose(&self, row: u64, unit: usize, within: u64) -> u64 {
-        (row * self.units() as u64 + unit as u64) * self.chunk_bytes + within
-    }
-
     /// The member with the row's P, if the level has one.
     pub fn p_member(&self, row: u64) -> Option<usize> {
         let members = self.members as u64;
@@ -270,7 +265,8 @@ mod tests {
         fn bytes_map_bijectively(geometry in any_geometry(), offset in 0u64..1 << 45) {
             let (row, unit, within) = geometry.locate(offset);
             prop_assert!(unit < geometry.units() && within < geometry.chunk_bytes);
-            prop_assert_eq!(geometry.compose(row, unit, within), offset);
+            let chunk = row * geometry.units() as u64 + unit as u64;
+            prop_assert_eq!(chunk * geometry.chunk_bytes + within, offset);
             for member in geometry.copies(row, unit) {
                 prop_assert_eq!(geometry.role(row, member), Role::Data(unit));
             }

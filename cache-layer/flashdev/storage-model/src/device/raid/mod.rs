@@ -5,9 +5,9 @@
 //! done before the next begins. Rows that are being written are locked, so that no two works mix
 //! old and new parity.
 
-pub mod geometry;
+pub(crate) mod geometry;
 mod members;
-pub mod plan;
+mod plan;
 mod rebuild;
 mod requests;
 mod row_cache;
@@ -19,7 +19,7 @@ use slab::Slab;
 
 use crate::device::{Completion, Device, Op, Request};
 use geometry::{Extent, Geometry, Level};
-pub use members::{MemberError, MemberState, RaidStatus, RowCounters};
+pub use members::{MemberError, RaidStatus, RowCounters};
 use rebuild::Rebuild;
 pub use rebuild::RebuildSpec;
 use row_cache::RowCache;

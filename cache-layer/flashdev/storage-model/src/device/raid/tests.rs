@@ -1,3 +1,4 @@
+use super::members::MemberState;
 use super::*;
 use crate::device::ssd::{DirectionSpec, Ssd, SsdSpec};
 use crate::spec::ModelSpec;

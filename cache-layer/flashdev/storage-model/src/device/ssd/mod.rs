@@ -12,7 +12,7 @@
 //! in its mean. With [`nand`], requests also meet on dies and channels, the write buffer can fill
 //! up, and garbage collection costs what the free space makes it cost.
 
-pub mod nand;
+pub(crate) mod nand;
 
 use std::collections::VecDeque;
 
@@ -33,19 +33,6 @@ pub struct SsdSpec {
     pub program: Nanos,
     /// The dies, if they are modelled.
     pub nand: Option<NandSpec>,
-}
-
-impl SsdSpec {
-    /// A protected device of which only the data sheet is known.
-    pub fn of_data_sheet(read: DirectionSpec, write: DirectionSpec) -> SsdSpec {
-        SsdSpec {
-            read,
-            write,
-            power_loss_protection: true,
-            program: 0,
-            nand: None,
-        }
-    }
 }
 
 /// What a flash does in one direction.
@@ -238,6 +225,20 @@ impl Device for Ssd {
         };
         let still = volatile.iter().rev().take_while(|(at, _)| *at > now);
         still.map(|(_, bytes)| bytes).sum()
+    }
+}
+
+#[cfg(test)]
+impl SsdSpec {
+    /// A protected device of which only the data sheet is known.
+    pub fn of_data_sheet(read: DirectionSpec, write: DirectionSpec) -> SsdSpec {
+        SsdSpec {
+            read,
+            write,
+            power_loss_protection: true,
+            program: 0,
+            nand: None,
+        }
     }
 }
 

@@ -110,11 +110,6 @@ impl Nand {
         nand
     }
 
-    /// How many bytes go to the cells for each that is written at random.
-    pub fn write_amplification(&self) -> f64 {
-        self.write_amplification
-    }
-
     /// How much longer a read takes than one that has the device to itself.
     pub fn read(&mut self, now: Nanos, offset: u64, len: u64) -> Nanos {
         let first = offset / self.spec.page_bytes;
@@ -391,14 +386,14 @@ mod tests {
     #[test]
     fn trimmed_space_makes_writes_cheaper() {
         let mut nand = Nand::new(&spec());
-        let full = nand.write_amplification();
+        let full = nand.write_amplification;
         nand.discard(0, 1 << 29);
-        let half = nand.write_amplification();
+        let half = nand.write_amplification;
         assert!(half < full / 2.0, "{full} {half}");
         for offset in (0..1 << 29).step_by(1 << 20) {
             nand.write(u64::from(u32::MAX), offset, 4096);
         }
-        assert_eq!(nand.write_amplification(), full);
+        assert_eq!(nand.write_amplification, full);
     }
 
     proptest! {
