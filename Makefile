@@ -3,8 +3,8 @@
 
 # As in scripts/setup.sh, which puts uv there; Ubuntu's newer Rust has a folder of its own.
 export PATH := /usr/lib/rust-1.85/bin:$(PATH):$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotset/uv/bin:$(HOME)/.cargo/bin
-CRATES := cache-layer/flashdev tpcc/driver
-PROGRAMS := $(addprefix cache-layer/flashdev/target/release/,hotset-engine hotset-boot flashdev) tpcc/driver/target/release/hotset-tpcc
+CRATES := cache-layer/crates tpcc/driver
+PROGRAMS := $(addprefix cache-layer/crates/target/release/,hotset-engine hotset-boot flashdev) tpcc/driver/target/release/hotset-tpcc
 # What is generated of the PowerShell module: the other files are made with it.
 MODULE := scripts/Hotset/Public/Generated.ps1
 # Without the flags of a parallel make, whose job server is not passed on. What would make a second build faster

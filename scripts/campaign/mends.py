@@ -2,10 +2,10 @@
 
     python -m campaign.mends --work DIR --save FILE [--commit HASH]
 
-Each mend of `campaign/mends.toml` is a commit whose change to programs still comes off today's. It
-is taken off in a worktree below DIR, and the tests of the folders that it changed are run; for a
-mend that they miss `make test` is. FILE gets a line a mend, and one that it has is not made again.
-Ends with code 1 if a mend about data was noticed by neither.
+Each mend of `campaign/mends.toml` is a commit whose change to programs still comes off today's,
+wherever the files have moved since. It is reverted in a worktree below DIR, and the tests of the
+folders that it changed are run; for a mend that they miss `make test` is. FILE gets a line a mend,
+and one that it has is not made again. Ends with code 1 if a mend about data was noticed by neither.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -84,9 +85,9 @@ def _read(file: Path) -> list[Outcome]:
     return [Outcome(**json.loads(line)) for line in lines]
 
 
-def _git(*words: str, where: Path = ROOT, stdin: str = "") -> str:
+def _git(*words: str, where: Path = ROOT) -> str:
     argv = ["git", "-C", str(where), *words]
-    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 def _worktree(tree: Path) -> Path:
@@ -105,14 +106,8 @@ def take_back(tree: Path, commit: str, folders: bool, about_data: bool) -> Outco
     :raises DoesNotComeOffError: as it stands: what it changed has been changed since.
     """
     subject = _git("log", "-1", "--format=%s", commit).strip()
-    files = _git("diff-tree", "--no-commit-id", "--name-only", "-r", commit).split()
-    programs = [one for one in files if is_program(one)]
-    mend = _git("diff", f"{commit}~", commit, "--", *programs)
     try:
-        _git("apply", "-R", "-C1", where=tree, stdin=mend)
-    except subprocess.CalledProcessError:
-        raise DoesNotComeOffError(commit) from None
-    try:
+        programs = _revert(tree, commit)
         subprocess.run(["make", "build"], cwd=tree, check=True, stdout=sys.stderr)
         first = _fails(tree, tests_of(tree, programs))
         if first:
@@ -122,7 +117,28 @@ def take_back(tree: Path, commit: str, folders: bool, about_data: bool) -> Outco
         first = _fails(tree, [["make", "test"]])
         return Outcome(commit, subject, about_data, "make test" if first else "", first)
     finally:
-        _git("checkout", "--force", ".", where=tree)
+        _git("reset", "--hard", "--quiet", where=tree)
+
+
+def _revert(tree: Path, commit: str) -> list[str]:
+    """Take a commit's change off the programs, and off nothing else; returns their files.
+
+    Git follows what has been renamed since.
+
+    :raises DoesNotComeOffError: a program has been changed since where it was.
+    """
+    with suppress(subprocess.CalledProcessError):  # its tests and pages may well have
+        _git("-c", "merge.renameLimit=0", "revert", "--no-commit", commit, where=tree)
+    changed = _git("diff", "HEAD", "--name-only", "--no-renames", where=tree).split()
+    programs = [one for one in changed if is_program(one)]
+    unmerged = _git("diff", "--name-only", "--diff-filter=U", where=tree).split()
+    if not programs or set(programs) & set(unmerged):
+        raise DoesNotComeOffError(commit)
+    there = set(_git("ls-tree", "-r", "--name-only", "HEAD", where=tree).splitlines())
+    for one in set(changed) - set(programs):
+        back = ["checkout", "HEAD", "--"] if one in there else ["rm", "--quiet", "--force", "--"]
+        _git(*back, one, where=tree)
+    return programs
 
 
 def is_program(file: str) -> bool:
@@ -130,9 +146,9 @@ def is_program(file: str) -> bool:
 
     >>> [is_program(one) for one in ("harness/hotset/cli/main.py", "harness/tests/cli/test_cli.py")]
     [True, False]
-    >>> is_program("cache-layer/flashdev/cache-core/src/metadata/tests/kill.rs")
+    >>> is_program("cache-layer/crates/cache-core/src/metadata/tests/kill.rs")
     False
-    >>> is_program("cache-layer/flashdev/boot/src/structures/tests.rs")
+    >>> is_program("cache-layer/crates/boot/src/structures/tests.rs")
     False
     """
     path = Path(file)
@@ -156,14 +172,14 @@ def tests_of(tree: Path, programs: list[str]) -> list[list[str]]:
 
 
 def _package(tree: Path, crate: str) -> str:
-    manifest = tomllib.loads((tree / "cache-layer/flashdev" / crate / "Cargo.toml").read_text())
+    manifest = tomllib.loads((tree / "cache-layer/crates" / crate / "Cargo.toml").read_text())
     return str(manifest["package"]["name"])
 
 
 def _fails(tree: Path, commands: list[list[str]]) -> str:
     """The first test that fails, or the command that does."""
     for argv in commands:
-        where = tree / "cache-layer/flashdev" if argv[0] == "cargo" else tree
+        where = tree / "cache-layer/crates" if argv[0] == "cargo" else tree
         done = subprocess.run(
             argv,
             cwd=where,

@@ -24,7 +24,7 @@ from enum import IntEnum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CRATES = ("cache-layer/flashdev", "tpcc/driver")
+CRATES = ("cache-layer/crates", "tpcc/driver")
 STALE = timedelta(days=90)
 """RustSec's list gets some entries every week."""
 _KEYS = {"id": str, "reason": str, "until": date}

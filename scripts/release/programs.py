@@ -20,9 +20,9 @@ class Program:
 
 
 PROGRAMS = (
-    Program("hotset-engine", "cache-layer/flashdev"),
-    Program("hotset-boot", "cache-layer/flashdev"),
-    Program("flashdev", "cache-layer/flashdev"),
+    Program("hotset-engine", "cache-layer/crates"),
+    Program("hotset-boot", "cache-layer/crates"),
+    Program("flashdev", "cache-layer/crates"),
     Program("hotset-tpcc", "tpcc/driver", static=False),
 )
 

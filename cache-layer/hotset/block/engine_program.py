@@ -39,7 +39,7 @@ def find(local: Local, name: str) -> Path:
 
     :raises PrerequisiteMissingError: it is not built.
     """
-    crates = Path(__file__).resolve().parents[2] / "flashdev"
+    crates = Path(__file__).resolve().parents[2] / "crates"
     named = os.environ.get("HOTSET_FLASHDEV")
     for candidate in (
         _beside(Path(named), name) if named else None,

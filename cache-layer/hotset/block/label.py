@@ -3,7 +3,7 @@
 Plain text, so that ``dd | less`` shows it. The label is there twice, each with its checksum and
 generation, written one after the other: whatever cuts a change short, one is valid and says
 what the flash holds. Behind them each disk has a record of 4 KiB of how it was left, twice too,
-which ``hotset-boot`` writes (``cache-layer/flashdev/boot/src/label.rs``).
+which ``hotset-boot`` writes (``cache-layer/crates/boot/src/label.rs``).
 
 libblkid finds nothing in this text and udev leaves the device alone.
 """

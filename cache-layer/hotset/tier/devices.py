@@ -1,5 +1,5 @@
 """The devices of a tier, which ``hotset-boot`` makes, changes and takes down: nothing else knows
-their tables and their order (``cache-layer/flashdev/boot/src/devices``)."""
+their tables and their order (``cache-layer/crates/boot/src/devices``)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ pytestmark = [
         os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
     ),
 ]
-_BOOT = Path(__file__).parents[2] / "flashdev/target/release/hotset-boot"
+_BOOT = Path(__file__).parents[2] / "crates/target/release/hotset-boot"
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 SECRET = b"the database's"
 # Anybody may know that hotset is there, and what systemd and udev are told.

@@ -28,7 +28,7 @@ MIB = 1024**2
 SIZE = Bytes(64 * MIB)
 THEIR_KEY = "0x99"
 HARDWARE = "80000000000000010000000000000000"
-RESERVE_SH = Path(__file__).parents[2] / "flashdev/boot/src/reserve.sh"
+RESERVE_SH = Path(__file__).parents[2] / "crates/boot/src/reserve.sh"
 """As hotset-boot runs it."""
 
 

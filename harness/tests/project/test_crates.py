@@ -13,7 +13,7 @@ import pytest
 
 from pages.rooms import MODULES_MAX, Module, beside, require_no_circle
 
-CRATES = Path(__file__).parents[3] / "cache-layer/flashdev"
+CRATES = Path(__file__).parents[3] / "cache-layer/crates"
 LAB = {"storage-model", "whatif", "flashdev"}
 SOURCES = [*sorted(CRATES.glob("*/src")), CRATES.parents[1] / "tpcc/driver/src"]
 

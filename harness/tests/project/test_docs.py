@@ -105,7 +105,7 @@ def _variables_read() -> set[str]:
         "scripts/*.sh",
         "compose.yaml",
         "containers/*.yaml",
-        "cache-layer/flashdev/*/src/**/*.rs",
+        "cache-layer/crates/*/src/**/*.rs",
     ):
         for file in ROOT.glob(pattern):
             found |= set(VARIABLE.findall(file.read_text()))

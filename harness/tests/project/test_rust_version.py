@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-CRATES = (ROOT / "cache-layer/flashdev", ROOT / "tpcc/driver")
+CRATES = (ROOT / "cache-layer/crates", ROOT / "tpcc/driver")
 
 
 def test_the_promise_is_one_and_the_same() -> None:

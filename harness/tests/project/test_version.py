@@ -38,7 +38,7 @@ def test_python_takes_it_from_there() -> None:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("cache-layer/flashdev/Cargo.toml", r'^version = "(.+)"'),
+        ("cache-layer/crates/Cargo.toml", r'^version = "(.+)"'),
         ("tpcc/driver/Cargo.toml", r'^version = "(.+)"'),
         ("scripts/Hotset/Hotset.psd1", r"^ *ModuleVersion *= '(.+)'"),
     ],

@@ -465,8 +465,8 @@ def test_make_makes_each_thing_wait_for_its_own_part() -> None:
         r"^setup-lab:.* \| .*setup-rust",
         r"^image:.*\| .*setup-image",
         r"^\.venv/\.synced:.*\| .*setup-python",
-        r"^cache-layer/flashdev/target/release/hotset-engine:.*\| .*setup-rust",
-        r"^cache-layer/flashdev/target/release/flashdev:.*\| .*setup-rust",
+        r"^cache-layer/crates/target/release/hotset-engine:.*\| .*setup-rust",
+        r"^cache-layer/crates/target/release/flashdev:.*\| .*setup-rust",
     ):
         assert re.search(rule, done.stdout, re.MULTILINE), rule
 

@@ -32,7 +32,7 @@ from ..page import Page, table
 from ..paired import ratio, say, turns
 from ..programs import hotset, run
 
-CRATES = Path(__file__).parents[3] / "cache-layer/flashdev"
+CRATES = Path(__file__).parents[3] / "cache-layer/crates"
 EXPONENT = 0.9
 REQUESTS_A_BLOCK = 10
 CACHED = 0.1

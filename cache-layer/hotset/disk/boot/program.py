@@ -1,6 +1,6 @@
 """``hotset-boot``: the program on the machine that knows a disk by its flash's label alone.
 
-What a boot may do with a disk is decided there (``cache-layer/flashdev/boot``), and asked of it
+What a boot may do with a disk is decided there (``cache-layer/crates/boot``), and asked of it
 here too, so that nobody decides it twice.
 """
 

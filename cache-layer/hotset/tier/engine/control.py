@@ -29,7 +29,7 @@ _TIMEOUT_S = 24 * 3600.0
 _LOOK_S = engine_program.LOOK_S
 PATIENCE_S = 60.0
 """After which an engine hangs, as systemd has it."""
-_TOO_MUCH = "can be promised"  # as an engine says it: flashdev/engine/src/tier/shares.rs
+_TOO_MUCH = "can be promised"  # as an engine says it: crates/engine/src/tier/shares.rs
 PROTOCOL = 1
 """Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
 _COUNTERS: dict[str, Any] = {"counters": {}}

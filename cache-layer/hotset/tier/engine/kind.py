@@ -62,7 +62,7 @@ def _runs_the_engine(machine: Machine) -> None:
 
 _MEMORY, _MEMORY_OF_SLOT = Bytes(35 * 10**6), 54
 """Of the process without a cache, and for each block that the cache has room for, with the policy
-that takes most (measured: ``flashdev/README.md``)."""
+that takes most (measured: ``crates/README.md``)."""
 _BY_BLOCK, _SPARSE_FROM, _SPARSE = 4, 16, 80
 """And by block of the origin, as ``ByBlock`` keeps it (``cache-core/src/policy/by_block.rs``)."""
 
