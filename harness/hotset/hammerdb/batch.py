@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from hotset.load.supervised import Supervised
+
 from . import jobs, script, settings
 from .jobs import JobRecord
 from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, Message, UserError, parse
-from .process.process import Supervised
 from .process.watch import Watch, agree, ended_well
 from .release import Release, command, environment_of, version_in
 from .settings import PASSWORD_VARIABLE, Connection, Dictionary

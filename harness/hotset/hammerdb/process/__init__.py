@@ -1,1 +1,1 @@
-"""HammerDB's process: started, guarded, watched and read."""
+"""HammerDB's process: read and watched."""

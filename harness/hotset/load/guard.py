@@ -1,16 +1,17 @@
 """Runs one command and takes its whole process group down when hotset is gone, even by SIGKILL.
 
-Started by `process.Supervised` in a session of its own; standard input is a pipe that only hotset
-holds open. When that closes, hotset has ended. The kernel does the same for a single process
+Started by `supervised.Supervised` in a session of its own; standard input is a pipe that only
+hotset holds open. When that closes, hotset has ended. The kernel does the same for a single process
 (PR_SET_PDEATHSIG), but neither for the children of a wrapper nor for a caller in a thread.
 
-What HammerDB has written until then goes too: it may quote the password, which hotset strikes out
-of what it keeps.
+What the command has written until then goes too: HammerDB may quote the password, which hotset
+strikes out of what it keeps.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -26,8 +27,13 @@ _GONE_S = 10.0
 def main(scratch: str, argv: list[str]) -> int:
     """Run `argv`, return its exit code (128 + signal for one that was killed).
 
-    :param scratch: HammerDB's folder, removed when hotset is gone.
+    :param scratch: the command's folder, removed when hotset is gone.
     """
+    # pgbench has a file for each user.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # pgbench ends well by it; a handler, unlike a signal that is ignored, is not inherited.
+    signal.signal(signal.SIGALRM, lambda *_: None)
     threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True).start()
     try:
         code = subprocess.run(argv, stdin=subprocess.DEVNULL, check=False).returncode

@@ -1,4 +1,4 @@
-"""One HammerDB process under supervision: its lines, its silence, its end."""
+"""A program that drives users under supervision: its lines, its silence, its end."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ class Supervised:
             if not chunk:
                 return
 
+    def send(self, number: signal.Signals) -> None:
+        """To all of the group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
     def _split(self, chunk: bytes) -> Iterator[str]:
         text = self._pending + self._decoder.decode(chunk, final=not chunk)
         *whole, self._pending = text.split("\n")
@@ -71,8 +76,7 @@ class Supervised:
     def _end_group(self) -> None:
         """SIGTERM for the group, SIGKILL for what is left of it."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
+            self.send(number)
             wait_until(lambda: not self._group_lives(), _TERMINATE_S)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
