@@ -71,7 +71,7 @@ class Tally:
 class _Second:
     """A second under way."""
 
-    latencies: dict[int, Latencies] = field(default_factory=dict)
+    latencies: "defaultdict[int, Latencies]" = field(default_factory=lambda: defaultdict(Latencies))
     committed: "Counter[int]" = field(default_factory=Counter)
     outcomes: "Counter[tuple[int, Outcome, str]]" = field(default_factory=Counter)
     said: dict[tuple[int, Outcome, str], str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Recorder:
         self._kinds = kinds
         self._lock = threading.Lock()
         self._opens, self._closes = 0.0, math.inf
-        self._seconds: dict[int, _Second] = {}
+        self._seconds = defaultdict[int, _Second](_Second)
 
     def begin(self, opens: float, closes: float) -> None:
         """Say when the window opens and closes, in monotonic seconds."""
@@ -110,7 +110,7 @@ class Recorder:
         """Record a committed transaction that was sent, or due, at `since`."""
         with self._lock:
             if second := self._second(since):
-                second.latencies.setdefault(kind, Latencies()).record(end - since)
+                second.latencies[kind].record(end - since)
             if second := self._second(end):
                 second.committed[kind] += 1
 
@@ -147,12 +147,12 @@ class Recorder:
     def _second(self, at: float) -> _Second | None:
         if at >= self._closes:
             return None
-        return self._seconds.setdefault(math.floor(at - self._opens), _Second())
+        return self._seconds[math.floor(at - self._opens)]
 
     def collect(self) -> list[Tally]:
         """Take away what there is."""
         with self._lock:
-            seconds, self._seconds = self._seconds, {}
+            seconds, self._seconds = self._seconds, defaultdict(_Second)
         return [seconds[number].tally(number, self._kinds) for number in sorted(seconds)]
 
 
