@@ -54,6 +54,8 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "PGPORT": "PostgreSQL's port where the DSN names none, as all of libpq's variables hold.",
         "PGSERVICE": "libpq's service where the DSN names none.",
         "FREETDSCONF": "Not read: hotset gives FreeTDS settings of its own for each server.",
+        "PGBENCH": "The `pgbench` of `sql run`, in place of the one beside the newest server's"
+        " programs or on the PATH.",
         "HAMMERDB_HOME": "The unpacked HammerDB release for `--driver hammerdb`.",
         "HOTSET_CONSOLE_PASSWORD_FILE": "A file whose first line becomes the console's password,"
         " when the console starts for the first time without a terminal.",

@@ -40,6 +40,8 @@ PACKAGES = (
     "tzdata",
 )
 SQLSERVER_PACKAGES = ("libodbc2", "tdsodbc")
+BENCH_PACKAGES = ("postgresql-17",)
+"""For its pgbench."""
 _DRIVERS = "[FreeTDS]\nDriver=libtdsodbc.so\n"
 """Of odbcinst.ini, as Debian's package makes it when it is configured."""
 USER, GROUP, HOME, PORT = 10001, 0, "/var/lib/hotset", 8480
@@ -148,7 +150,11 @@ def lay(laid: Path, wheel: Path, machine: str, extras: list[Extra]) -> None:
 
 def unpack(root: Path, laid: Path, machine: str, epoch: int, extras: list[Extra]) -> None:
     """Debian's packages, not configured, with what is laid beside, as a tar."""
-    packages = (*PACKAGES, *(SQLSERVER_PACKAGES if Extra.SQLSERVER in extras else ()))
+    packages = (
+        *PACKAGES,
+        *(SQLSERVER_PACKAGES if Extra.SQLSERVER in extras else ()),
+        *(BENCH_PACKAGES if Extra.BENCH in extras else ()),
+    )
     mode = "root" if os.geteuid() == 0 else "unshare"
     fill = laid.with_name("fill.sh")
     fill.write_text(_FILL)

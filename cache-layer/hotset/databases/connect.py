@@ -20,14 +20,11 @@ from . import dsn_rules
 from .base import Engine
 from .postgres.admin import PostgresEngine
 from .postgres.client import PostgresDatabase
-from .postgres.statements import PostgresStatements
 from .postgres.tpch import PostgresTpch
 from .sqlserver import dsn as sqlserver_dsn
 from .sqlserver.admin import SqlServerEngine
 from .sqlserver.client import SqlServerDatabase
-from .sqlserver.statements import SqlServerStatements
 from .sqlserver.tpch import SqlServerTpch
-from .statements import Client, Protocols
 
 SqlDatabase = PostgresDatabase | SqlServerDatabase
 EngineName = Literal["postgres", "sqlserver"]
@@ -68,13 +65,6 @@ def engine(database: SqlDatabase) -> Engine:
     if isinstance(database, SqlServerDatabase):
         return SqlServerEngine(database.session(), database.dbname)
     return PostgresEngine(database.session())
-
-
-def statements(database: SqlDatabase, protocol: Protocols) -> Client:
-    """Connect, to send statements of a user's own. Raises CannotConnect."""
-    if isinstance(database, SqlServerDatabase):
-        return SqlServerStatements(database, protocol)
-    return PostgresStatements(database, protocol)
 
 
 def _sqlserver(dsn: str, password: str) -> SqlServerDatabase:

@@ -12,14 +12,12 @@ import pytest
 
 from hotset.bench import tpcc
 from hotset.bench.commands import tpch
-from hotset.bench.sql.users import Source, SqlWorkload
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.sql import Locked
 from hotset.databases import offers
 from hotset.databases.postgres import limits
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.load.record import WindowOptions
 from hotset.tpcc.driver import RunOptions
 
 pytestmark = pytest.mark.database
@@ -81,16 +79,6 @@ def test_a_check_of_tpch_says_who_has_its_table(
         owner.rollback()
         with closing(database.session()) as session:
             session.script("DROP TABLE tpch_load")
-
-
-def test_scripts_whose_table_is_locked_are_not_waited_for(
-    database: PostgresDatabase, owner: psycopg.Connection
-) -> None:
-    owner.execute("LOCK TABLE stock IN ACCESS EXCLUSIVE MODE")
-    script = Source("one", "one.sql", 1, "SELECT count(*) FROM stock;\n")
-    options = WindowOptions(users=1, rampup_s=0.0, duration_s=1.0)
-    workload = SqlWorkload(database, (script,), options, {})
-    refused(workload.check, owner, "stock")
 
 
 def test_who_waits_for_a_table_to_himself_is_told_with_whom_he_waits_for(

@@ -290,7 +290,7 @@ def test_a_transaction_that_a_script_leaves_open_is_seen(monkeypatch: pytest.Mon
     server = CountingServer()
     monkeypatch.setattr(odbc, "connect", lambda _: (server, True))
     database = dsn.parse("sqlserver://u@h/d")
-    client = SqlServerStatements(database, "simple")
+    client = SqlServerStatements(database, prepared=False)
 
     def run(*texts: str) -> bool:
         for text in texts:

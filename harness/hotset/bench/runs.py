@@ -14,13 +14,13 @@ from hotset.core.errors import RequestError
 from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase, require_direct
 from hotset.load import steady
-from hotset.load.live import following
 from hotset.load.record import RunFailed, RunInterrupted
 from hotset.load.run import Observer
 from hotset.load.search import FoundRate, Limits
 from hotset.reports.model.windows import Repeat
 
 from . import window
+from .live import following
 from .server.time_use import TimeSampler, readings
 from .thresholds import Threshold, Values, judge
 from .window import Options, Outcome

@@ -99,7 +99,6 @@ class Recorded:
             self._check_probe(site, turn, placed, window, seconds)
 
         if run is not None and run.name in turn.workloads:
-            run.check(placed.server.database(run.name))
             self._prepare(site, turn, placed, run, on_probe)
         else:
             # Two of the queries add little to the time of all 22.

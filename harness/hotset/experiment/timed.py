@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hotset.bench import tpcc
+from hotset.bench.live import line_printer
 from hotset.bench.runs import Runs
+from hotset.bench.sql import pgbench
 from hotset.bench.sql import run as sql_runs
-from hotset.bench.sql.users import SqlWorkload
+from hotset.bench.sql.workload import SqlWorkload
 from hotset.core import words
 from hotset.core.progress import Reporter
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.pgbench import find
 from hotset.hammerdb import release
-from hotset.load.live import line_printer
 from hotset.load.record import Phase, Tick, WindowOptions
 from hotset.load.run import Observer
 from hotset.reports.model.base import TimedWorkload
@@ -52,16 +54,11 @@ class Timed(ABC):
     def runs(self, database: PostgresDatabase, report: Reporter) -> Runs[Any]:
         """What drives it."""
 
-    def check(self, database: PostgresDatabase) -> None:  # noqa: B027 - TPC-C is hotset's own
-        """Have the server read what is not hotset's own.
-
-        :raises ScriptError: a statement is no SQL there; names file and line.
-        """
-
     def require(self) -> None:  # noqa: B027 - hotset's own driver is there
-        """See that this computer has what drives it.
+        """See that this computer has what drives it, and that this can read it.
 
         :raises PrerequisiteMissingError: it has not.
+        :raises RequestError: a script cannot be read; names file and line.
         """
 
     def drive(
@@ -140,15 +137,13 @@ class Sql(Timed):
             max_errors=self.want.max_errors,
         )
 
-    def check(self, database: PostgresDatabase) -> None:
-        self._workload(database).check()
+    def require(self) -> None:
+        pgbench.check(find(), self.want.scripts)
 
     def runs(self, database: PostgresDatabase, report: Reporter) -> sql_runs.Runs:
-        return sql_runs.Runs(self._workload(database), report)
-
-    def _workload(self, database: PostgresDatabase) -> SqlWorkload:
         want, options = self.want, self.options(1, 0, 1, self.want.seed)
-        return SqlWorkload(database, want.scripts, options, want.define, want.protocol)
+        workload = SqlWorkload(database, want.scripts, options, want.define, want.protocol)
+        return sql_runs.Runs(workload, report)
 
 
 def find_timed(spec: Spec) -> Timed | None:

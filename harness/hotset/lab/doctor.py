@@ -14,6 +14,7 @@ from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
 from hotset.core.machines.programs import PROGRAMS, Place
 from hotset.core.record import Versioned
+from hotset.databases.postgres import pgbench
 from hotset.databases.sqlserver import odbc
 from hotset.databases.sqlserver.freetds import is_freetds
 from hotset.disk import cache_device, prerequisites
@@ -67,7 +68,7 @@ def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer, and what else hotset could use."""
     backend = choose("auto")
     who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
-    others = (_hammerdb(), examine_sql_server())
+    others = (_pgbench(), _hammerdb(), examine_sql_server())
     return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), *others]
 
 
@@ -255,6 +256,16 @@ def examine_sql_server() -> Finding:
     strict = "" if is_freetds(name) else "; also encrypt=strict"
     checks = "checks the server's certificate by what this system trusts, unless trust=yes"
     return Finding(what, "ok", f"ODBC driver {Path(name).name}: {checks}{strict}")
+
+
+def _pgbench() -> Finding:
+    """Runs scripts of one's own on PostgreSQL."""
+    what = "for SQL of your own on PostgreSQL"
+    try:
+        found = pgbench.find()
+    except PrerequisiteMissingError as error:
+        return Finding(pgbench.PROGRAM, "note", f"{what}; {error}")
+    return Finding(pgbench.PROGRAM, "ok", f"{what}: {found.program}, {found.version}")
 
 
 def _hammerdb() -> Finding:

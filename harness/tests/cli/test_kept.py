@@ -141,7 +141,7 @@ def test_what_is_not_to_be_kept_is_not(shop: Shop) -> None:
 
 
 def test_a_measurement_that_is_refused_leaves_no_run(shop: Shop) -> None:
-    shop.script("wrong", "SELEC 1;\n")
+    shop.script("wrong", "\\nosuch\n")
     assert shop.measure(script="wrong").code == 2
     assert shop.measure("--sample", "nowhere").code == 2
     assert shop.runs() == []
@@ -153,7 +153,7 @@ def test_a_measurement_that_fails_is_kept_as_failed(shop: Shop) -> None:
     assert done.code == 4
     kept = shop.shown()
     assert (kept["state"], shop.runs()[0]["state"]) == ("failed", "failed")
-    assert "failed" in kept["failure"]["text"]
+    assert "division by zero" in kept["failure"]["text"]
     for form in ("md", "html"):
         assert shop("report", "last", "--format", form).code == 0
 
@@ -196,7 +196,7 @@ def test_an_archive_that_cannot_be_written_costs_neither_the_result_nor_its_erro
     shop.script("fails", "SELECT 1/0;\n")
     failed = shop.measure("--max-errors", "1", script="fails")
     assert failed.code == 4
-    assert "more than 1 transactions failed" in failed.err or "division by zero" in failed.err
+    assert "division by zero" in failed.err
     assert "not kept as a run" in failed.err
     assert shop.measure("--no-keep").code == 0
 

@@ -113,11 +113,11 @@ def test_scripts_are_run_by_their_weights(
     assert window["tpm"] / 60 == pytest.approx((checkouts + searches) / 2)
     assert [one["weight"] for one in found["experiment"]["scripts"]] == [70, 30]
     assert window["time"]["sessions"] == pytest.approx(2, abs=1)
-    # Two may have ended after the window.
+    # Some ended before the window and after it.
     ((sales, wrong),) = sql.rows(
         "SELECT count(*), count(*) FILTER (WHERE price <> item % 20) FROM sale"
     )
-    assert checkouts <= int(str(sales)) <= checkouts + 2
+    assert checkouts <= int(str(sales))
     assert wrong == 0
     ((updates,),) = sql.rows("SELECT sum(1000000 - stock) FROM item")
     ((dear,),) = sql.rows("SELECT count(*) FROM sale WHERE price > 9")
@@ -181,32 +181,20 @@ def test_a_rate_is_found(sql: Sql, scripts: tuple[str, ...]) -> None:
     assert json.loads(done.out)["arms"][0]["rates"][0]["trials"]
 
 
-def test_sql_that_is_none_is_told_by_file_and_line_before_anything_runs(sql: Sql) -> None:
-    script = sql.write("a.sql", "INSERT INTO sale (item) VALUES (1);\n\nSELECT 1\nFORM item;\n")
-    refused(sql("--script", script, *SHORT), 2, "a.sql:4: syntax error at or near")
+def test_what_pgbench_cannot_read_is_told_by_file_and_line_before_anything_runs(sql: Sql) -> None:
+    script = sql.write("a.sql", "INSERT INTO sale (item) VALUES (1);\n\\set n random(1\n")
+    refused(sql("--script", script, *SHORT), 2, "a.sql:2: syntax error in command")
     assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
     script = sql.write("b.sql", "SELECT 1;\n\\shell rm\n")
     refused(sql("--script", script, *SHORT), 2, "b.sql:2: \\shell is not supported")
 
 
-def test_failures_are_counted_by_cause_and_end_the_run_when_there_are_many(sql: Sql) -> None:
-    good = sql.write("good.sql", "SELECT 1;")
+def test_a_script_that_fails_ends_the_run_with_the_servers_words(sql: Sql) -> None:
     bad = sql.write(
-        "bad.sql", "BEGIN;\nINSERT INTO sale (item) VALUES (7);\nSELECT 1 / (:client_id * 0);\n"
+        "bad.sql", "INSERT INTO sale (item) VALUES (7);\nSELECT 1 / (:client_id * 0);\n"
     )
-    given = ("--script", f"{good}@3", "--script", bad, *SHORT)
-    limit = ("--threshold", "tps>=0")
-    done = sql(*given, *limit, "--max-errors", "1000000", "--format", "json")
-    refused(done, 4, "bad: none of", "got through: bad.sql:3: error 22012 (division by zero)")
-    document = json.loads(done.out)
-    assert document["state"] == "failed"
-    assert [one["met"] for one in document["thresholds"]] == [False]
-    failed = window_of(document)["transactions"]["bad"]["failed"]
-    assert list(failed) == ["bad.sql:3: error 22012 (division by zero)"]
-    assert sql.rows("SELECT count(*) FROM sale") == [(0,)]
-    done = sql(*given, "--max-errors", "2", "--duration", "60")
-    refused(done, 4, "transactions failed, more than the 2 allowed: bad.sql:3: error 22012")
-    assert "partial: " in done.out or "TPS" not in done.out
+    done = sql("--script", bad, "--users", "1", "--duration", "300", "--threshold", "tps>=0")
+    refused(done, 4, "bad.sql: client 0 script 0 aborted", "ERROR: division by zero")
 
 
 @pytest.mark.night
@@ -215,61 +203,19 @@ def test_a_servers_limit_that_ends_statements_is_named(sql: Sql) -> None:
         session.script("ALTER ROLE tester SET statement_timeout = 100")
     try:
         script = sql.write("slow.sql", "SELECT pg_sleep(1);\n")
-        done = sql(
-            "--script", script, *SHORT, "--max-errors", "1000000", "-o", str(sql.folder / "r")
-        )
+        done = sql("--script", script, *SHORT)
     finally:
         lifted = replace(sql.database, more=(("options", "-c statement_timeout=0"),))
         with closing(lifted.session()) as session:
             session.script("ALTER ROLE tester RESET statement_timeout")
-    refused(done, 4, "slow: none of")
-    warnings = json.loads((sql.folder / "r").read_text())["warnings"]
-    (warning,) = (one for one in warnings if one["code"] == "STATEMENT_TIMEOUT")
     whose = "statement_timeout is 100 ms, by the role's settings (ALTER ROLE): lift it"
-    assert whose in warning["text"]
-    assert f"STATEMENT_TIMEOUT: {warning['text']}" in " ".join(done.out.split())
-
-
-def test_a_script_that_fails_too_often_fails_the_run(sql: Sql) -> None:
-    """Half of the time it divides by nothing."""
-    script = sql.write("half.sql", "\\set n random(0, 1)\nSELECT 1 / (:n::int);\n")
-    given = ("--script", script, *SHORT, "--max-errors", "1000000")
-    done = sql(*given)
-    refused(done, 4, "half: ", "failed, more than 2%: half.sql:2: error 22012")
-    assert "failed by cause: half.sql:2: error 22012" in done.out
-    done = sql(*given, "--find-rate", "p95<60s")
-    refused(done, 4, "failed, more than 2%")
-
-
-@pytest.mark.night
-def test_what_a_script_does_wrong_while_it_runs_is_told(sql: Sql) -> None:
-    script = sql.write("open.sql", "BEGIN;\nSELECT 1;\n")
-    refused(sql("--script", script, *SHORT), 4, "open.sql ends inside a transaction")
-    script = sql.write("late.sql", "SELECT 5 AS a \\gset\n\\set b :a / (:a - 5)\n")
-    refused(sql("--script", script, *SHORT), 4, "late.sql:2: division by zero")
-    script = sql.write("none.sql", "SELECT id FROM item WHERE id < 0 \\gset\n")
-    done = sql("--script", script, *SHORT, "--max-errors", "0")
-    refused(done, 4, "none.sql:1: \\gset: returned no row")
-
-
-@pytest.mark.night
-def test_users_wait_for_the_server_side_by_side(sql: Sql) -> None:
-    """One after the other, those of a process on each of this computer's cores would come to no
-    more than five a second each."""
-    script = sql.write("slow.sql", "SELECT pg_sleep(0.2);\n")
-    users = 8 * (os.cpu_count() or 1)
-    given = ("--users", str(users), "--rampup", "0", "--duration", "3", "--format", "json")
-    done = sql("--script", script, *given)
-    assert done.code == 0, done.err
-    committed = window_of(json.loads(done.out))["transactions"]["slow"]["committed"]
-    assert 2 * 15 * (os.cpu_count() or 1) < committed <= 15 * users
+    refused(done, 4, "slow.sql: ", "canceling statement due to statement timeout", whose)
 
 
 def test_bad_options_are_refused_by_name(sql: Sql, scripts: tuple[str, ...]) -> None:
     refused(sql(*scripts, *SHORT, "--threshold", "nopm>=1"), 2, "no metric 'nopm'; there are tps")
     refused(sql(*scripts, "--users", "0"), 2, "users")
     refused(sql(*scripts, "--rate", "much"), 2, "rate 'much'")
-    refused(sql(*scripts[:4], *SHORT), 2, "checkout.sql:2: nothing sets :items")
     refused(sql(*scripts[:2], *scripts, *SHORT), 2, "two scripts are called checkout")
     refused(sql("--script", "none.sql@x", *SHORT), 2, "the weight behind @")
 
@@ -304,7 +250,7 @@ def test_ctrl_c_of_a_terminal_keeps_what_was_measured(sql: Sql, tmp_path: Path) 
         finally:
             program.kill()
     assert program.returncode == 130, said.read_text()
-    assert "partial: " in out
+    assert "partial: " in out, said.read_text()
     assert json.loads(file.read_text())["state"] == "interrupted"
     assert "Traceback" not in said.read_text()
     assert "SpawnProcess" not in said.read_text()

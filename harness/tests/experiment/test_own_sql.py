@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hotset.core.errors import RequestError
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
@@ -104,11 +105,12 @@ def test_a_run_whose_scripts_have_changed_is_not_resumed(file: Path, tmp_path: P
 def test_a_script_with_a_syntax_error_is_named_with_its_line(file: Path) -> None:
     script = file.parent / "shop/history.sql"
     script.write_text("-- first line\n\\set customer random(1,\nSELECT :customer;\n")
-    assert "history.sql:2: " in refused(file)
-
-
-def test_a_variable_that_nothing_sets_is_named(file: Path) -> None:
-    assert "browse.sql:2: nothing sets :products" in refused(file, "sql.define={ customers = 9 }")
+    run = timed.find_timed(read(file))
+    assert run is not None
+    with pytest.raises(RequestError, match=r"^history\.sql:2: syntax error"):
+        run.require()
+    script.write_text("SELECT 1;\n\\shell ls\n")
+    assert "history.sql:2: \\shell is not supported" in refused(file)
 
 
 @pytest.mark.parametrize(

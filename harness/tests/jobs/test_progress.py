@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hotset.bench.live import line_printer
 from hotset.block.transfer import Progress
 from hotset.core.progress import FlushWatch, Reporter
 from hotset.core.units import Blocks, Bytes
-from hotset.load.live import line_printer
 from hotset.load.record import Tick
 from hotset.operations.jobs import events
 from hotset.tpcc.data.record import LoadProgress

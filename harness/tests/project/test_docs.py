@@ -38,7 +38,9 @@ PAGES = sorted(
 )
 # Set by the shell or meant for other programs, and read by none of ours for a choice of its own.
 NOT_OURS = {"PATH", "HOME", "TMP", "TMPDIR", "TZ", "LC_ALL", "TERM", "COLUMNS"}
-VARIABLE = re.compile(r"\b(?:(?:HOTSET|MSSQL|XDG)_[A-Z][A-Z_]*[A-Z]|HAMMERDB_HOME|ACCEPT_EULA)\b")
+VARIABLE = re.compile(
+    r"\b(?:(?:HOTSET|MSSQL|XDG)_[A-Z][A-Z_]*[A-Z]|HAMMERDB_HOME|PGBENCH|ACCEPT_EULA)\b"
+)
 # The container's own, which compose.yaml sets.
 OF_THE_CONTAINER = {"MSSQL_DATA_DIR", "MSSQL_LOG_DIR"}
 

@@ -121,6 +121,12 @@ class PostgresDatabase:
         who = f" as {self.user!r}" if self.user else ""
         return f"cannot connect to PostgreSQL{database}{where}{port}{who}: {one_line(error)}"
 
+    def conninfo(self, application_name: str) -> str:
+        """Where and as whom, as PostgreSQL's own programs take it; without the password."""
+        named = {**self._parameters(), "application_name": application_name}
+        named.pop("password", None)
+        return conninfo.make_conninfo(**named)
+
     def libpq(self) -> Libpq:
         """What a program of its own needs to connect as `session` does."""
         return Libpq(

@@ -1,4 +1,7 @@
-"""Single statements on SQL Server, over ODBC."""
+"""Single statements of a user's own on SQL Server, over ODBC.
+
+A statement is given as the parts of its text, between which the values stand.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from hotset.core.sql import Aborted, CannotConnect, Value
 
-from ..statements import Protocols, Rows, SyntaxProblem, exact, fill_gaps, text_of
 from . import odbc
 from .client import SqlServerDatabase, known_errors
 
@@ -20,70 +22,65 @@ if TYPE_CHECKING:
 
 
 class SqlServerStatements:
-    """One connection; see `statements.Client`."""
+    """One connection, in autocommit, used by one thread; raises `Aborted` and `ServerGone`."""
 
-    def __init__(self, database: SqlServerDatabase, protocol: Protocols) -> None:
-        """:raises CannotConnect: with the server's reason."""
+    def __init__(self, database: SqlServerDatabase, *, prepared: bool) -> None:
+        """
+        :param prepared: values are parameters, typed as the same literals would be, of statements
+            prepared once; otherwise they stand in the text.
+        :raises CannotConnect: with the server's reason.
+        """
         try:
             self._connection, _ = odbc.connect(database)
         except ConnectionError as error:
             raise CannotConnect(str(error)) from None
         self._connection.timeout = 0
-        self._prepared = protocol == "prepared"
+        self._prepared = prepared
         self._cursors: dict[tuple[str, tuple[object, ...]], pyodbc.Cursor] = {}
         self._plain = self._connection.cursor()
         self._known: set[tuple[str, ...]] = set()
         self._open = 0
         self._is_sure = True
 
-    def execute(
-        self,
-        parts: Sequence[str],
-        values: Sequence[Value],
-        *,
-        rows: bool = True,  # noqa: ARG002 - they have to be read in any case
-    ) -> Rows | None:
+    def execute(self, parts: Sequence[str], values: Sequence[Value]) -> None:
         """Run one statement; each has a cursor of its own, which keeps it prepared."""
         key = tuple(parts)
         self._open += _opened(key)
         self._is_sure = self._is_sure and key in self._known
         self._known.add(key)
         if not self._prepared:
-            values = [int(value) if isinstance(value, bool) else value for value in values]
-            return self._rows(self._plain, text_of(parts, values), [])
-        # A null is part of the text: of one without a type the driver would ask the server.
-        marks = ["NULL" if value is None else "?" for value in values]
-        text = fill_gaps(parts, marks)
-        given = [_bound(value) for value in values if value is not None]
-        types = tuple(_type(one) for one in given)
+            self._run(self._plain, fill_gaps(parts, [literal(value) for value in values]))
+            return
+        text = fill_gaps(parts, ["?"] * len(values))
+        bound = [exact(value) if isinstance(value, float) else value for value in values]
+        types = tuple(map(_type, bound))
         cursor = self._cursors.get((text, types))
         if cursor is None:
             cursor = self._cursors[text, types] = self._connection.cursor()
             if types:
                 cursor.setinputsizes(list(types))
-        return self._rows(cursor, text, given)
+        self._run(cursor, text, bound)
 
-    def _rows(self, cursor: pyodbc.Cursor, text: str, values: Sequence[object]) -> Rows | None:
-        """Those of the first result; an error behind it shows only when all is read."""
+    def _run(self, cursor: pyodbc.Cursor, text: str, values: Sequence[object] = ()) -> None:
+        """An error behind the first result shows only when all is read."""
         with known_errors():
             cursor.execute(text, *([values] if values else []))
-            found: Rows | None = None
             while True:
-                if found is None and cursor.description is not None:
-                    columns = tuple(str(column[0]) for column in cursor.description)
-                    found = Rows(columns, [tuple(row) for row in cursor.fetchall()])
+                if cursor.description is not None:
+                    cursor.fetchall()
                 if not cursor.nextset():
-                    return found
+                    return
 
-    def check(self, parts: Sequence[str]) -> SyntaxProblem | None:
-        """By SET PARSEONLY."""
-        self._rows(self._plain, "SET PARSEONLY ON", [])
+    def check(self, parts: Sequence[str]) -> str | None:
+        """What the server finds wrong with a statement's text, which it reads and does not run
+        (SET PARSEONLY). A table that is not there may be made by the statement before."""
+        self._run(self._plain, "SET PARSEONLY ON")
         try:
-            self._rows(self._plain, "1".join(parts), [])
+            self._run(self._plain, "1".join(parts))
         except Aborted as problem:
-            return SyntaxProblem(problem.detail or problem.cause)
+            return problem.detail or problem.cause
         finally:
-            self._rows(self._plain, "SET PARSEONLY OFF", [])
+            self._run(self._plain, "SET PARSEONLY OFF")
         return None
 
     def in_transaction(self) -> bool:
@@ -93,14 +90,14 @@ class SqlServerStatements:
         if self._open == 0 and self._is_sure:
             return False
         self._open, self._is_sure = 0, True
-        found = self._rows(self._plain, "SELECT @@TRANCOUNT", [])
-        assert found is not None
-        return bool(found.rows[0][0])
+        with known_errors():
+            self._plain.execute("SELECT @@TRANCOUNT")
+            return bool(self._plain.fetchall()[0][0])
 
     def rollback(self) -> None:
         """Where there is something to roll back."""
         self._open, self._is_sure = 0, True
-        self._rows(self._plain, "IF @@TRANCOUNT > 0 ROLLBACK", [])
+        self._run(self._plain, "IF @@TRANCOUNT > 0 ROLLBACK")
 
     def close(self) -> None:
         """Close the connection, whatever state it is in."""
@@ -125,8 +122,34 @@ def _opened(parts: tuple[str, ...]) -> int:
     return len(_BEGIN.findall(text)) - len(_END.findall(text))
 
 
-def _bound(value: Value) -> object:
-    return exact(value) if isinstance(value, float) else value
+def literal(value: Value) -> str:
+    """A value in a statement's text.
+
+    >>> literal("it's"), literal(7), literal(0.1)
+    ("'it''s'", '7', '0.1')
+    """
+    if isinstance(value, float):
+        return str(exact(value))
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+
+def exact(value: float) -> Decimal:
+    """A double as the number that its text shows: beside a column of numbers a database compares
+    numbers, and uses the index; beside a double it may not.
+
+    >>> exact(0.1)
+    Decimal('0.1')
+    """
+    return Decimal(repr(value))
+
+
+def fill_gaps(parts: Sequence[str], marks: Sequence[str]) -> str:
+    """A statement with a text in each of its gaps, which are one fewer than its parts.
+
+    >>> fill_gaps(("SELECT ", " + 1"), ("?",))
+    'SELECT ? + 1'
+    """
+    return "".join(map("".join, zip(parts, [*marks, ""], strict=True)))
 
 
 def _type(value: object) -> tuple[int, int, int]:
@@ -134,13 +157,9 @@ def _type(value: object) -> tuple[int, int, int]:
     size of each value, and the server prepare the statement anew for every length of a text."""
     import pyodbc
 
-    if isinstance(value, bool):
-        return pyodbc.SQL_BIT, 0, 0
     if isinstance(value, int):
         return (pyodbc.SQL_INTEGER if -(2**31) <= value < 2**31 else pyodbc.SQL_BIGINT), 0, 0
     if isinstance(value, Decimal):
         return pyodbc.SQL_DECIMAL, 38, 10
-    if isinstance(value, str):
-        # Beside a column of varchar, nvarchar would cost its index.
-        return (pyodbc.SQL_VARCHAR if value.isascii() else pyodbc.SQL_WVARCHAR), 4000, 0
-    return pyodbc.SQL_TYPE_TIMESTAMP, 27, 7
+    # Beside a column of varchar, nvarchar would cost its index.
+    return (pyodbc.SQL_VARCHAR if str(value).isascii() else pyodbc.SQL_WVARCHAR), 4000, 0

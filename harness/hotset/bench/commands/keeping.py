@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..kept.found import FoundDatabase
     from ..kept.measurement import Kept, Subject
     from ..server.sampled import ServerUse, Watch
-    from ..sql.users import SqlWorkload
+    from ..sql.workload import SqlWorkload
 
 
 LIMIT_VARIABLE, _LIMIT = "HOTSET_ARCHIVE_LIMIT", "10GB"

@@ -27,9 +27,9 @@ class Run(Request):
         Field(
             min_length=1,
             max_length=fields.LIST_MAX,
-            description="A SQL file in pgbench's script language; each run of it is one"
-            " transaction in the results. With checkout.sql@70 and search.sql@30, checkout runs 70"
-            " times for every 30 of search. Repeatable.",
+            description="A SQL file: a script of pgbench, or for SQL Server T-SQL; each run of it"
+            " is one transaction in the results. With checkout.sql@70 and search.sql@30, checkout"
+            " runs 70 times for every 30 of search. Repeatable.",
         ),
         Cli(short="-s", metavar="FILE[@WEIGHT]"),
     ]
@@ -62,8 +62,8 @@ class Run(Request):
         fields.Seed | None,
         Field(
             description="Seed of all random choices; equal seeds draw the same values. By default"
-            " each run has another, and default_seed, by which hash and permute choose the popular"
-            " values, is 1."
+            " each run has another, and pgbench's default_seed, by which hash and permute choose"
+            " the popular values, is 1."
         ),
     ] = None
     rate: Annotated[
@@ -95,7 +95,9 @@ class Run(Request):
         Field(
             ge=0,
             le=2**53,
-            description="Fail the run if more transactions than this fail, ramp-up included.",
+            description="Fail the run if more transactions than this fail, ramp-up included. On"
+            " PostgreSQL these are deadlocks and serialization failures; any other error of a"
+            " statement ends the run.",
         ),
     ] = 100
     threshold: Annotated[
@@ -125,9 +127,10 @@ class Run(Request):
 def run(request: Run, context: Context) -> Windows:
     """Run SQL scripts with many users and measure a window. CSV has a line per second.
 
-    Scripts are written as for pgbench: statements end in semicolons, and \\set, \\sleep, \\gset,
-    \\aset and \\if work. Their changes to the database are not undone. A list of numbers of users
-    measures a curve; its CSV has a line per number.
+    On PostgreSQL its own pgbench runs them (Debian's package postgresql). On SQL Server statements
+    end in semicolons, \\set NAME random(A, B) draws a variable, and :NAME takes it. Changes to the
+    database are not undone. A list of numbers of users measures a curve; its CSV has a line per
+    number.
 
     Exit code 4: the run failed (what it measured is still printed); 5: a threshold was missed, or
     no rate meets the limits.
@@ -135,7 +138,8 @@ def run(request: Run, context: Context) -> Windows:
     from hotset.databases import connect
 
     from ..sql import run as runs
-    from ..sql import script, users
+    from ..sql import sources as given
+    from ..sql.workload import SqlWorkload
 
     options = runs.options(
         users=fields.each_users(request.users)[0],
@@ -145,12 +149,10 @@ def run(request: Run, context: Context) -> Windows:
         max_errors=request.max_errors,
         rate=request.rate,
     )
-    defined = users.parse_definitions(request.define)
-    sources = users.sources(request.script)
-    script.require_set([source.read() for source in sources], defined)
+    defined, sources = given.parse_definitions(request.define), given.sources(request.script)
     database = connect.database(request.engine, request.dsn, fields.secret(request.password))
     popular = fields.POPULAR if request.seed is None else None
-    workload = users.SqlWorkload(database, sources, options, defined, request.protocol, popular)
+    workload = SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
 
     def subject(found: FoundDatabase) -> Subject:

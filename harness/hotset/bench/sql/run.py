@@ -9,12 +9,13 @@ from hotset.core import words
 from hotset.core.progress import Reporter
 from hotset.databases.connect import SqlDatabase
 from hotset.load.record import WindowOptions
-from hotset.load.run import Observer, run_workload
+from hotset.load.run import Observer
 from hotset.reports.model.windows import Repeat
 
 from .. import runs, window
 from ..thresholds import Threshold, Values, parse, require_known
-from .users import SqlWorkload
+from . import driver
+from .workload import SqlWorkload
 
 
 def options(*, rate: str | None, **named: float) -> WindowOptions:
@@ -26,7 +27,7 @@ def options(*, rate: str | None, **named: float) -> WindowOptions:
 
 
 class Runs(runs.Runs[WindowOptions]):
-    """By hotset's own driver."""
+    """By pgbench on PostgreSQL, by hotset's own users on SQL Server."""
 
     suite = "hotset.sql.run"
 
@@ -35,9 +36,10 @@ class Runs(runs.Runs[WindowOptions]):
         self._workload = workload
 
     def check(self, database: SqlDatabase) -> None:
-        """Also have the server read the scripts."""
+        """Also have the scripts read."""
+        driver.require(self._workload)
         super().check(database)
-        self._workload.check()
+        driver.check(self._workload)
 
     def title(self, options: WindowOptions) -> str:
         return f"{', '.join(self._workload.kinds)}, {words.plural(options.users, 'user')}"
@@ -45,7 +47,8 @@ class Runs(runs.Runs[WindowOptions]):
     def drive(
         self, database: SqlDatabase, options: WindowOptions, observe: Observer = lambda _: None
     ) -> Repeat:
-        return run_workload(replace(self._workload, database=database, options=options), observe)
+        workload = replace(self._workload, database=database, options=options)
+        return driver.run(workload, observe)
 
     def limits(self, texts: Sequence[str]) -> list[Threshold]:
         return limits(texts, self._workload.kinds)

@@ -1,9 +1,8 @@
-"""Scripts in pgbench's language: SQL statements that end in semicolons, and lines that begin with a
-backslash.
+"""Scripts for SQL Server: T-SQL statements that end in semicolons, and lines that draw a variable.
 
-What stands behind a colon is a variable, but not in strings, quoted names and comments, and not
-behind another colon (a cast). pgbench replaces it in strings, too; here that is an error that
-says what to write.
+``\\set NAME random(A, B)`` draws one. ``:NAME`` takes it, or one that was defined for all scripts,
+but not in strings, quoted names and comments, and not behind another colon. PostgreSQL's scripts
+are pgbench's own.
 """
 
 from __future__ import annotations
@@ -13,17 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hotset.core.errors import Remedy, RequestError
+from hotset.core.errors import Remedy
 
-from .expressions import BUILT_IN, Evaluate, ExpressionError, parse
-from .functions import ValueProblem
+from .sources import ScriptError
 
-
-class ScriptError(RequestError):
-    """A script cannot be read; names file and line."""
-
-    def __init__(self, file: str, line: int, problem: str, *remedies: Remedy) -> None:
-        super().__init__(f"{file}:{line}: {problem}", *remedies, field="script")
+BUILT_IN = ("client_id",)
+Bound: TypeAlias = int | str
+"""A number, or the name of a variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,46 +28,21 @@ class Statement:
     :ivar line: where it begins.
     :ivar parts: its text, between the variables.
     :ivar names: the variables, one fewer than there are parts.
-    :ivar prefix: with ``\\gset`` and ``\\aset``, which keep the last row's columns in variables:
-        what their names begin with; None without.
-    :ivar one_row: with ``\\gset``: it has to be one row.
     """
 
     line: int
     parts: tuple[str, ...]
     names: tuple[str, ...]
-    prefix: str | None = None
-    one_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
-    """``\\set``"""
+class Draw:
+    """``\\set``: an integer from ``low`` to ``high``, all alike."""
 
     line: int
     name: str
-    value: Evaluate
-
-
-@dataclass(frozen=True, slots=True)
-class Sleep:
-    """``\\sleep``; ``unit_s`` in seconds."""
-
-    line: int
-    amount: Evaluate
-    unit_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """``\\if``: line, condition and block of each branch; ``\\else`` is always true."""
-
-    line: int
-    branches: tuple[tuple[int, Evaluate, Block], ...]
-
-
-Command: TypeAlias = Statement | Assign | Sleep | Choice
-Block: TypeAlias = tuple[Command, ...]
+    low: Bound
+    high: Bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +51,26 @@ class Script:
 
     :ivar file: as it is called in messages.
     :ivar used: the variables it takes, and the line where each first does.
-    :ivar sets: the variables it sets.
-    :ivar prefixes: of the variables that its ``\\gset`` and ``\\aset`` set: only rows tell which.
     """
 
     file: str
-    block: Block
+    commands: tuple[Statement | Draw, ...]
     used: dict[str, int]
-    sets: frozenset[str]
-    prefixes: frozenset[str]
 
     def statements(self) -> Iterator[Statement]:
-        """All of them, in all branches."""
-        yield from _statements(self.block)
+        """All of them."""
+        return (one for one in self.commands if isinstance(one, Statement))
 
-
-def _statements(block: Block) -> Iterator[Statement]:
-    for command in block:
-        if isinstance(command, Statement):
-            yield command
-        elif isinstance(command, Choice):
-            for _, _, inner in command.branches:
-                yield from _statements(inner)
+    def sets(self) -> set[str]:
+        """The variables it draws."""
+        return {one.name for one in self.commands if isinstance(one, Draw)}
 
 
 def read(file: str, text: str) -> Script:
     """
-    >>> script = read("a.sql", "\\\\set n random(1, 9)\\nSELECT :n::int; -- :x\\nSELECT ':'\\n")
+    >>> script = read("a.sql", "\\\\set n random(1, 9)\\nSELECT :n; -- :x\\nSELECT ':'\\n")
     >>> [(one.line, one.parts, one.names) for one in script.statements()]
-    [(2, ('SELECT ', '::int'), ('n',)), (3, ("SELECT ':'",), ())]
+    [(2, ('SELECT ', ''), ('n',)), (3, ("SELECT ':'",), ())]
 
     :raises ScriptError: it is empty, or a line of it is wrong.
     """
@@ -117,16 +78,15 @@ def read(file: str, text: str) -> Script:
 
 
 def require_set(scripts: Iterable[Script], defined: Iterable[str]) -> None:
-    """See that each variable is set somewhere, as far as that can be told before a run.
+    """See that each variable is set somewhere.
 
     :raises ScriptError: one never is.
     """
     every = list(scripts)
-    prefixes = tuple(prefix for script in every for prefix in script.prefixes)
-    known = {*BUILT_IN, *defined, *(name for script in every for name in script.sets)}
+    known = {*BUILT_IN, *defined}.union(*(script.sets() for script in every))
     for script in every:
         for name, line in script.used.items():
-            if name not in known and not name.startswith(prefixes):
+            if name not in known:
                 raise ScriptError(
                     script.file,
                     line,
@@ -135,238 +95,119 @@ def require_set(scripts: Iterable[Script], defined: Iterable[str]) -> None:
                 )
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-_VARIABLE = re.compile(r":([A-Za-z_][A-Za-z_0-9]*)")
-_DOLLAR = re.compile(r"\$([A-Za-z_][A-Za-z_0-9]*)?\$")
-_ESCAPES = re.compile(r"(?<![A-Za-z_0-9$])[eE]$")
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-_KNOWN = ("set", "sleep", "gset", "aset", "if", "elif", "else", "endif")
-_NO_PIPELINE = "statements are sent one after the other: leave pipelines out"
-_UNSUPPORTED = {
-    "shell": "no programs are run",
-    "setshell": "no programs are run",
-    "startpipeline": _NO_PIPELINE,
-    "syncpipeline": _NO_PIPELINE,
-    "endpipeline": _NO_PIPELINE,
-    ";": "statements are sent one by one: end each with a plain semicolon",
-}
-
-
-@dataclass(slots=True)
-class _Open:
-    """An ``\\if`` that is not closed."""
-
-    line: int
-    branches: list[tuple[int, Evaluate, Block]]
-    condition: tuple[int, Evaluate]
-    before: list[Command]
-    has_else: bool = False
+_NAME = r"[A-Za-z_][A-Za-z_0-9]*"
+_TOKEN = re.compile(
+    r"(?P<comment>--[^\n]*|/\*)"
+    r"|(?P<string>'[^']*')"
+    r'|(?P<kept>"[^"]*"|\[[^\]]*\]|::)'
+    r"|(?P<unclosed>['\"])"
+    rf"|:(?P<variable>{_NAME})"
+    r"|\\(?P<command>[^\n]*)"
+    r"|(?P<end>;)"
+    r"|(?P<other>[^-/'\"\[:\\;]+|.)",
+    re.S,
+)
+"""A doubled quote is the end of one string and the begin of the next."""
+_COMMENT = re.compile(r"/\*|\*/")
+_RANDOM = re.compile(
+    rf"set\s+({_NAME})\s+random\s*\(\s*(-?[0-9]+|:{_NAME})\s*,\s*(-?[0-9]+|:{_NAME})\s*\)\s*"
+)
 
 
 class _Reader:
-    """Goes through a script once, from its first character to its last."""
+    """Goes through a script once, token by token."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file = file
         self._text = text.replace("\r\n", "\n")
-        self._place = 0
-        self._block: list[Command] = []
-        self._open: list[_Open] = []
+        self._line = 1
+        self._commands: list[Statement | Draw] = []
         self._used: dict[str, int] = {}
-        self._sets: set[str] = set()
-        self._prefixes: set[str] = set()
-        self._in_strings: list[tuple[str, int]] = []
+        self._strings: list[tuple[int, str]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Another statement, of which nothing has come: it is on no line yet."""
+        self._begun, self._parts, self._names = 0, [""], list[str]()
 
     def script(self) -> Script:
-        while self._skip_space():
-            if self._text[self._place] == "\\":
-                self._meta()
-            else:
-                self._statement()
-        if self._open:
-            raise self._error(self._open[-1].line, "\\if without \\endif")
-        block = tuple(self._block)
-        if not any(True for _ in _statements(block)):
+        place = 0
+        while found := _TOKEN.match(self._text, place):
+            self._line, kind = self._text.count("\n", 0, place) + 1, str(found.lastgroup)
+            place = self._comment_end(place) if found[0] == "/*" else found.end()
+            self._take(kind, found[kind], self._text[found.start() : place])
+        self._end()
+        script = Script(self._file, tuple(self._commands), self._used)
+        if not any(True for _ in script.statements()):
             raise self._error(1, "there is no statement in it")
-        for name, line in self._in_strings:
-            if name in self._sets or name in self._used:
-                raise self._error(
-                    line,
-                    f":{name} stands in a string, where it stays as it is: write"
-                    f" '…' || :{name} || '…' (SQL Server: CONCAT), or :{name} alone",
-                )
-        sets, prefixes = frozenset(self._sets), frozenset(self._prefixes)
-        return Script(self._file, block, self._used, sets, prefixes)
+        self._require_no_variable_in_strings(script)
+        return script
 
-    def _error(self, line: int, problem: str) -> ScriptError:
-        return ScriptError(self._file, line, problem)
+    def _take(self, kind: str, word: str, text: str) -> None:
+        """
+        :param word: of the text, what its kind is about.
+        """
+        if kind == "unclosed":
+            raise self._error(self._line, f"{word} has no end")
+        if kind == "command":
+            self._end()
+            self._commands.append(self._draw(word))
+        elif kind == "end":
+            self._end()
+        elif kind == "variable":
+            self._begun = self._begun or self._line
+            self._used.setdefault(word, self._line)
+            self._names.append(word)
+            self._parts.append("")
+        elif self._begun or (kind != "comment" and text.strip()):
+            if kind == "string":
+                self._strings.append((self._line, text))
+            if not self._begun:
+                blank = len(text) - len(text.lstrip())
+                self._begun, text = self._line + text.count("\n", 0, blank), text[blank:]
+            self._parts[-1] += text
 
-    @property
-    def _line(self) -> int:
-        return self._text.count("\n", 0, self._place) + 1
+    def _end(self) -> None:
+        if self._begun:
+            self._parts[-1] = self._parts[-1].rstrip()
+            self._commands.append(Statement(self._begun, tuple(self._parts), tuple(self._names)))
+        self._begin()
 
-    def _skip_space(self) -> bool:
-        """To the next command; False at the end."""
-        while self._place < len(self._text):
-            if self._text[self._place].isspace() or self._text[self._place] == ";":
-                self._place += 1
-            elif self._text.startswith(("--", "/*"), self._place):
-                self._skip_comment()
-            else:
-                return True
-        return False
+    def _comment_end(self, place: int) -> int:
+        """T-SQL's comments nest."""
+        depth = 0
+        for found in _COMMENT.finditer(self._text, place):
+            depth += 1 if found[0] == "/*" else -1
+            if not depth:
+                return found.end()
+        raise self._error(self._line, "a comment has no end: */ is missing")
 
-    def _skip_comment(self) -> None:
-        if self._text.startswith("--", self._place):
-            end = self._text.find("\n", self._place)
-            self._place = len(self._text) if end < 0 else end
-            return
-        line, depth = self._line, 0
-        while self._place < len(self._text):
-            if self._text.startswith("/*", self._place):
-                depth, self._place = depth + 1, self._place + 2
-            elif self._text.startswith("*/", self._place):
-                depth, self._place = depth - 1, self._place + 2
-                if not depth:
-                    return
-            else:
-                self._place += 1
-        raise self._error(line, "a comment has no end: */ is missing")
-
-    def _statement(self) -> None:
-        line, begun = self._line, self._place
-        parts: list[str] = []
-        names: list[str] = []
-        text = self._text
-        while self._place < len(text) and text[self._place] not in ";\\":
-            at = text[self._place]
-            if at in "'\"":
-                self._skip_quoted(begun)
-            elif text.startswith(("--", "/*"), self._place):
-                self._skip_comment()
-            elif at == "$" and (found := _DOLLAR.match(text, self._place)):
-                self._skip_dollars(found[0])
-            elif text.startswith("::", self._place):
-                self._place += 2
-            elif at == ":" and (found := _VARIABLE.match(text, self._place)):
-                self._used.setdefault(found[1], self._line)
-                parts.append(text[begun : self._place])
-                names.append(found[1])
-                self._place = begun = found.end()
-            else:
-                self._place += 1
-        parts.append(text[begun : self._place].rstrip())
-        statement = Statement(line, tuple(parts), tuple(names))
-        self._block.append(self._ended(statement))
-
-    def _ended(self, statement: Statement) -> Statement:
-        """Past its semicolon, or with the \\gset that ends it."""
-        if self._text.startswith(";", self._place):
-            self._place += 1
-            return statement
-        found = re.compile(r"\\([ga]set)\b[ \t]*([^\n]*)").match(self._text, self._place)
+    def _draw(self, text: str) -> Draw:
+        found = _RANDOM.fullmatch(text)
         if found is None:
-            if self._text.startswith("\\;", self._place):
-                raise self._error(self._line, f"\\; is not supported: {_UNSUPPORTED[';']}")
-            return statement
-        prefix = found[2].strip().rstrip(";")
-        if prefix and not _NAME.fullmatch(prefix):
-            raise self._error(self._line, f"\\{found[1]} takes a prefix for names, not {prefix!r}")
-        self._place = found.end()
-        self._prefixes.add(prefix)
-        return Statement(
-            statement.line, statement.parts, statement.names, prefix, found[1] == "gset"
-        )
+            raise self._error(
+                self._line,
+                f"\\{text.strip()}: on SQL Server a script has \\set NAME random(A, B), of numbers"
+                " or :names, and no more of pgbench's language: write it in T-SQL",
+                Remedy("give a value to all scripts", parameters={"define": "NAME=VALUE"}),
+            )
+        return Draw(self._line, found[1], self._bound(found[2]), self._bound(found[3]))
 
-    def _skip_quoted(self, begun: int) -> None:
-        quote, line, start = self._text[self._place], self._line, self._place
-        escapes = quote == "'" and _ESCAPES.search(self._text[max(begun, start - 2) : start])
-        self._place += 1
-        while self._place < len(self._text):
-            at = self._text[self._place]
-            self._place += 2 if escapes and at == "\\" else 1
-            if at == quote:
-                if not self._text.startswith(quote, self._place):
-                    if quote == "'":
-                        self._note_variables(start, line)
-                    return
-                self._place += 1
-        raise self._error(line, f"{quote} has no end")
+    def _bound(self, text: str) -> Bound:
+        if not text.startswith(":"):
+            return int(text)
+        self._used.setdefault(text[1:], self._line)
+        return text[1:]
 
-    def _note_variables(self, start: int, line: int) -> None:
-        string = self._text[start : self._place]
-        self._in_strings += [(name, line) for name in _VARIABLE.findall(string)]
+    def _require_no_variable_in_strings(self, script: Script) -> None:
+        for line, string in self._strings:
+            for name in re.findall(f":({_NAME})", string):
+                if name in script.sets() | script.used.keys():
+                    raise self._error(
+                        line,
+                        f":{name} stands in a string, where it stays as it is: write"
+                        f" CONCAT('…', :{name}, '…'), or :{name} alone",
+                    )
 
-    def _skip_dollars(self, tag: str) -> None:
-        end = self._text.find(tag, self._place + len(tag))
-        if end < 0:
-            raise self._error(self._line, f"{tag} has no end")
-        self._place = end + len(tag)
-
-    def _meta(self) -> None:
-        line = self._line
-        found = re.compile(r"\\([^\s\\]*)((?:[^\n\\]|\\\n|\\)*)").match(self._text, self._place)
-        assert found is not None
-        self._place = found.end()
-        name, rest = found[1].lower(), found[2].replace("\\\n", " ").strip()
-        if name in _UNSUPPORTED:
-            raise self._error(line, f"\\{name} is not supported: {_UNSUPPORTED[name]}")
-        if name not in _KNOWN:
-            known = ", ".join(f"\\{one}" for one in _KNOWN)
-            raise self._error(line, f"there is no command \\{name}; there are {known}")
-        if name in ("gset", "aset"):
-            raise self._error(line, f"\\{name} ends a statement, and here is none")
-        if rest and name in ("else", "endif"):
-            raise self._error(line, f"nothing belongs behind \\{name}, but there is {rest!r}")
-        getattr(self, f"_{name}")(line, rest)
-
-    def _expression(self, line: int, text: str) -> Evaluate:
-        try:
-            evaluate, names = parse(text)
-        except (ExpressionError, ValueProblem) as error:
-            raise self._error(line, str(error)) from None
-        for name in names:
-            self._used.setdefault(name, line)
-        return evaluate
-
-    def _set(self, line: int, rest: str) -> None:
-        name, *text = rest.split(maxsplit=1) or [""]
-        if not text or not _NAME.fullmatch(name):
-            raise self._error(line, "\\set takes a name and an expression")
-        self._block.append(Assign(line, name, self._expression(line, text[0])))
-        self._sets.add(name)
-
-    def _sleep(self, line: int, rest: str) -> None:
-        found = re.fullmatch(r"([0-9]+\s*|:\w+(?:\s+|$))(us|ms|s)?", rest)
-        if found is None:
-            raise self._error(line, "\\sleep takes a number or a variable, and us, ms or s")
-        amount, unit = found[1].strip(), found[2] or "s"
-        self._block.append(Sleep(line, self._expression(line, amount), _UNITS[unit]))
-
-    def _if(self, line: int, rest: str) -> None:
-        condition = line, self._expression(line, rest)
-        self._open.append(_Open(line, [], condition, self._block))
-        self._block = []
-
-    def _next_branch(self, line: int, name: str) -> _Open:
-        if not self._open:
-            raise self._error(line, f"\\{name} without \\if")
-        found = self._open[-1]
-        if found.has_else and name != "endif":
-            raise self._error(line, f"\\{name} behind \\else")
-        found.branches.append((*found.condition, tuple(self._block)))
-        self._block = []
-        return found
-
-    def _elif(self, line: int, rest: str) -> None:
-        found = self._next_branch(line, "elif")
-        found.condition = line, self._expression(line, rest)
-
-    def _else(self, line: int, rest: str) -> None:  # noqa: ARG002
-        found = self._next_branch(line, "else")
-        found.condition, found.has_else = (line, parse("true")[0]), True
-
-    def _endif(self, line: int, rest: str) -> None:  # noqa: ARG002
-        found = self._next_branch(line, "endif")
-        self._open.pop()
-        self._block = [*found.before, Choice(found.line, tuple(found.branches))]
+    def _error(self, line: int, problem: str, *remedies: Remedy) -> ScriptError:
+        return ScriptError(self._file, line, problem, *remedies)

@@ -26,11 +26,11 @@ from pydantic import (
 
 from hotset.bench import tpcc_metrics, window
 from hotset.bench.sql import run as sql_runs
-from hotset.bench.sql import script, users
-from hotset.bench.sql.users import Source
+from hotset.bench.sql import sources
+from hotset.bench.sql.sources import Source
+from hotset.bench.sql.workload import Protocols
 from hotset.bench.thresholds import Threshold, ThresholdFormError
 from hotset.core.units import Bytes
-from hotset.databases.statements import Protocols
 from hotset.hammerdb.tpcc import whole_minutes
 from hotset.load.record import HIGHEST_RATE_PER_S
 from hotset.reports.model.setup import CheckedAfter
@@ -135,16 +135,16 @@ def _reading(info: ValidationInfo) -> Reading:
 
 
 def _read_scripts(given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever the file holds
-    """:raises ValueError: one is not there, or no script; names file and line."""
+    """:raises ValueError: one is not there, or would run a program; names file and line."""
     if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
         return given
     reading = _reading(info)
-    reading.allow(str(reading.folder / users.split(one)[0]) for one in given)
-    return users.sources(list(given), reading.folder)
+    reading.allow(str(reading.folder / sources.split(one)[0]) for one in given)
+    return sources.sources(list(given), reading.folder)
 
 
-def _as_given(sources: tuple[Source, ...]) -> list[str]:
-    return [f"{source.file}@{source.weight}" for source in sources]
+def _as_given(scripts: tuple[Source, ...]) -> list[str]:
+    return [f"{script.file}@{script.weight}" for script in scripts]
 
 
 Scripts = Annotated[
@@ -277,12 +277,13 @@ class SqlTable(TimedTable):
     define: dict[str, int | float | str] = {}
     """Variables for all scripts, such as `{ scale = 10 }`."""
     scripts: Annotated[Scripts, Field(min_length=1)]
-    """Files in pgbench's script language, each run of one a transaction. `"checkout.sql@70"` is
+    """Scripts of pgbench, which runs them; each run of one is a transaction. `"checkout.sql@70"` is
     run 70 times while `"search.sql@30"` is run 30 times."""
     protocol: Protocols = "prepared"
     """`prepared`: statements are prepared once per connection; `simple`: sent as text."""
     max_errors: NonNegativeInt = 100
-    """The run fails when more transactions fail in a window, ramp-up included."""
+    """The run fails when more transactions fail in a window, ramp-up included, of a deadlock or a
+    serialization failure. Any other error of a statement ends it at once."""
 
     @property
     def limits(self) -> list[Threshold]:
@@ -290,8 +291,7 @@ class SqlTable(TimedTable):
         return sql_runs.limits(self.find_rate, [one.name for one in self.scripts])
 
     @model_validator(mode="after")
-    def _scripts_can_run(self) -> Self:
-        script.require_set([one.read() for one in self.scripts], self.define)
+    def _limits_are_of_these_scripts(self) -> Self:
         _require_limits(self)
         return self
 

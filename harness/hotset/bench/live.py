@@ -13,8 +13,7 @@ from rich.text import Text
 from hotset.core import structured
 from hotset.core.progress import Measured, Reporter
 from hotset.core.words import sparkline
-
-from .record import Phase, Tick, WindowOptions
+from hotset.load.record import Phase, Tick, WindowOptions
 
 _MINUTE = 60
 
@@ -63,7 +62,9 @@ class View:
         rates = [tick.transactions * 60 for tick in self._ticks]
         latencies = [tick.latency_ms_p95 or 0.0 for tick in self._ticks]
         mean, p95 = last.latency_ms_mean, last.latency_ms_p95
-        latency = "no commit" if mean is None or p95 is None else f"mean {mean:.1f}, p95 {p95:.1f}"
+        latency = "no commit" if mean is None else f"mean {mean:.1f}"
+        if p95 is not None:
+            latency += f", p95 {p95:.1f}"
         orders = last.new_orders
         new_orders = [] if orders is None else [Text(f"NOPM {orders * 60:>9,}")]
         left_s = max(0.0, self._total_s - last.second - 1)

@@ -1,0 +1,36 @@
+"""Scripts on a database, as a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from hotset.core.sql import Value
+from hotset.databases.connect import SqlDatabase
+from hotset.load.record import WindowOptions
+
+from .sources import Source
+
+Protocols: TypeAlias = Literal["prepared", "simple"]
+"""With parameters and prepared once per connection, or with the values in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlWorkload:
+    """Scripts on a database.
+
+    :ivar popular: what `default_seed` is, by which pgbench's hashes say which rows are popular;
+        None: the seed.
+    """
+
+    database: SqlDatabase
+    sources: tuple[Source, ...]
+    options: WindowOptions
+    defined: Mapping[str, Value]
+    protocol: Protocols = "prepared"
+    popular: int | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.sources)
