@@ -95,9 +95,9 @@ def test_a_gain_is_told_from_a_seeming_one() -> None:
         "hybrid reads 2.1 times as fast what it has read before; with the page cache it seems to"
         " be 50.0 times."
     )
-    weight = next(one for one in page.figures if one.key == "weight").table
+    weight = next(one for one in page.sections if one.key == "weight").tables[0]
     assert weight.rows[:2] == (("hdd", "a", "1", "50.0"), ("hdd", "b", "2", "75.0"))
-    text = html.render_disks(page)
+    text = html.render_page(page)
     for said in ("The trap", "served the reads", 'data-chart="again"', "hotset-document"):
         assert said in text
 
@@ -109,10 +109,16 @@ def test_published_values_failures_and_searches_are_there() -> None:
         " hdd-raid5-2014.",
         f"1 of 2 published values are met within {words.percent(0.15, 0)}.",
     )
-    text = html.render_disks(page)
+    text = html.render_page(page)
     assert "&lt;named&gt; reason" in text
     assert "<td>45 %</td>" in text or "45" in text
-    assert [one.key for one in page.figures] == ["published", "failures", "searches", "heat"]
+    assert [one.key for one in page.sections] == [
+        "published",
+        "failures",
+        "searches",
+        "heat",
+        "power-cuts",
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -153,9 +159,9 @@ def test_what_serving_took_is_said_of_each_scenario() -> None:
 def test_without_a_search_it_is_not_spoken_of() -> None:
     without = copy.deepcopy(ARRAYS) | {"searches": []}
     page = disk_pages.of_arrays(without)
-    assert [one.key for one in page.figures] == ["published", "failures"]
+    assert [one.key for one in page.sections] == ["published", "failures", "power-cuts"]
     assert "search" not in " ".join((*page.headlines, *page.notes))
-    assert "Heat:" not in html.render_disks(page)
+    assert "Heat:" not in html.render_page(page)
 
 
 def test_doctests() -> None:
@@ -167,8 +173,9 @@ def test_a_power_cut_is_shown_file_by_file() -> None:
     lost = {"lost_bytes": 4096, "flushed_lost_bytes": 0}
     files = [{**file, **lost}, {**file, "flushed_every": None, **lost}]
     cut = {"protected": False, "said_bytes": 4096, **lost, "files": files}
-    (table,) = (one for one in disk_pages.of_arrays({**ARRAYS, "cuts": [cut]}).tables)
-    assert table.rows == (
+    sections = disk_pages.of_arrays({**ARRAYS, "cuts": [cut]}).sections
+    (section,) = (one for one in sections if one.key == "power-cuts")
+    assert section.tables[0].rows == (
         ("without", "1", "every 64 KiB", "8 KiB", "4 KiB", "0 B"),
         ("without", "2", "never", "8 KiB", "4 KiB", "0 B"),
     )

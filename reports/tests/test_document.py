@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from hotset.core.record import SCHEMA_VERSION
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
-from hotset.reports.render import charts
+from hotset.reports.render import sections
 from tests import documents
 
 PUBLISHED = Path(__file__).parents[1] / "published"
@@ -73,4 +73,4 @@ def test_every_published_run_is_of_this_version_and_drawn(run: str) -> None:
     text = (PUBLISHED / run / "result.json").read_text()
     document = RunDocument.model_validate_json(text)
     assert document.model_dump_json(indent=1) == text.rstrip("\n"), "as it would be written today"
-    assert document.disks is not None or charts.figures(document)
+    assert document.disks is not None or sections.page_of(document).sections

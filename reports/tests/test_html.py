@@ -17,7 +17,7 @@ import vl_convert
 from hotset.core import words
 from hotset.reports.analysis import answer, caveats, headlines
 from hotset.reports.model.document import RunDocument
-from hotset.reports.render import charts, html
+from hotset.reports.render import configuration, html, sections
 from tests import documents
 
 RUNS = {
@@ -209,17 +209,20 @@ def test_an_incomplete_run_says_so_first(run: tuple[RunDocument, Page]) -> None:
 
 def test_every_chart_has_words_and_a_table(run: tuple[RunDocument, Page]) -> None:
     document, page = run
-    figures = charts.figures(document)
+    shown = sections.page_of(document).sections
     specs = page.json("hotset-charts")
     drawn = [e for e in page.all("div") if "data-chart" in e.attributes]
     assert {e.attributes["data-chart"] for e in drawn} == set(specs)
     for element in drawn:
         assert element.attributes["role"] == "img"
         assert len(element.attributes["aria-label"]) > 40
-    assert len(page.all("figure")) == len(figures)
-    for figure in figures:
-        assert figure.table.rows
-        assert any(figure.table.caption in e.text for e in page.all("caption"))
+    assert len(page.all("figure")) == len(shown)
+    captions = [e.text for e in page.all("caption")]
+    for section in shown:
+        assert section.tables or section.notes
+        for table in section.tables:
+            assert table.rows
+            assert any(table.caption in one for one in captions)
     assert len(page.all("table")) == len(page.all("caption"))
 
 
@@ -242,7 +245,7 @@ def test_headings_go_down_one_step_at_a_time(run: tuple[RunDocument, Page]) -> N
 def test_the_page_carries_its_document(run: tuple[RunDocument, Page]) -> None:
     document, page = run
     carried = RunDocument.model_validate(page.json("hotset-document"))
-    assert carried == html.without_series(document)
+    assert carried == sections.without_series(document)
 
 
 def test_nothing_of_the_document_becomes_markup() -> None:
@@ -312,7 +315,7 @@ def test_repeats_that_do_not_differ_are_not_said_to_be_few() -> None:
 
 def test_the_workload_is_named() -> None:
     """By all windows; what an earlier version did not record is not known."""
-    rows = dict(dict(html.configuration(documents.complete()))["Database"])
+    rows = dict(dict(configuration.groups(documents.complete()))["Database"])
     assert rows["driver"] == "hotset's own"
     assert rows["items drawn"] == (
         "as TPC-C says (NURand): 62 % of stock's accesses on 20 % of its blocks"
@@ -322,7 +325,7 @@ def test_the_workload_is_named() -> None:
     for arm in raw["arms"]:
         for one in arm["repeats"]:
             one.update(items=None, hottest_fifth=None, isolation=None, seed=None)
-    rows = dict(dict(html.configuration(RunDocument.model_validate(raw)))["Database"])
+    rows = dict(dict(configuration.groups(RunDocument.model_validate(raw)))["Database"])
     assert (rows["items drawn"], rows["isolation"]) == ("not known", "not known")
     assert "seeds" not in rows
 
@@ -349,7 +352,7 @@ def test_a_browser_draws_every_chart(tmp_path: Path) -> None:
     done = subprocess.run(
         [BROWSER, *options, file.as_uri()], capture_output=True, text=True, timeout=120, check=True
     )
-    panels = [panel for figure in charts.figures(document) for panel in figure.panels]
+    panels = [panel for section in sections.page_of(document).sections for panel in section.panels]
     assert f'data-drawn="{len(panels)}"' in done.stdout
     assert done.stdout.count('<svg xmlns="http://www.w3.org/2000/svg"') >= len(panels)
     assert "could not be drawn" not in done.stdout.partition("<script")[0]

@@ -15,7 +15,7 @@ from hotset.reports.analysis.breakdown import parts
 from hotset.reports.model.document import Arm, Cost, RunDocument
 from hotset.reports.model.setup import Prices
 from hotset.reports.model.windows import Part
-from hotset.reports.render import charts, html, markdown, publish, terminal
+from hotset.reports.render import html, markdown, publish, sections, terminal
 from tests import documents
 from tests.test_terminal import text_of
 
@@ -92,15 +92,16 @@ def test_all_three_say_the_same_and_what_it_is_not() -> None:
         assert all(cell in said for cell in prices.rows(document)[1])
         assert "not a TPC price/performance" in said
     assert RunDocument.model_validate_json(document.model_dump_json()).costs == document.costs
-    (figure,) = [one for one in charts.figures(document) if one.key == "price"]
-    assert figure.table.rows == tuple(prices.rows(document))
+    (figure,) = [one for one in sections.page_of(document).sections if one.key == "price"]
+    assert figure.tables[0].rows == tuple(prices.rows(document))
 
 
 def test_without_prices_it_says_how_to_give_them() -> None:
     document = documents.complete(5)
     for said in (html.render(document), markdown.render(document)):
         assert "server=6000" in said
-    assert "price" not in {figure.key for figure in charts.figures(document)}
+    (section,) = [one for one in sections.page_of(document).sections if one.key == "price"]
+    assert (section.tables, section.panels) == ((), ())
 
 
 def with_parts() -> RunDocument:
@@ -131,7 +132,7 @@ def test_tables_over_the_repeats_the_busiest_first() -> None:
     assert (stock.reads, stock.writes) == (390, 10)
     assert stock.hit_ratio == pytest.approx((0.5 * 100 + 0.9 * 300) / 400)
     assert stock.write_hit_ratio is None
-    (figure,) = [one for one in charts.figures(document) if one.key == "hits"]
+    (figure,) = [one for one in sections.page_of(document).sections if one.key == "hits"]
     assert "stock 80.0 %" in figure.panels[0].alt
     assert "| stock | 390 | 10 | 80.0 % |" in markdown.render(document)
 

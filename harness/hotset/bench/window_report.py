@@ -317,7 +317,7 @@ def _server(window: Repeat) -> Iterator[RenderableType]:
         numbers = [name for name in device_use.LINE_COLUMNS if name]
         lines = _empty_table(("device", *device_use.LINE_COLUMNS), numbers)
         for device in window.devices:
-            reads, writes = device_use.two_lines(device_use.cells(device))
+            reads, writes = device_use.lines(device)
             lines.add_row(device.name, *reads)
             lines.add_row("", *writes)
         yield lines

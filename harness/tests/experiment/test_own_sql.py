@@ -33,7 +33,7 @@ from hotset.operations.remote import NotPermittedError, require_files
 from hotset.reports.analysis import answer, caveats
 from hotset.reports.archive import Archive
 from hotset.reports.model.windows import Arrived, HighestRate, Repeat
-from hotset.reports.render import charts
+from hotset.reports.render import charts, sections
 from tests import documents
 
 SHOP = repository_file("experiments/shop.toml")
@@ -385,7 +385,7 @@ def test_what_is_followed_over_time_is_the_throughput(tmp_path: Path) -> None:
 
 def test_the_report_draws_the_rates() -> None:
     document = documents.with_sql()
-    (drawn,) = [one for one in charts.figures(document) if one.key == "highest-rates"]
+    (drawn,) = [one for one in sections.page_of(document).sections if one.key == "highest-rates"]
     assert drawn.title == "Highest rate that meets the limits: p95<50ms"
     assert "accelerated 419" in drawn.panels[0].alt
     assert len(drawn.table.rows) == 9

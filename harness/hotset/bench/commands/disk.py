@@ -73,7 +73,7 @@ def write_page(page: Path | None, operation: str, result: Result, context: Conte
         return
     from hotset.reports.render import disk_pages, html
 
-    context.write(page, html.render_disks(disk_pages.PAGES[operation](result.document())))
+    context.write(page, html.render_page(disk_pages.PAGES[operation](result.document())))
 
 
 def print_paths(console: Console, paths: Sequence[ServingPath]) -> None:

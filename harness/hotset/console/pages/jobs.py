@@ -140,7 +140,7 @@ async def _report(request: Request) -> Response:
 def _rendered(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
     from hotset.reports.render import disk_pages, html
 
-    return html.render_disks(disk_pages.PAGES[job.verb](result))
+    return html.render_page(disk_pages.PAGES[job.verb](result))
 
 
 def _has_page(job: Job, result: Any) -> bool:  # noqa: ANN401 - what a verb prints

@@ -7,8 +7,7 @@ lie so far apart that the slower one would be a flat line; that axis says so, to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from hotset.core import words
@@ -21,8 +20,9 @@ from ..model.base import ArmName
 from ..model.document import RunDocument, WarmUp
 from ..model.windows import Latency, Repeat
 from . import series, vega
+from .page import Panel, Section, Table
 from .series import MEASURES, Measure
-from .vega import Row, Spec
+from .vega import Row
 
 POINTS_PER_LINE = 200  # more would not be seen, and would swell the page
 TABLE_ROWS = 24
@@ -31,59 +31,7 @@ LOG_FROM_RATIO = 5  # between the arms' means
 LOG_UNITS = ("count", "ms")
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One drawing and what it says in words."""
-
-    key: str
-    spec: Spec
-    alt: str
-    heading: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """``said``: the column whose cells are sentences."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    said: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A heading, its panels (they share a time axis if there are several), and their table."""
-
-    key: str
-    title: str
-    caption: str
-    panels: tuple[Panel, ...]
-    table: Table
-    legend: tuple[str, ...] = field(default=())
-
-
-def figures(document: RunDocument) -> list[Figure]:
-    """Every chart that the document has figures for, in the order of the page."""
-    makers = (
-        throughput,
-        highest_rates,
-        over_users,
-        time_use_by_arm,
-        devices,
-        server_io_by_arm,
-        over_time,
-        latencies,
-        queries,
-        hits,
-        warmup,
-        price,
-    )
-    made = [maker(document) for maker in makers]
-    return [figure for figure in made if figure is not None]
-
-
-def throughput(document: RunDocument) -> Figure | None:
+def throughput(document: RunDocument) -> Section | None:
     arms = answer.arms(document)
     if not arms:
         return None
@@ -95,15 +43,12 @@ def throughput(document: RunDocument) -> Figure | None:
         for repeat in arm.repeats
     ]
     said = [f"{arm.name} {words.count(arm.rate)} {unit.short}" for arm in arms]
-    rows = [
-        (arm.name, str(repeat.repeat), *units.cells(document, repeat))
-        for arm in arms
-        for repeat in arm.repeats
-    ]
-    return Figure(
+    has_ratio = any(arm.hit_ratio is not None for arm in arms)
+    return Section(
         key="throughput",
         title=unit.long,
-        caption="Bars: mean of the repeats. Circles: the individual repeats. "
+        notes=(f"Hit ratio: {answer.HIT_RATIO_DENOMINATOR}.",) if has_ratio else (),
+        reading="Bars: mean of the repeats. Circles: the individual repeats. "
         "The axis is linear and starts at zero.",
         panels=(
             Panel(
@@ -112,15 +57,58 @@ def throughput(document: RunDocument) -> Figure | None:
                 f"Bar chart of mean {unit.long.lower()}: {words.enumerate_words(said)}.",
             ),
         ),
-        table=Table(
-            "Throughput of every repeat",
-            ("arm", "repeat", *units.columns(document)),
-            tuple(rows),
-        ),
+        tables=(_arms_table(document, arms),),
     )
 
 
-def highest_rates(document: RunDocument) -> Figure | None:
+_ARM_COLUMNS = (
+    "hit ratio",
+    "reads",
+    "writes",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "CPU",
+    "I/O wait",
+    "failed",
+    "retries",
+)
+
+
+def _arms_table(document: RunDocument, arms: Sequence[ArmFigures]) -> Table:
+    """Every repeat; below several their means."""
+    rows, sums = list[tuple[str, ...]](), set[int]()
+    for arm in arms:
+        for repeat in arm.repeats:
+            shown = _arm_cells(document, repeat, words.count)
+            rows.append((arm.name, str(repeat.repeat), *shown))
+        if len(arm.repeats) > 1:
+            sums.add(len(rows))
+            rows.append((arm.name, "mean", *_arm_cells(document, arm, words.total)))
+    return Table(
+        f"{units.find_unit(document).title} by arm and repeat",
+        ("arm", "repeat", *units.columns(document), *_ARM_COLUMNS),
+        tuple(rows),
+        sums=frozenset(sums),
+        wide=("retries", "I/O wait", "writes", "reads"),
+    )
+
+
+def _arm_cells(
+    document: RunDocument, of: Repeat | ArmFigures, number: Callable[[int], str]
+) -> tuple[str, ...]:
+    return (
+        *units.cells(document, of),
+        *map(words.percent, (of.hit_ratio, of.read_hit_ratio, of.write_hit_ratio)),
+        *words.latencies(of.latency_ms),
+        words.percent(of.server_cpu, 0),
+        words.percent(of.server_iowait, 0),
+        number(of.failed),
+        number(of.retries),
+    )
+
+
+def highest_rates(document: RunDocument) -> Section | None:
     """The rates that meet the limits, where they were sought."""
     found = {
         name: rate
@@ -139,11 +127,12 @@ def highest_rates(document: RunDocument) -> Figure | None:
     ]
     limits = highest.limits(document)
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
-    return Figure(
+    return Section(
         key="highest-rates",
         title=f"{highest.TITLE}: {limits}",
-        caption="Transactions a second that arrive at random times. Bars: mean of the repeats."
-        " Circles: the individual repeats. The axis is linear and starts at zero.",
+        notes=("Transactions a second that arrive at random times.",),
+        reading="Bars: mean of the repeats. Circles: the individual repeats. The axis is linear and"
+        " starts at zero.",
         panels=(
             Panel(
                 "highest-rates",
@@ -151,11 +140,18 @@ def highest_rates(document: RunDocument) -> Figure | None:
                 f"Bar chart of the highest rate with {limits}: {words.enumerate_words(said)}.",
             ),
         ),
-        table=Table("Every search", highest.COLUMNS, tuple(highest.rows(document))),
+        tables=(
+            Table(
+                f"{highest.TITLE}, every search",
+                highest.COLUMNS,
+                tuple(highest.rows(document)),
+                said="because",
+            ),
+        ),
     )
 
 
-def over_users(document: RunDocument) -> Figure | None:
+def over_users(document: RunDocument) -> Section | None:
     """The curve over users: throughput, and below it the latency."""
     found = curve.read_curves(document)
     if not found:
@@ -164,19 +160,23 @@ def over_users(document: RunDocument) -> Figure | None:
         _curve_panel(found, "users-throughput", units.find_unit(document).long, "count"),
         _curve_panel(found, "users-p95", "Latency, 95th percentile, ms", "ms"),
     )
-    return Figure(
+    return Section(
         key="over-users",
         title="By number of users",
-        caption=" ".join(curve.sentences(document))
-        + " Lines: means of the repeats; circles: the individual repeats. The peak is the fewest"
-        f" users within {words.percent(curve.FLAT, 0)} of the highest throughput; from the knee on"
-        " more users gain little.",
+        notes=tuple(curve.sentences(document)),
+        reading="Lines: means of the repeats; circles: the individual repeats. The peak is the"
+        f" fewest users within {words.percent(curve.FLAT, 0)} of the highest throughput; from the"
+        " knee on more users gain little.",
         panels=tuple(panel for panel in panels if panel is not None),
-        table=Table(
-            "Means of the repeats by arm and number of users; ratios of"
-            f" {units.find_unit(document).short} with their 95 % intervals",
-            curve.columns(document),
-            tuple(curve.rows(document)),
+        tables=(
+            Table(
+                "Means of the repeats by arm and number of users; ratios of"
+                f" {units.find_unit(document).short} with their 95 % intervals",
+                curve.columns(document),
+                tuple(curve.rows(document)),
+                wide=("of baseline", "most time"),
+                bars=tuple(one.figures.rate for points in found.values() for one in points),
+            ),
         ),
         legend=tuple(found),
     )
@@ -234,7 +234,7 @@ def _curve_value(of: Repeat | ArmFigures, unit: str) -> float | None:
     return of.latency_ms.p95 if of.latency_ms else None
 
 
-def time_use_by_arm(document: RunDocument) -> Figure | None:
+def time_use_by_arm(document: RunDocument) -> Section | None:
     arms = [arm.name for arm in answer.arms(document)]
     uses = {arm: use for arm in arms if (use := time_use.summarize_time(document, arm)) is not None}
     if not uses:
@@ -259,21 +259,25 @@ def time_use_by_arm(document: RunDocument) -> Figure | None:
         "Shares of the users' time, means of the repeats, from samples of their sessions. CPU:"
         " running, or waiting for a CPU."
     )
-    notes = (time_use.sentence(document), caption, *time_use.missing(document))
-    return Figure(
+    notes = (time_use.sentence(document), *time_use.missing(document))
+    return Section(
         key="time-use",
         title="Where the users' time goes",
-        caption=" ".join(note for note in notes if note),
+        notes=tuple(note for note in notes if note),
+        reading=caption,
         panels=(Panel("time-use", vega.stack_bars(bars, list(uses)), f"{'; '.join(said)}."),),
-        table=Table(
-            "Where the users' time went, every repeat",
-            time_use.COLUMNS,
-            tuple(time_use.rows(document)),
+        tables=(
+            Table(
+                "Where the users' time went, every repeat",
+                time_use.COLUMNS,
+                tuple(time_use.rows(document)),
+            ),
         ),
+        terminal="notes",
     )
 
 
-def devices(document: RunDocument) -> Figure | None:
+def devices(document: RunDocument) -> Section | None:
     found = device_use.by_arm(document)
     if not found:
         return None
@@ -286,17 +290,14 @@ def devices(document: RunDocument) -> Figure | None:
         for arm, each in found.items()
         for device in each
     ]
-    notes = (
-        device_use.sentence(document),
-        "Bars: the share of the time with at least one request under way, means of the repeats.",
-        device_use.NOTE,
-        device_use.cpu_line(document),
-    )
+    notes = (device_use.sentence(document), device_use.NOTE, device_use.cpu_line(document))
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
-    return Figure(
+    return Section(
         key="devices",
         title="Each device",
-        caption=" ".join(note for note in notes if note),
+        notes=tuple(note for note in notes if note),
+        reading="Bars: the share of the time with at least one request under way, means of the"
+        " repeats.",
         panels=(
             Panel(
                 "devices",
@@ -304,28 +305,40 @@ def devices(document: RunDocument) -> Figure | None:
                 f"Bar chart of how busy each device was: {words.enumerate_words(said)}.",
             ),
         ),
-        table=Table(
-            "What went through each device, means of the repeats",
-            device_use.COLUMNS,
-            tuple(device_use.rows(document)),
+        tables=(
+            Table(
+                "Each device, means of the repeats",
+                device_use.COLUMNS,
+                tuple(device_use.rows(document)),
+                names=2,
+            ),
         ),
     )
 
 
-def server_io_by_arm(document: RunDocument) -> Figure | None:
-    rows = server_io.rows(document)
-    if not rows:
+def server_io_by_arm(document: RunDocument) -> Section | None:
+    rows, missing = server_io.rows(document), server_io.missing(document)
+    if not rows and not missing:
         return None
-    return Figure(
+    return Section(
         key="server-io",
         title="What the database server counted",
-        caption=" ".join((server_io.NOTE, *server_io.missing(document))),
-        panels=(),
-        table=Table("Means of the repeats", server_io.COLUMNS, tuple(rows)),
+        notes=(*([server_io.NOTE] if rows else []), *missing),
+        tables=(
+            (
+                Table(
+                    "What the database server counted, means of the repeats",
+                    server_io.COLUMNS,
+                    tuple(rows),
+                ),
+            )
+            if rows
+            else ()
+        ),
     )
 
 
-def over_time(document: RunDocument) -> Figure | None:
+def over_time(document: RunDocument) -> Section | None:
     arms = [arm for arm in answer.arms(document) if any(repeat.series for repeat in arm.repeats)]
     if not arms:
         return None
@@ -335,14 +348,16 @@ def over_time(document: RunDocument) -> Figure | None:
     drawn = [(one, rows) for one, rows in drawn if rows]
     panels = [_over_time(one, rows, end, bin_s, one is drawn[-1][0]) for one, rows in drawn]
     points = "one point per second" if bin_s == 1 else f"each point the mean of {bin_s} s"
-    return Figure(
+    return Section(
         key="over-time",
         title="Second by second",
-        caption=f"Strong lines: mean of the repeats; faint lines: each repeat; {points}; all on"
-        f" one axis of time. Hit ratio is {answer.HIT_RATIO_DENOMINATOR}, second by second.",
+        notes=(f"Hit ratio is {answer.HIT_RATIO_DENOMINATOR}, second by second.",),
+        reading=f"Strong lines: mean of the repeats; faint lines: each repeat; {points}; all on one"
+        " axis of time.",
         panels=tuple(panels),
-        table=_time_table(arms, end),
+        tables=(_time_table(arms, end),),
         legend=tuple(arm.name for arm in arms),
+        terminal="nothing",
     )
 
 
@@ -362,7 +377,7 @@ def _over_time(measure: Measure, rows: list[Row], end: int, bin_s: int, last: bo
     )
 
 
-def latencies(document: RunDocument) -> Figure | None:
+def latencies(document: RunDocument) -> Section | None:
     arms = [arm for arm in answer.arms(document) if arm.latency_ms is not None]
     if not arms:
         return None
@@ -382,11 +397,12 @@ def latencies(document: RunDocument) -> Figure | None:
             rows.append((arm.name, str(repeat.repeat), *map(words.milliseconds, values)))
     drawn = {row["percentile"] for row in lines}
     order = tuple(arm.name for arm in arms)
-    return Figure(
+    return Section(
         key="latencies",
         title="Latency of a transaction",
-        caption="All transactions together, by percentile: 99 % of them took no longer than p99."
-        " Strong lines: means of the repeats; faint lines: each repeat. The axis is logarithmic.",
+        notes=("All transactions together, by percentile: 99 % of them took no longer than p99.",),
+        reading="Strong lines: means of the repeats; faint lines: each repeat. The axis is"
+        " logarithmic.",
         panels=(
             Panel(
                 "latencies",
@@ -396,12 +412,15 @@ def latencies(document: RunDocument) -> Figure | None:
                 f"Latency in milliseconds: {'; '.join(said)}.",
             ),
         ),
-        table=Table(
-            "Latency of every repeat, ms",
-            ("arm", "repeat", *words.PERCENTILES.values()),
-            tuple(rows),
+        tables=(
+            Table(
+                "Latency of every repeat, ms",
+                ("arm", "repeat", *words.PERCENTILES.values()),
+                tuple(rows),
+            ),
         ),
         legend=order,
+        terminal="nothing",
     )
 
 
@@ -420,7 +439,7 @@ def _percentiles(arm: str, repeat: int, latency_ms: Latency) -> list[Row]:
     ]
 
 
-def queries(document: RunDocument) -> Figure | None:
+def queries(document: RunDocument) -> Section | None:
     arms = power.arms(document)
     rows: list[Row] = [
         {"arm": arm.name, "query": f"Q{number}", "value": value, "label": power.seconds(value)}
@@ -430,17 +449,17 @@ def queries(document: RunDocument) -> Figure | None:
     ]
     if not rows:
         return None
-    order = [arm.name for arm in arms]
+    order, lines = [arm.name for arm in arms], tuple(power.rows(document))
     totals = [
         f"{arm.name} {words.duration(arm.total_s)}{'' if arm.complete else ' and more'}"
         for arm in arms
     ]
-    return Figure(
+    return Section(
         key="queries",
         title="The 22 TPC-H queries",
-        caption="Seconds of each query, means of the repeats. The axis is logarithmic and begins"
-        f" at {vega.log_start(row['value'] for row in rows):g} s, not at zero: compare where bars"
-        " end; equal distances are equal factors.",
+        reading="The axis is logarithmic and begins at"
+        f" {vega.log_start(row['value'] for row in rows):g} s, not at zero: compare where bars end;"
+        " equal distances are equal factors.",
         panels=(
             Panel(
                 "queries",
@@ -448,12 +467,19 @@ def queries(document: RunDocument) -> Figure | None:
                 f"Seconds of the TPC-H queries by arm; in all: {words.enumerate_words(totals)}.",
             ),
         ),
-        table=Table("Seconds of every query", power.columns(document), tuple(power.rows(document))),
+        tables=(
+            Table(
+                "TPROC-H, mean seconds",
+                power.columns(document),
+                lines,
+                sums=frozenset((len(lines) - 2, len(lines) - 1)),
+            ),
+        ),
         legend=tuple(order),
     )
 
 
-def warmup(document: RunDocument) -> Figure | None:
+def warmup(document: RunDocument) -> Section | None:
     record = document.warmup
     if record is None:
         return None
@@ -469,17 +495,28 @@ def warmup(document: RunDocument) -> Figure | None:
         )
         for each in record.repeats
     ]
-    return Figure(
+    return Section(
         key="warmup",
         title="Warm-up",
-        caption="How fast the cache was filled, beside the rate at which the slow storage (the "
-        "origin) can be read from end to end. The axis starts at zero.",
+        notes=tuple(filter(None, (answer.warmup_line(document),))),
+        reading="The axis starts at zero.",
         panels=(_warmup_panel(record),),
-        table=Table(
-            "Every warm-up",
-            ("repeat", "filled", "took", "rate", "origin", "differing blocks", "probe hit ratio"),
-            tuple(rows),
+        tables=(
+            Table(
+                "Every warm-up",
+                (
+                    "repeat",
+                    "filled",
+                    "took",
+                    "rate",
+                    "origin",
+                    "differing blocks",
+                    "probe hit ratio",
+                ),
+                tuple(rows),
+            ),
         ),
+        terminal="notes",
     )
 
 
@@ -503,7 +540,7 @@ def _warmup_panel(record: WarmUp) -> Panel:
     )
 
 
-def hits(document: RunDocument) -> Figure | None:
+def hits(document: RunDocument) -> Section | None:
     rows = parts.rows(document)
     if not rows:
         return None
@@ -515,10 +552,11 @@ def hits(document: RunDocument) -> Figure | None:
         for part in shown
     ]
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
-    return Figure(
+    return Section(
         key="hits",
         title="Hit ratio by table",
-        caption=f"The most accessed tables and indexes, busiest first. {parts.NOTE}",
+        notes=(parts.NOTE,),
+        reading="The most accessed tables and indexes, busiest first.",
         panels=(
             Panel(
                 "hits",
@@ -526,38 +564,40 @@ def hits(document: RunDocument) -> Figure | None:
                 f"Bar chart of hit ratios in the accelerated arm: {words.enumerate_words(said)}.",
             ),
         ),
-        table=Table("Requests and hit ratios by table", parts.COLUMNS, tuple(rows)),
+        tables=(Table("Requests and hit ratios by table", parts.COLUMNS, tuple(rows)),),
+        terminal="nothing",
     )
 
 
-def price(document: RunDocument) -> Figure | None:
-    known = [cost for cost in document.costs if cost.price_per_nopm is not None]
-    if document.prices is None or not known:
+def price(document: RunDocument) -> Section | None:
+    if not document.arms or document.measurement is not None:
         return None
+    lines = tuple(prices.rows(document))
+    currency = document.prices.currency if document.prices else ""
+    columns = prices.columns(document)
+    return Section(
+        key="price",
+        title="Price",
+        notes=(prices.assumptions(document),),
+        tables=(Table(f"Prices in {currency}", columns, lines),) if lines else (),
+        panels=_price_panels(document, currency),
+        terminal="all" if lines else "nothing",
+    )
+
+
+def _price_panels(document: RunDocument, currency: str) -> tuple[Panel, ...]:
+    known = [cost for cost in document.costs if cost.price_per_nopm is not None]
+    if not known:
+        return ()
     bars = [
         {"arm": cost.arm, "value": cost.price_per_nopm, "label": words.money(cost.price_per_nopm)}
         for cost in known
     ]
-    order = [cost.arm for cost in known]
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
     unit = units.find_unit(document).short
-    return Figure(
-        key="price",
-        title=f"Price per {unit}",
-        caption=prices.assumptions(document),
-        panels=(
-            Panel(
-                "price",
-                vega.bars(bars, [], f"{document.prices.currency} per {unit}", list(order)),
-                f"Bar chart of the price per {unit}: {words.enumerate_words(said)}.",
-            ),
-        ),
-        table=Table(
-            f"Prices in {document.prices.currency}",
-            prices.columns(document),
-            tuple(prices.rows(document)),
-        ),
-    )
+    spec = vega.bars(bars, [], f"{currency} per {unit}", [cost.arm for cost in known])
+    alt = f"Bar chart of the price per {unit}: {words.enumerate_words(said)}."
+    return (Panel("price", spec, alt, f"{currency} per {unit}"),)
 
 
 def _far_apart(means: list[float]) -> bool:

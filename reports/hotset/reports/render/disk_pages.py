@@ -4,69 +4,44 @@ of a published test (`disk arrays`). Each is made from the JSON of its result.""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from hotset.core import words
 
-from ..analysis import answer, headlines
+from ..analysis import answer, caveats, headlines
 from ..analysis import disks as analysis
 from ..model.disks import BenchLine
 from ..model.document import RunDocument
-from . import vega
-from .charts import Figure, Panel, Table
+from . import configuration, vega
+from .page import Page, Panel, Section, Table
 
 Document = Mapping[str, Any]
 _BEFORE, _AFTER, _OTHER = "--baseline", "--accelerated", "--all-flash"
 _COLOURS = ("--time-0", "--time-1", "--time-2", "--time-3", "--time-4", "--time-5", "--time-6")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a page tells."""
-
-    title: str
-    operation: str
-    headlines: tuple[str, ...]
-    figures: tuple[Figure, ...]
-    tables: tuple[Table, ...]
-    notes: tuple[str, ...]
-    document: Document
-    state: str = ""
-    """Of a run that did not finish: how it ended."""
-    setup: tuple[tuple[str, Sequence[tuple[str, str]]], ...] = ()
-    """How it was measured: groups of (what, value)."""
-    command: str = ""
-    about: str = "all devices are modelled"
+_MODELLED = "all devices are modelled"
 
 
-def of_run(
-    document: RunDocument, setup: Sequence[tuple[str, Sequence[tuple[str, str]]]] = ()
-) -> Page:
-    """An experiment on modelled disks; what was not measured is left out.
-
-    :param setup: how it was measured.
-    """
+def of_run(document: RunDocument) -> Page:
+    """An experiment on modelled disks; what was not measured is left out."""
     found = document.disks
     if found is None:
         raise ValueError(f"run {document.run} is of a database")
-    measured = found.model_dump(mode="json")
-    page = _SCENARIOS[found.scenario](measured)
-    if document.measurement is not None:
-        page = replace(page, about=document.measurement.of)
-    state = ""
-    if document.state != "complete":
-        state = answer.standing(document)
+    page = _SCENARIOS[found.scenario](found.model_dump(mode="json"))
+    about = document.measurement.of if document.measurement else _MODELLED
     return replace(
         page,
         title=document.experiment.title or document.experiment.name,
-        operation=document.run,
+        about=(f"run {document.run}", f"{document.started_at:%Y-%m-%d %H:%M} UTC", about),
         headlines=tuple(headlines.write_headlines(document)),
         document=document.model_dump(mode="json"),
-        state=state,
-        setup=tuple(setup),
+        state="" if document.state == "complete" else answer.standing(document),
+        caveats=caveats.list_caveats(document),
+        setup=tuple(configuration.groups(document)),
         command=shlex.join(document.command),
     )
 
@@ -76,20 +51,19 @@ def of_bench(document: Document) -> Page:
     lines = [BenchLine.model_validate(one) for one in document["bench"]]
     return Page(
         "How fast a disk is",
-        "disk bench",
+        ("disk bench", _MODELLED),
         tuple(analysis.headlines(document)),
         tuple(_speeds(lines, random) for random in (False, True)) if lines else (),
-        (),
+        document,
         (
             "Each line shows the median of its runs, without the page cache. Runs of one"
             " measurement are no repeats of it: they follow each other within minutes.",
             *analysis.paths(document),
         ),
-        document,
     )
 
 
-def _speeds(lines: list[BenchLine], random: bool) -> Figure:
+def _speeds(lines: list[BenchLine], random: bool) -> Section:
     """Sequential lines by MB/s, random ones by requests a second."""
     mine = [line for line in lines if line.profile.startswith("RND") is random]
     kind, unit = ("random", "IOPS") if random else ("sequential", "MB/s")
@@ -124,10 +98,13 @@ def of_reread(document: Document) -> Page:
     disks = document["disks"]
     return Page(
         "What modelled disks gain when files are read again",
-        "disk reread",
+        ("disk reread", _MODELLED),
         tuple(analysis.headlines(document)),
-        (_again(disks), _seeming(disks), _by_weight(disks)) if disks else (),
-        tuple(_draws(disk) for disk in disks),
+        (
+            *((_again(disks), _seeming(disks), _by_weight(disks)) if disks else ()),
+            *(_draws(disk) for disk in disks),
+        ),
+        document,
         (
             "Ten files are read as often as a hundred tickets name them. Without the page cache"
             " each file is dropped from memory before it is read, so that the disk serves it.",
@@ -136,11 +113,10 @@ def of_reread(document: Document) -> Page:
             "With the page cache every disk seems to gain: memory serves what is read again.",
             *analysis.paths(document),
         ),
-        document,
     )
 
 
-def _again(disks: list[Document]) -> Figure:
+def _again(disks: list[Document]) -> Section:
     lines = _lines(
         ((disk["disk"], disk) for disk in disks),
         ("first", "first_mb_per_s", _BEFORE),
@@ -167,7 +143,7 @@ def _again(disks: list[Document]) -> Figure:
     )
 
 
-def _seeming(disks: list[Document]) -> Figure:
+def _seeming(disks: list[Document]) -> Section:
     lines = _lines(
         ((disk["disk"], disk) for disk in disks),
         ("the disk's own", "gain", _AFTER),
@@ -192,7 +168,7 @@ def _seeming(disks: list[Document]) -> Figure:
     )
 
 
-def _by_weight(disks: list[Document]) -> Figure:
+def _by_weight(disks: list[Document]) -> Section:
     """Files that are named often, and how fast they are read on the mean."""
     rows = [
         {"arm": disk["disk"], "reads": reads, "value": mean, "what": f"file {name}"}
@@ -202,20 +178,17 @@ def _by_weight(disks: list[Document]) -> Figure:
     order = [disk["disk"] for disk in disks]
     spec = vega.by_weight(rows, order, _COLOURS[: len(order)], "how often a file was drawn")
     said = ", ".join(order)
-    return Figure(
+    files = tuple(
+        (disk["disk"], name, str(reads), f"{mean:,.1f}")
+        for disk in disks
+        for name, reads, mean in _files(disk["cold"])
+    )
+    return Section(
         "weight",
         "Mean MB/s of a file by how often it was drawn, without the page cache",
-        "A disk that keeps what it has read is the faster the more often a file is read.",
+        ("A disk that keeps what it has read is the faster the more often a file is read.",),
+        (Table("Files", ("disk", "file", "reads", "mean MB/s"), files, names=2),),
         (Panel("weight", spec, f"Line chart of MB/s by number of reads for {said}."),),
-        Table(
-            "Files",
-            ("disk", "file", "reads", "mean MB/s"),
-            tuple(
-                (disk["disk"], name, str(reads), f"{mean:,.1f}")
-                for disk in disks
-                for name, reads, mean in _files(disk["cold"])
-            ),
-        ),
     )
 
 
@@ -228,7 +201,7 @@ def _files(passes: list[Document]) -> list[tuple[str, int, float]]:
     return sorted(found, key=lambda one: one[1])
 
 
-def _draws(disk: Document) -> Table:
+def _draws(disk: Document) -> Section:
     """Which layer served each pass."""
     rows = tuple(
         (
@@ -239,28 +212,27 @@ def _draws(disk: Document) -> Table:
         )
         for one in (*disk["cold"], disk["warm"])
     )
-    return Table(
-        f"{disk['disk']}: who served the reads",
-        ("pass", "page cache", "served by", "major page faults"),
-        rows,
-    )
+    title, columns = f"{disk['disk']}: who served the reads", ("pass", "page cache", "served by")
+    table = Table(title, (*columns, "major page faults"), rows, names=3)
+    return Section(f"served-{disk['disk']}", title, tables=(table,))
 
 
 def of_arrays(document: Document) -> Page:
     """The published arrays beside ours, failures, and the search workload."""
     searches = document["searches"]
     lines, failures, cuts = document["lines"], document["failures"], document["cuts"]
-    figures = [
+    sections = [
         *([_published(lines)] if lines else []),
         *([_failures(failures)] if failures else []),
         *([_searches(searches), _heat(searches)] if searches else []),
+        *([_cuts(cuts)] if cuts else []),
     ]
     return Page(
         "Hard disks in a NAS, and SSDs in their place",
-        "disk arrays",
+        ("disk arrays", _MODELLED),
         tuple(analysis.headlines(document)),
-        tuple(figures),
-        (_cuts(cuts),) if cuts else (),
+        tuple(sections),
+        document,
         (
             "The published values are of a NAS with eight hard disks in RAID 5, and of six Kingston"
             " DC500M in their place (2020), measured with CrystalDiskMark 7, one request at a"
@@ -278,11 +250,10 @@ def of_arrays(document: Document) -> Page:
             ),
             *analysis.paths(document),
         ),
-        document,
     )
 
 
-def _published(lines: list[Document]) -> Figure:
+def _published(lines: list[Document]) -> Section:
     """The table alone: its values are of three units."""
     rows = tuple(
         (
@@ -299,16 +270,11 @@ def _published(lines: list[Document]) -> Figure:
     )
     columns = ("array", "profile", "direction", "published", "ours", "unit", "off", "because")
     caption = "Beyond 15 % the reason is named."
-    return Figure(
-        "published",
-        "Published and ours",
-        caption,
-        (),
-        Table("Every value", columns, rows, "because"),
-    )
+    table = Table("Every value", columns, rows, "because", names=3)
+    return Section("published", "Published and ours", (caption,), (table,))
 
 
-def _failures(failures: list[Document]) -> Figure:
+def _failures(failures: list[Document]) -> Section:
     lines = _lines(
         ((failure["array"], failure) for failure in failures),
         ("all members", "before_iops", _BEFORE),
@@ -333,7 +299,7 @@ def _failures(failures: list[Document]) -> Figure:
     )
 
 
-def _cuts(cuts: list[Document]) -> Table:
+def _cuts(cuts: list[Document]) -> Section:
     """A row a file."""
     rows = tuple(
         (
@@ -346,7 +312,8 @@ def _cuts(cuts: list[Document]) -> Table:
         for number, file in enumerate(cut["files"], 1)
     )
     columns = ("protection", "file", "flushed", "written", "answered and lost", "flushed and lost")
-    return Table("The power fails under writes", columns, rows)
+    title = "The power fails under writes"
+    return Section("power-cuts", title, tables=(Table(title, columns, rows),))
 
 
 def _cut_file(number: int, file: Document) -> tuple[str, str, str]:
@@ -355,7 +322,7 @@ def _cut_file(number: int, file: Document) -> tuple[str, str, str]:
     return str(number), often, words.size(file["written_bytes"])
 
 
-def _searches(searches: list[Document]) -> Figure:
+def _searches(searches: list[Document]) -> Section:
     lines = _lines(
         ((search["array"], search["searched"]) for search in searches),
         ("p50", "p50_ms", _OTHER),
@@ -381,7 +348,7 @@ def _searches(searches: list[Document]) -> Figure:
     )
 
 
-def _heat(searches: list[Document]) -> Figure:
+def _heat(searches: list[Document]) -> Section:
     """Where the requests went, array beside array."""
     rows = [
         {
@@ -399,18 +366,14 @@ def _heat(searches: list[Document]) -> Figure:
         f"{search['array']} {words.percent(search['heat']['hottest_share'], 0)}"
         for search in searches
     )
-    return Figure(
+    alt = f"Heat by place. Share of the requests to the hottest tenth: {said}."
+    return Section(
         "heat",
         "Heat: where the requests of the search went",
-        "A box is one part of 64 of the array; the darker, the more of its requests went there.",
-        (
-            Panel(
-                "heat",
-                vega.strips(rows, order),
-                f"Heat by place. Share of the requests to the hottest tenth: {said}.",
-            ),
-        ),
-        _search_table(searches),
+        tables=(_search_table(searches),),
+        panels=(Panel("heat", vega.strips(rows, order), alt),),
+        reading="A box is one part of 64 of the array; the darker, the more of its requests went"
+        " there.",
     )
 
 
@@ -455,12 +418,12 @@ def _bars(
     unit: str,
     lines: list[tuple[str, float, str]],
     table: Table,
-) -> Figure:
+) -> Section:
     rows = [{"arm": name, "value": value, "label": _short(value)} for name, value, _ in lines]
     order = [name for name, _, _ in lines]
     spec = vega.bars(rows, [], unit, order, tuple(colour for _, _, colour in lines))
     said = words.enumerate_words([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
-    return Figure(key, title, caption, (Panel(key, spec, f"Bar chart: {said}."),), table)
+    return Section(key, title, (caption,), (table,), (Panel(key, spec, f"Bar chart: {said}."),))
 
 
 def _short(value: float) -> str:

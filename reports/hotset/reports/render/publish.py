@@ -9,7 +9,7 @@ from hotset.core.errors import RequestError
 
 from ..analysis import caveats, headlines
 from ..model.document import RunDocument
-from . import html, markdown
+from . import configuration, markdown
 
 
 class NotPublishable(RequestError):
@@ -41,7 +41,7 @@ def write(document: RunDocument, folder: Path) -> Path:
 
 def _readme(document: RunDocument) -> str:
     """The answer, how to repeat it, the machine, and what limits it."""
-    machine = dict(html.configuration(document))["Machine"]
+    machine = dict(configuration.groups(document))["Machine"]
     parts = [
         f"# {document.experiment.title or document.experiment.name}",
         f"Run `{document.run}`, {document.started_at:%Y-%m-%d %H:%M} UTC, hotset"

@@ -13,23 +13,14 @@ from ...model.windows import DeviceUse, DirectionUse, Repeat
 from .. import answer
 
 ORIGIN = "origin"
-_DIRECTION = ("{}/s", "{} MB/s", "{} mean ms", "{} p99 ms")
-COLUMNS = (
-    "arm",
-    "device",
-    "busy",
-    "queue",
-    *(name.format(which) for which in ("reads", "writes") for name in _DIRECTION),
-)
+LINE_COLUMNS = ("busy", "queue", "", "/s", "MB/s", "mean ms", "p99 ms")
+COLUMNS = ("arm", "device", *LINE_COLUMNS)
 NOTE = (
     "Busy: the share of the time with at least one request under way; queue: how many there were on"
     " average. 99th percentiles are counted where hotset's own engine serves the device; the"
-    " kernel's counters have none. Behind a write-back cache the origin's writes are the cache's"
-    " own: they may keep it busy without anybody waiting for it."
+    " kernel's counters have none (n/a). Behind a write-back cache the origin's writes are the"
+    " cache's own: they may keep it busy without anybody waiting for it."
 )
-NO_P99 = "not available"
-NO_P99_NOTE = "n/a: the kernel counts no percentiles; hotset's own engine does."
-LINE_COLUMNS = ("busy", "queue", "", "/s", "MB/s", "mean ms", "p99 ms")
 CPU_COLUMNS = ("arm", "user", "system", "waiting for I/O", "stolen")
 
 
@@ -72,32 +63,27 @@ def _mean(every: Sequence[DirectionUse]) -> DirectionUse:
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """Of `COLUMNS`: every arm's devices, means of the repeats."""
-    return [
-        (arm, device.name, *cells(device))
-        for arm, devices in by_arm(document).items()
-        for device in devices
-    ]
+    """Of `COLUMNS`: every arm's devices, means of the repeats; two lines each."""
+    found = list[tuple[str, ...]]()
+    for arm, devices in by_arm(document).items():
+        for device in devices:
+            reads, writes = lines(device)
+            found += [(arm, device.name, *reads), ("", "", *writes)]
+    return found
 
 
-def cells(device: DeviceUse) -> tuple[str, ...]:
-    """What a device did, as text."""
+def lines(device: DeviceUse) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a device did, of `LINE_COLUMNS`: reads, and writes below them."""
+    busy, queue = words.percent(device.utilisation, 0), few(device.queue)
+    has_p99 = device.counted_by == "engine"
     return (
-        words.percent(device.utilisation, 0),
-        few(device.queue),
-        *_direction(device.read, device.counted_by == "engine"),
-        *_direction(device.write, device.counted_by == "engine"),
+        (busy, queue, "reads", *_direction(device.read, has_p99)),
+        ("", "", "writes", *_direction(device.write, has_p99)),
     )
 
 
-def two_lines(cells: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The same for narrow tables, of `LINE_COLUMNS`: reads, and writes below them."""
-    busy, queue, *numbers = ["n/a" if cell == NO_P99 else cell for cell in cells]
-    return (busy, queue, "reads", *numbers[:4]), ("", "", "writes", *numbers[4:])
-
-
 def _direction(use: DirectionUse, has_p99: bool) -> tuple[str, ...]:
-    p99 = few(use.latency_ms_p99) if has_p99 else NO_P99
+    p99 = few(use.latency_ms_p99) if has_p99 else "n/a"
     return few(use.iops), few(use.mb_per_s), few(use.latency_ms_mean), p99
 
 

@@ -1,0 +1,93 @@
+"""A report as it is shown: sections of sentences, tables and drawings, which each backend lays out
+in its own way (terminal, Markdown, HTML)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ..model.windows import Caveat
+from .vega import Spec
+
+Group: TypeAlias = tuple[str, Sequence[tuple[str, str]]]
+"""Its name, and each (what, figure)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One drawing and what it says in words."""
+
+    key: str
+    spec: Spec
+    alt: str
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """
+    :ivar names: how many of the first columns hold text; those without a head do as well.
+    :ivar said: the column whose cells are sentences.
+    :ivar sums: the rows that sum up those above.
+    :ivar wide: columns that a narrow terminal leaves out, the first one first.
+    :ivar bars: of each row, which a terminal draws beside it.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    said: str = ""
+    names: int = 1
+    sums: frozenset[int] = frozenset()
+    wide: tuple[str, ...] = ()
+    bars: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, and what belongs below it.
+
+    :ivar notes: sentences that hold for figures and drawings.
+    :ivar reading: how the drawing is read.
+    :ivar panels: they share a time axis if there are several.
+    :ivar terminal: what of it a terminal shows.
+    """
+
+    key: str
+    title: str
+    notes: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    reading: str = ""
+    legend: tuple[str, ...] = ()
+    terminal: Literal["all", "notes", "nothing"] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """
+    :ivar about: what it is of, and when.
+    :ivar state: how a run stands that is not complete.
+    :ivar conditions: what all its figures were taken under.
+    :ivar verdicts: what is to be said of the answer at once.
+    :ivar gaps: what is missing.
+    :ivar caveats: what limits the answer.
+    :ivar notes: how it is to be read.
+    :ivar setup: how it was measured.
+    :ivar document: what it was made of.
+    """
+
+    title: str
+    about: tuple[str, ...]
+    headlines: tuple[str, ...]
+    sections: tuple[Section, ...]
+    document: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    state: str = ""
+    verdicts: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
+    setup: tuple[Group, ...] = field(default=())
+    command: str = ""
