@@ -354,12 +354,13 @@ class MountedView:
             )
         number = usage.device_number(self.machine, self.device)
         files: list[str] = []
-        for path, device, is_folder in _kinds(self.machine, paths):
+        for path, device, is_folder in self._kinds(paths, number):
             if device != number:
-                raise TargetGoneError(
+                raise self._lost(
+                    path,
+                    number,
                     f"{path} is not on {self.device} (mounted on {self.folder}) but on another"
                     " file system: name what is on the accelerated disk",
-                    field="targets",
                 )
             below = PurePosixPath(path)
             files += extents.files_under(self.machine, below) if is_folder else [path]
@@ -368,9 +369,49 @@ class MountedView:
     def split(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Those that lie on the disk, and the others."""
         number = usage.device_number(self.machine, self.device)
-        on = {path: device for path, device, _ in _kinds(self.machine, paths)}
+        on = {path: device for path, device, _ in self._kinds(paths, number)}
         here = [path for path in paths if on[path] == number]
         return here, [path for path in paths if on[path] != number]
+
+    def _kinds(self, paths: Sequence[str], number: str) -> Iterator[tuple[str, str, bool]]:
+        """Path, device as ``major:minor``, whether it is a folder.
+
+        :param number: of the disk.
+        :raises TargetError: one is not there, or neither a file nor a folder.
+        """
+        for some in _some(paths):
+            argv = ["stat", "--dereference", "--format=%d %F", "--", *some]
+            done = self.machine.run(argv, check=False)
+            if done.rc:
+                missing = next((one for one in some if _stat(self.machine, one, "-L") is None), "")
+                said = done.stderr.strip() or "not there"
+                words = f"on {self.machine.kind}: {said.splitlines()[0]}"
+                if missing:
+                    raise self._lost(missing, number, words)
+                raise TargetError(words, field="targets")
+            for path, line in zip(some, done.stdout.splitlines(), strict=True):
+                found, _, kind = line.partition(" ")
+                if kind not in ("regular file", "regular empty file", "directory"):
+                    raise TargetError(
+                        f"{path} is a {kind}: name a file or a folder", field="targets"
+                    )
+                yield path, _number(found), kind == "directory"
+
+    def _lost(self, path: str, number: str, words: str) -> TargetError:
+        """Only this disk's file system can say that it has no such thing (any more): that nothing
+        is at its path may as well mean that it is not mounted there, and that something else is
+        there, that this hides it."""
+        is_there = True
+        for place in map(str, (PurePosixPath(path), *PurePosixPath(path).parents)):
+            own, led = _stat(self.machine, place, "-P"), _stat(self.machine, place, "-L")
+            leads_here = led is not None and led[0] == number
+            leads_away = own is not None and own == (number, "symbolic link") and not leads_here
+            if leads_away or (leads_here and not is_there):
+                return TargetGoneError(words, field="targets")
+            if leads_here:
+                break
+            is_there = led is not None
+        return TargetError(words, field="targets")
 
 
 @contextmanager
@@ -410,27 +451,25 @@ def sizes(machine: Machine, paths: Sequence[str]) -> dict[str, Bytes]:
     return found
 
 
-def _kinds(machine: Machine, paths: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """Path, device as ``major:minor``, whether it is a folder.
+def _stat(machine: Machine, path: str, link: Literal["-L", "-P"]) -> tuple[str, str] | None:
+    """Device as ``major:minor``, and kind, of a path or of what it leads to; None: there is no such
+    file.
 
-    :raises TargetError: one is not there, or neither a file nor a folder.
+    :raises TargetError: it cannot be looked at.
     """
-    for some in _some(paths):
-        argv = ["stat", "--dereference", "--format=%d %F", "--", *some]
-        done = machine.run(argv, check=False)
-        lines = done.stdout.splitlines()
-        if done.rc:
-            said = done.stderr.strip() or "not there"
-            gone = "No such file" in said
-            raise (TargetGoneError if gone else TargetError)(
-                f"on {machine.kind}: {said.splitlines()[0]}", field="targets"
-            )
-        for path, line in zip(some, lines, strict=True):
-            number, _, kind = line.partition(" ")
-            device = int(number)
-            if kind not in ("regular file", "regular empty file", "directory"):
-                raise TargetError(f"{path} is a {kind}: name a file or a folder", field="targets")
-            yield path, f"{os.major(device)}:{os.minor(device)}", kind == "directory"
+    options = ["--dereference"] if link == "-L" else []
+    argv = ["stat", *options, "--format=%d %F", "--", path]
+    done = machine.run(argv, check=False)
+    if done.rc == 0:
+        number, _, kind = done.stdout.strip().partition(" ")
+        return _number(number), kind
+    if "No such file" in done.stderr or "Not a directory" in done.stderr:
+        return None
+    raise TargetError(f"on {machine.kind}: {done.stderr.strip()}", field="targets")
+
+
+def _number(device: str) -> str:
+    return f"{os.major(int(device))}:{os.minor(int(device))}"
 
 
 def _some(paths: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 import psycopg
 import pytest
 
+from hotset.block import usage
 from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
 from hotset.core.sql import Aborted
@@ -21,7 +23,14 @@ from hotset.core.units import Bytes
 from hotset.databases import connect, offers
 from hotset.databases.base import DatabaseFile, Engine, Unavailable
 from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.warmup.targets import Server, TargetError, parse, segments
+from hotset.warmup.targets import (
+    MountedView,
+    Server,
+    TargetError,
+    TargetGoneError,
+    parse,
+    segments,
+)
 from tests.postgres_cluster import Cluster
 
 
@@ -355,3 +364,30 @@ def test_what_is_not_there_is_told_by_the_name_that_was_given(
         # The server's own words stay readable.
         with pytest.raises(Aborted, match="größer"):
             session.query('SELECT * FROM "größer"')
+
+
+def test_a_path_is_gone_only_if_the_disks_own_file_system_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount that was missing passed for a table that was dropped: its pin was advised away."""
+    number = tmp_path.stat().st_dev
+    here = f"{os.major(number)}:{os.minor(number)}"
+    monkeypatch.setattr(usage, "device_number", lambda *_: here)
+    device = PurePosixPath("/dev/origin")
+    view = MountedView(Local(), device, PurePosixPath(tmp_path), "ext4", Bytes(2**20), Bytes(2**30))
+    (tmp_path / "there").mkdir()
+    (tmp_path / "moved").symlink_to("/proc/version")
+    (tmp_path / "dangling").symlink_to("/proc/nothing/at/all")
+    (tmp_path / "elsewhere").symlink_to("/proc")
+    gone = ("none", "there/none", "none/below", "moved", "dangling", "elsewhere/version")
+    for name in gone:
+        with pytest.raises(TargetGoneError):
+            view.files([str(tmp_path / "there"), str(tmp_path / name)])
+    # What is mounted there, or not, may hide it.
+    for path in ("/proc/version", "/proc/nothing", "/proc/self/none/below"):
+        with pytest.raises(TargetError) as refused:
+            view.files([path])
+        assert not isinstance(refused.value, TargetGoneError), path
+    (tmp_path / "led").symlink_to(tmp_path / "there")
+    with pytest.raises(TargetGoneError):
+        view.files([str(tmp_path / "led/none")])
