@@ -32,7 +32,7 @@ BEHIND = 56 * 16
 """The first block of 64 KiB behind the file system of an origin."""
 SPARE = 512
 """A byte of the origin that no ext4 uses, and its fingerprint covers."""
-PATIENCE_S = 900
+PATIENCE_S = 300
 """For what comes to be by itself."""
 WAIT_S = 8
 """For how long a mount waits for its device."""
@@ -405,12 +405,14 @@ def timed(one: Shop) -> str:
 def await_run(machine: Server, unit: str, after: int) -> None:
     """Wait until it has run since (:func:`ran_at`). To ask costs the machine, which has one
     processor, as much as it takes from a warm-up."""
-    assert wait_until(lambda: ran_at(machine, unit) > after, PATIENCE_S, 3)
+    ran = wait_until(lambda: ran_at(machine, unit) > after, PATIENCE_S, 3)
+    assert ran, machine.sh(f"systemctl status --lines 40 {unit}.timer {unit}.service || :")
 
 
 def ran_at(server: Server, unit: str) -> int:
-    """When a service's last run ended, by the machine's clock since its start; 0: it did not."""
-    return int(server.asked(f"{unit}.service", "ExecMainExitTimestampMonotonic")[0])
+    """When a service's last run ended, by the machine's clock since its start; 0: it did not. Also
+    while it runs again, as it always does where it takes longer than until the next time."""
+    return int(server.asked(f"{unit}.service", "InactiveEnterTimestampMonotonic")[0])
 
 
 def add_schedule(one: Shop, *words: str) -> None:
