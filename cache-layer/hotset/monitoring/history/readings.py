@@ -33,6 +33,8 @@ _PART_BITS = 4
 bits 7 million requests a second."""
 _VALUE_MAX = 2**63 - 1
 _NO_TIER = Counting(64)
+Counts = tuple[int | None, ...]
+"""Of :data:`COUNTED`."""
 Course = Literal["goes on", "unknown", "began anew", "contradiction"]
 
 
@@ -110,6 +112,14 @@ def course(before: SeenDisk, now: SeenDisk) -> Course:
         return "contradiction"
     is_alike = all((a is None) == (b is None) for _, a, b in pairs)
     return "goes on" if is_alike else "unknown"
+
+
+def returns(before: Counts, first: Counts, now: Counts) -> bool:
+    """Whether a counter that fell is back where it was: then not all of it was counted since, and
+    the reading in between may have been wrong."""
+    every = list(zip(before, first, now, strict=True))[: len(_OF_TIER)]
+    known = [(a, b, c) for a, b, c in every if a is not None and b is not None and c is not None]
+    return any(b < a <= c for a, b, c in known)
 
 
 def spans(

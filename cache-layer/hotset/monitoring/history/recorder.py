@@ -19,7 +19,7 @@ from .amounts import MINUTE_MS
 from .changes import Changes, event
 from .observation import Event, EventKind, Observation, SeenDisk
 from .opening import DamagedError, RefusedError, WriterLock
-from .readings import GAP_MS, Reading, course, values_of
+from .readings import GAP_MS, Reading, course, returns, values_of
 from .store import FINEST_S, Store
 
 HELD_MS = 3_600_000
@@ -56,6 +56,8 @@ class Recorder:
         self._changes = Changes()
         self._run = uuid.uuid4().hex
         self._last: dict[str, _Last] = {}
+        self._before: dict[str, tuple[int | None, ...]] = {}
+        """What the disks' counters said in the file, until they are read again twice."""
         self._watched_ms = self._running_ms = 0
         self._transactions = 0.0
         self._readings: list[Reading] = []
@@ -119,6 +121,9 @@ class Recorder:
         last, found = self._last.get(reading.disk), "goes on"
         if last is not None and last.disk is not None and disk is not None:
             found = course(last.disk, disk)
+            before = self._before.pop(reading.disk, None)
+            if before is not None and returns(before, last.reading.values, reading.values):
+                found = "contradiction"
             if found in _TOLD:
                 text = f"{disk.facts.name}: {_TOLD[found]}"
                 self._note([event("reset", reading.ms / 1000, text, reading.disk)])
@@ -163,6 +168,7 @@ class Recorder:
             raise DamagedError(f"{self._path}: {message}")
         last, watched_ms = store.latest("console"), store.watched_ms
         self._changes.begin(store.disks())
+        self._before = store.last_values()
         if not self._was_set_aside:
             kind, text = self._news(last, was_there)
             self._note([event(kind, seen.moment.up, text)])

@@ -141,6 +141,14 @@ class Store:
         ((last,),) = self._execute("SELECT max(watched_ms) FROM reading").fetchall()
         return last or 0
 
+    def last_values(self) -> dict[str, tuple[int | None, ...]]:
+        """What each disk's counters said last, of :data:`COUNTED`."""
+        names = dict(self._execute("SELECT id, identity FROM disk"))
+        rows = self._execute(
+            f"SELECT disk, max(watched_ms), {', '.join(COUNTED)} FROM reading GROUP BY disk"
+        )
+        return {names[disk]: tuple(values) for disk, _, *values in rows if disk in names}
+
     def disks(self) -> dict[str, Facts]:
         """All that the history knows, by their identity."""
         known = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hotset.block.io_counters import Direction, IoCounters
@@ -152,6 +152,7 @@ def requests(found: Series) -> int:
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 2**32), st.integers(5, 120))
+@example("dm-cache", 914, 5)  # the first reading after a start far too low: all counted again
 @settings(deadline=None, max_examples=60)
 def test_a_history_says_no_more_than_was_requested_and_forgets_nothing_that_is_sure(
     kind: str, seed: int, steps: int
