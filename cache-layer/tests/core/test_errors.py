@@ -16,8 +16,7 @@ INTERNAL = {
     "_Enough",
     "WorkerDied",
     "NoFactor",
-    "ExpressionError",
-    "ValueProblem",
+    "_Failed",
     "UserFailed",
 }
 STATUS = {

@@ -388,7 +388,7 @@ def test_the_report_draws_the_rates() -> None:
     (drawn,) = [one for one in sections.page_of(document).sections if one.key == "highest-rates"]
     assert drawn.title == "Highest rate that meets the limits: p95<50ms"
     assert "accelerated 419" in drawn.panels[0].alt
-    assert len(drawn.table.rows) == 9
+    assert len(drawn.tables[0].rows) == 9
     assert charts.highest_rates(documents.complete()) is None
 
 

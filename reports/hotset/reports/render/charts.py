@@ -381,47 +381,50 @@ def latencies(document: RunDocument) -> Section | None:
     arms = [arm for arm in answer.arms(document) if arm.latency_ms is not None]
     if not arms:
         return None
-    lines: list[Row] = []
-    said: list[str] = []
-    rows: list[tuple[str, ...]] = []
-    for arm in arms:
-        assert arm.latency_ms is not None
-        lines += _percentiles(arm.name, 0, arm.latency_ms)
-        shown = zip(("p50", "p95", "p99"), words.latencies(arm.latency_ms), strict=True)
-        said.append(f"{arm.name} {', '.join(f'{name} {value}' for name, value in shown)}")
-        for repeat in arm.repeats:
-            if repeat.latency_ms is None or repeat.latency_ms.p95 is None:
-                continue
-            lines += _percentiles(arm.name, repeat.repeat, repeat.latency_ms)
-            values = (getattr(repeat.latency_ms, field) for field in words.PERCENTILES)
-            rows.append((arm.name, str(repeat.repeat), *map(words.milliseconds, values)))
-    drawn = {row["percentile"] for row in lines}
-    order = tuple(arm.name for arm in arms)
+    repeats = [
+        (arm.name, repeat.repeat, repeat.latency_ms)
+        for arm in arms
+        for repeat in arm.repeats
+        if repeat.latency_ms is not None and repeat.latency_ms.p95 is not None
+    ]
+    rows = tuple(
+        (name, str(repeat), *(words.milliseconds(getattr(found, one)) for one in words.PERCENTILES))
+        for name, repeat, found in repeats
+    )
     return Section(
         key="latencies",
         title="Latency of a transaction",
         notes=("All transactions together, by percentile: 99 % of them took no longer than p99.",),
         reading="Strong lines: means of the repeats; faint lines: each repeat. The axis is"
         " logarithmic.",
-        panels=(
-            Panel(
-                "latencies",
-                vega.percentiles(
-                    lines, [step for step in words.PERCENTILES.values() if step in drawn], order
-                ),
-                f"Latency in milliseconds: {'; '.join(said)}.",
-            ),
-        ),
+        panels=(_latency_panel(arms, repeats),),
         tables=(
             Table(
-                "Latency of every repeat, ms",
-                ("arm", "repeat", *words.PERCENTILES.values()),
-                tuple(rows),
+                "Latency of every repeat, ms", ("arm", "repeat", *words.PERCENTILES.values()), rows
             ),
         ),
-        legend=order,
+        legend=tuple(arm.name for arm in arms),
         terminal="nothing",
     )
+
+
+def _latency_panel(
+    arms: Sequence[ArmFigures], repeats: Sequence[tuple[ArmName, int, Latency]]
+) -> Panel:
+    means = [(arm.name, 0, arm.latency_ms) for arm in arms if arm.latency_ms is not None]
+    lines = [row for found in (*means, *repeats) for row in _percentiles(*found)]
+    said = [
+        f"{name} "
+        + ", ".join(
+            f"{step} {value}"
+            for step, value in zip(("p50", "p95", "p99"), words.latencies(found), strict=True)
+        )
+        for name, _, found in means
+    ]
+    drawn = {row["percentile"] for row in lines}
+    steps = [step for step in words.PERCENTILES.values() if step in drawn]
+    spec = vega.percentiles(lines, steps, tuple(arm.name for arm in arms))
+    return Panel("latencies", spec, f"Latency in milliseconds: {'; '.join(said)}.")
 
 
 def _percentiles(arm: str, repeat: int, latency_ms: Latency) -> list[Row]:

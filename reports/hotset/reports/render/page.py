@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..model.windows import Caveat
-from .vega import Spec
+if TYPE_CHECKING:  # a list of runs does not wait for what draws
+    from ..model.windows import Caveat
+    from .vega import Spec
 
 Group: TypeAlias = tuple[str, Sequence[tuple[str, str]]]
 """Its name, and each (what, figure)."""

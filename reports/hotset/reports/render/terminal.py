@@ -16,7 +16,6 @@ from rich.text import Text
 from hotset.core import words
 
 from ..model.document import RunDocument
-from . import sections
 from .page import Page, Section
 from .page import Table as Rows
 from .tables import ListingRow
@@ -43,6 +42,8 @@ STATE_STYLES = {
 
 def summary(document: RunDocument, console: Console) -> None:
     """The answer first, then what was measured, and what limits the claim."""
+    from . import sections  # it draws, and a list of runs should not wait for that
+
     shown = sections.page_of(document)
     _print_answer(shown, document, console)
     for section in shown.sections:
