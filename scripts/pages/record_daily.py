@@ -20,6 +20,8 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
+from hotset.core.clock import wait_until
+
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs/images/daily.svg"
 HOTSET = str(Path(sys.executable).with_name("hotset"))
@@ -128,6 +130,9 @@ def mounted(device: Path, where: Path) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", str(where)], check=True)
+        # The loop device below goes a moment later, and until then the file is in use.
+        behind = ["losetup", "--noheadings", "--associated", str(device)]
+        wait_until(lambda: not subprocess.run(behind, check=True, capture_output=True).stdout, 10)
 
 
 @contextmanager
