@@ -42,7 +42,7 @@ class Outcome:
 
 
 class DoesNotComeOffError(Exception):
-    """A mend whose place has been changed since."""
+    """A mend whose place has been changed since, or without which nothing can be tested."""
 
 
 def main() -> int:
@@ -177,7 +177,10 @@ def _package(tree: Path, crate: str) -> str:
 
 
 def _fails(tree: Path, commands: list[list[str]]) -> str:
-    """The first test that fails, or the command that does."""
+    """The first test that fails; empty: none does.
+
+    :raises DoesNotComeOffError: a command failed before it came to a test.
+    """
     for argv in commands:
         where = tree / "cache-layer/crates" if argv[0] == "cargo" else tree
         done = subprocess.run(
@@ -192,7 +195,10 @@ def _fails(tree: Path, commands: list[list[str]]) -> str:
         if done.returncode != 0:
             marks = ("FAILED ", "ERROR ", "test result: FAILED", "... FAILED")
             lines = [line for line in done.stdout.splitlines() if any(one in line for one in marks)]
-            return lines[0].strip() if lines else " ".join(argv)
+            if not lines:
+                # A program or a test that cannot even be compiled without it notices nothing.
+                raise DoesNotComeOffError(f"{' '.join(argv)} ends with {done.returncode}")
+            return lines[0].strip()
     return ""
 
 
