@@ -86,6 +86,7 @@ def test_what_is_not_mounted_is_mounted_read_only_for_the_look() -> None:
 def test_a_file_elsewhere_is_refused() -> None:
     there = machine()
     there.answers["stat --dereference '--format=%d %F'"] = "64512 regular file\n"
+    there.answers["stat '--format=%d %F'"] = "64512 regular file\n"
     inspect = MountedView(there, DEVICE, PurePosixPath("/srv"), "ext4", BLOCK, Bytes(2**26))
     with pytest.raises(TargetError, match="/etc/passwd is not on"):
         inspect.wish("x", ["/etc/passwd"])
