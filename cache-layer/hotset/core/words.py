@@ -229,6 +229,16 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
     return "".join(" " if value is None else _bar(value / top) for value in values)
 
 
+def bars(values: Sequence[float], width: int = 24) -> list[str]:
+    """A bar of characters for each value, the highest as long as ``width``.
+
+    >>> bars([1, 0, 4], 4)
+    ['█', '█', '████']
+    """
+    highest = max(values, default=0) or 1
+    return ["█" * max(1, round(value / highest * width)) for value in values]
+
+
 def _bar(share: float) -> str:
     return _BARS[round(share * 7 - 0.01)] if share > 0 else _BARS[0]
 

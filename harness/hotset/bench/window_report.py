@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotset.core.words import csv_text, percent, plural
+from hotset.core.words import bars, csv_text, percent, plural
 from hotset.reports.analysis import caveats, measured, units
 from hotset.reports.analysis.breakdown import device_use, server_io, time_use
 from hotset.reports.analysis.comparison import curve
@@ -187,7 +187,7 @@ def _curve_table(windows: Sequence[Repeat], unit: str) -> RenderableType:
     points = _points(windows)
     numbers = ("users", unit, "p50 ms", "p95 ms", "p99 ms", "failed")
     lines = _empty_table((*numbers, "throughput", "most time"), numbers)
-    for window, bar in zip(windows, curve.text_bars(points), strict=True):
+    for window, bar in zip(windows, bars([point.rate for point in points]), strict=True):
         latencies = map(millisecond, _percentiles(window.latency_ms, _SHORT))
         most = time_use.most(window.time) if window.time else ""
         rate, failed = f"{window.rate:,.0f}", f"{window.failed:,}"

@@ -4,7 +4,7 @@ in its own way (terminal, Markdown, HTML)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:  # a list of runs does not wait for what draws
@@ -90,5 +90,5 @@ class Page:
     conditions: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
-    setup: tuple[Group, ...] = field(default=())
+    setup: tuple[Group, ...] = ()
     command: str = ""

@@ -137,7 +137,7 @@ def _table_of(
         is_text = at < found.names or not name or name == found.said
         head = _BREAKS.sub("\n", name) if broken else name
         table.add_column(head, justify="left" if is_text else "right", overflow="fold")
-    bars = [_bar(value / (max(found.bars) or 1), broken) for value in found.bars]
+    bars = words.bars(found.bars, _NARROW_BAR if broken else _BAR)
     if bars:
         table.add_column("")
     for number, row in enumerate(found.rows):
@@ -146,10 +146,6 @@ def _table_of(
         ends = summed and number + 1 not in found.sums
         table.add_row(*cells, style="bold" if summed else None, end_section=ends)
     return table
-
-
-def _bar(share: float, narrow: bool) -> str:
-    return "█" * max(1, round(share * (_NARROW_BAR if narrow else _BAR)))
 
 
 def comparison(lines: Iterable[Line], differing: Iterable[Difference], console: Console) -> None:
@@ -197,7 +193,7 @@ def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> N
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     changes = {one.at: one for one in found.changes}
-    highest = max((sample.value for sample in found.samples), default=1) or 1
+    bars = words.bars([sample.value for sample in found.samples], _BAR)
     for place, (one, level) in enumerate(zip(found.samples, found.levels, strict=True)):
         change = changes.get(place)
         style = None if change is None else "bold red" if change.worse else "bold green"
@@ -207,7 +203,7 @@ def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> N
             words.count(one.value),
             words.count(level),
             words.deviation(change.ratio - 1, 0) if change else "",
-            "█" * max(1, round(one.value / highest * _BAR)),
+            bars[place],
             style=style,
         )
     console.print(table)

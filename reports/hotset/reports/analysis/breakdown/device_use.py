@@ -21,7 +21,6 @@ NOTE = (
     " kernel's counters have none (n/a). Behind a write-back cache the origin's writes are the"
     " cache's own: they may keep it busy without anybody waiting for it."
 )
-CPU_COLUMNS = ("arm", "user", "system", "waiting for I/O", "stolen")
 
 
 def summarize_devices(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
@@ -101,7 +100,8 @@ def few(number: float | None) -> str:
 
 
 def cpu_rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """Of `CPU_COLUMNS`: shares of all cores' time, means of the repeats."""
+    """Arm, user, system, waiting for I/O, stolen: shares of all cores' time, means of the
+    repeats."""
     return [
         (
             arm.name,

@@ -127,12 +127,6 @@ def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
     return f"{text}; knee: {users} ({words.count(bend.rate)} {unit}), more users gain little{rest}"
 
 
-def text_bars(points: Sequence[Point], width: int = 24) -> list[str]:
-    """A bar of characters for each point, the highest as long as ``width``."""
-    highest = max(point.rate for point in points) or 1
-    return ["█" * max(1, round(point.rate / highest * width)) for point in points]
-
-
 def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `rows`."""
     return (
