@@ -9,11 +9,13 @@ for the administrator to say. A life is drawn from its number alone, so that one
 from __future__ import annotations
 
 import random
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from hotset.block.boot_program import InUseError
 from hotset.core.errors import RequestError
 from hotset.disk import cache_device as cards
 from hotset.disk import lifecycle
@@ -34,6 +36,7 @@ _FIRST_PARTITION = 446
 class Life:
     """One disk's, and what has become of it.
 
+    :ivar openers: draws who has the device open; apart, so that a number's life stays what it was.
     :ivar due: checksum and name of every file that has to be there.
     :ivar story: what was done.
     :ivar end: why it ended before its time; None: it did not.
@@ -43,6 +46,7 @@ class Life:
     kind: TierKind
     number: int
     dice: random.Random
+    openers: random.Random
     due: set[str] = field(default_factory=set)
     story: list[str] = field(default_factory=list)
     end: str | None = None
@@ -70,7 +74,8 @@ def run(
     """
     for kind in kinds:
         for number in numbers:
-            life = Life(server, kind, number, random.Random(f"{kind} {number}"))
+            dice, openers = (random.Random(f"{one} {number}") for one in (kind, "openers"))
+            life = Life(server, kind, number, dice, openers)
             try:
                 _live(life)
             except Exception as error:
@@ -131,7 +136,31 @@ def _put(life: Life, what: str, device: str) -> None:
     life.story.append(what if written else f"{what} (it cannot be mounted)")
 
 
+_HOLDERS = ("exec sleep 900 5<>{}", "mount {} /mnt; exec sleep 900")
+"""A process that has the device open, and a mount that no other namespace sees."""
+
+
+def _refuse_while_open(life: Life, verb: Callable[[], object]) -> None:
+    """In some lives the disk is in use: then the verb is refused, and the disk goes on."""
+    if life.openers.random() < 0.5:
+        return
+    command = life.openers.choice(_HOLDERS).format(_device(life))
+    pid = life.server.sh(
+        f"setsid unshare --mount sh -c {shlex.quote(command)} > /dev/null 2>&1 < /dev/null &"
+        " until [ $(cat /proc/$!/comm) = sleep ]; do sleep 0.1; done; echo $!"
+    )
+    try:
+        verb()
+        life.failure = f"taken down while a process had it open: {command}"
+    except InUseError as refusal:
+        if pid not in str(refusal) or not _device(life):
+            life.failure = f"{command} is process {pid}, and the disk is refused: {refusal}"
+    life.server.sh(f"kill {pid}; while [ -e /proc/{pid} ]; do sleep 0.1; done")
+    life.story.append("refused while it is open")
+
+
 def _deactivate(life: Life) -> None:
+    _refuse_while_open(life, lambda: lifecycle.deactivate(life.bench.found(), nothing))
     lifecycle.deactivate(life.bench.found(), nothing)
     life.story.append("deactivate")
 
@@ -148,6 +177,7 @@ def _write_through(life: Life) -> None:
 
 def _detach_cut_short(life: Life) -> None:
     """Whoever did it does not come back for now."""
+    _refuse_while_open(life, lambda: life.bench.detach(life.bench.found()))
     mortal = KillableMachine(life.server.machine, life.dice.randrange(_DETACH_STEPS))
     with suppress(Killed):
         life.bench.detach(replace(life.bench.found(), machine=mortal))
