@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
+from pkgutil import resolve_name
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
-    ClassVar,
     Generic,
     Literal,
     TypeVar,
     Union,
     cast,
-    final,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
@@ -38,12 +35,10 @@ from pydantic.fields import FieldInfo
 from .errors import HotsetError, Remedy, RequestError
 from .extras import Extra, explained, require
 from .paths import through_links, write_whole
-from .record import columns_of, document_of, types_of
+from .record import Result
 from .rights import Needs, Right
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from .progress import Reporter
 
 
@@ -108,58 +103,9 @@ def conflict(one: Lock | None, other: Lock | None) -> bool:
 Found = TypeVar("Found")
 
 
-class Result(ABC):
-    """What an operation found or did."""
-
-    __slots__ = ()
-    rows: ClassVar[str] = ""
-    """The list in the record whose entries are the lines of CSV; none: the record is the line."""
-
-    @classmethod
-    @abstractmethod
-    def record(cls) -> type[Any]:
-        """The dataclass or model that describes what :meth:`document` holds."""
-
-    @abstractmethod
-    def recorded(self) -> Any:  # noqa: ANN401 - of the type that record() tells
-        """What was found, as a :meth:`record`."""
-
-    @final
-    def document(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return document_of(self.recorded())
-
-    @abstractmethod
-    def show(self, console: Console) -> None:
-        """Write it for people."""
-
-    def csv(self) -> str:
-        """Rows with a header: the single values of the record."""
-        from .words import csv_text
-
-        found, kind = self.document(), self.record()
-        lines = [found]
-        if self.rows:
-            lines, kind = found[self.rows], get_args(types_of(kind)[self.rows])[0]
-        columns = [name for name in columns_of(kind) if name != "schema_version"]
-        return csv_text(columns, ([_cell(line[name]) for name in columns] for line in lines))
-
-    def failure(self) -> Exception | None:
-        """What the result amounts to, where that is a failure although there is a result."""
-        return None
-
-    def figures(self) -> Mapping[str, str]:
-        """The values that one asks for first, by their names, in words."""
-        return {}
-
-
-def _cell(value: object) -> object:
-    return "; ".join(value) if isinstance(value, list) else value
-
-
 @dataclass(frozen=True, slots=True)
 class Recorded(Result, Generic[Found]):
-    """A result that is no more than its record, which belongs to its subject."""
+    """A record that is shown with something that is not in it."""
 
     found: Found
 
@@ -174,24 +120,11 @@ class Lines(Result):
 
     lines: tuple[str, ...] = ()
 
-    @classmethod
-    def record(cls) -> type[Lines]:
-        return Lines
-
-    def recorded(self) -> Lines:
-        return Lines(self.lines)
-
-    def show(self, console: Console) -> None:
-        if self.lines:
-            write(console, "\n".join(self.lines))
-
-    def csv(self) -> str:
+    def to_text(self) -> str:
         return "\n".join(self.lines)
 
-
-def write(console: Console, text: str) -> None:
-    """A text as it is, whatever the console's width."""
-    console.file.write(text if text.endswith("\n") else text + "\n")
+    def csv(self) -> str:
+        return self.to_text()
 
 
 class OutputError(HotsetError):
@@ -250,7 +183,8 @@ class Context:
     :ivar message: takes a sentence for who called: what was done, or is worth knowing.
     :ivar require_files: refuses the files that another one names, of the field that is given, where
         who asks may not name them.
-    :ivar unwritten: what `write` could not write; whoever shows the result says so afterwards.
+    :ivar faults: what is to be told as an error once the result was shown, such as a file that
+        could not be written.
     :ivar require_room: refuses to make files of so many bytes here, for the field that is given,
         where who asks has to leave room.
     :ivar ask_for_name: has the name typed of what is about to be overwritten, which is described:
@@ -262,28 +196,28 @@ class Context:
     ask_for_name: Callable[[str, str], None] = _nobody
     require_files: Callable[[Iterable[str], str], None] = _nobody_minds
     require_room: Callable[[int, str], None] = _nobody_measures
-    unwritten: list[HotsetError] = field(default_factory=list)
+    faults: list[HotsetError] = field(default_factory=list)
 
     def write(self, output: Path | None, text: str) -> None:
         """Write a file beside the result, where one was asked for. One that cannot be written costs
-        nobody the result: see ``unwritten``."""
-        self.unwritten[:] = [
+        nobody the result: see :attr:`faults`."""
+        self.faults[:] = [
             one
-            for one in self.unwritten
+            for one in self.faults
             if not (isinstance(one, OutputError) and one.output == output)
         ]
         if output is not None:
             try:
                 write_whole(output, text)
             except OSError as error:
-                self.unwritten.append(OutputError(output, error))
+                self.faults.append(OutputError(output, error))
 
     def outcome(self, result: Result) -> None:
         """
         :raises Exception: what a result that was shown amounts to, or the file that lacks it.
         """
         failure = result.failure()
-        found: list[Exception] = [*self.unwritten]
+        found: list[Exception] = [*self.faults]
         found = found if failure is None else [failure, *found]
         for other in found[1:]:
             found[0].add_note(str(other))
@@ -347,6 +281,7 @@ class Operation:
 
     :ivar name: its words, such as ``tier status``.
     :ivar right: what it takes to call it.
+    :ivar returns: the class of its result, ``module:Class``: loaded when asked for.
     :ivar destroys: it can lose data that hotset cannot bring back.
     :ivar needs_yes: it is done only when the request says ``yes`` (``dry_run``, where there is one,
         shows it without).
@@ -367,7 +302,7 @@ class Operation:
     kind: Kind
     right: Right
     request: type[Request]
-    result: type[Result]
+    returns: str
     function: Callable[[Any, Context], Result]
     destroys: bool
     needs_yes: bool
@@ -385,6 +320,11 @@ class Operation:
     @property
     def words(self) -> tuple[str, ...]:
         return tuple(self.name.split())
+
+    @property
+    def result(self) -> type[Result]:
+        found: type[Result] = resolve_name(self.returns)
+        return found
 
     @property
     def fields(self) -> Mapping[str, FieldInfo]:
@@ -451,6 +391,7 @@ def operation(
     right: Right,
     powershell: tuple[str, str],
     *,
+    result: str = "",
     destroys: bool = False,
     needs_yes: bool = False,
     asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
@@ -461,18 +402,21 @@ def operation(
     lock: Callable[[Any], Lock | None] = lambda request: None,  # noqa: ARG005
     extras: tuple[Extra, ...] = (),
 ) -> Callable[[F], F]:
-    """Declare an operation; see :class:`Operation`."""
+    """Declare an operation; see :class:`Operation`.
+
+    :param result: ``module:Class`` within hotset, of a result that is loaded when it is needed.
+    """
 
     def declare(function: F) -> F:
-        hints = get_type_hints(function)
+        request, returned = (function.__annotations__[one] for one in ("request", "return"))
         if name in declared:
             raise ValueError(f"operation {name} is declared twice")
         declared[name] = Operation(
             name,
             kind,
             right,
-            next(iter(hints.values())),
-            hints["return"],
+            resolve_name(f"{function.__module__}:{request}"),
+            f"hotset.{result}" if result else f"{function.__module__}:{returned}",
             _explained(function, extras),
             destroys,
             needs_yes or question is not None,

@@ -17,12 +17,14 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     Final,
     Generic,
     Literal,
     Self,
     TypeVar,
     Union,
+    final,
     get_args,
     get_origin,
     get_type_hints,
@@ -31,6 +33,7 @@ from typing import (
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
+    from rich.console import Console
 
 
 Value = TypeVar("Value")
@@ -38,9 +41,63 @@ Whole = TypeVar("Whole")
 _PLURAL = (list, tuple, dict)
 
 
+class Result:
+    """What an operation found or did: the record of its subject, with how it is shown."""
+
+    __slots__ = ()
+    csv_rows: ClassVar[str] = ""
+    """The list whose entries are the lines of CSV; none: the record is the line."""
+
+    @classmethod
+    def record(cls) -> type[Any]:
+        """The dataclass or model that describes what :meth:`document` holds."""
+        return cls
+
+    def recorded(self) -> Any:  # noqa: ANN401 - of the type that record() tells
+        """As a :meth:`record`."""
+        return self
+
+    @final
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return document_of(self.recorded())
+
+    def to_text(self) -> str:
+        """For people."""
+        raise NotImplementedError
+
+    def show(self, console: Console) -> None:
+        """Write it for people, whatever the console's width."""
+        if text := self.to_text():
+            console.file.write(text if text.endswith("\n") else text + "\n")
+
+    def csv(self) -> str:
+        """Rows with a header: the single values of the record."""
+        from .words import csv_text
+
+        found, kind = self.document(), self.record()
+        lines = [found]
+        if self.csv_rows:
+            lines, kind = found[self.csv_rows], get_args(types_of(kind)[self.csv_rows])[0]
+        columns = [name for name in columns_of(kind) if name != "schema_version"]
+        return csv_text(columns, ([_cell(line[name]) for name in columns] for line in lines))
+
+    def failure(self) -> Exception | None:
+        """What the result amounts to, where that is a failure although there is a result."""
+        return None
+
+    def figures(self) -> Mapping[str, str]:
+        """The values that one asks for first, by their names, in words."""
+        return {}
+
+
+def _cell(value: object) -> object:
+    return "; ".join(value) if isinstance(value, list) else value
+
+
 @dataclass(frozen=True, kw_only=True)
-class Record:
-    """What a whole result holds. A subject whose JSON has a history states its own version."""
+class Record(Result):
+    """A result of a version. A subject whose JSON has a history states its own."""
 
     schema_version: int = 1
 

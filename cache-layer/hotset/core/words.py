@@ -6,7 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ABSENT = "–"
 _BARS = "▁▂▃▄▅▆▇█"
@@ -270,6 +273,33 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def print_table(
+    console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    """Numbers are aligned right."""
+    from rich.table import Table
+
+    table = Table(title=title, box=None, title_justify="left")
+    for number, name in enumerate(columns):
+        left = all(isinstance(row[number], str) for row in rows)
+        table.add_column(name, justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(one if isinstance(one, str) else _number(one) for one in row))
+    console.print(table)
+
+
+def _number(value: object) -> str:
+    """
+    >>> [_number(one) for one in (None, 3, 0.346, 84.02, 66593.1)]
+    ['', '3', '0.346', '84.0', '66,593']
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
 
 
 def listing(

@@ -78,6 +78,12 @@ class DatabaseServer(Record):
         memory, files = _memory_of(server.memory()), _told(server.placement())
         return cls(version, tuple(databases), memory, _rows(files))
 
+    def to_text(self) -> str:
+        return show_server(self)
+
+    def csv(self) -> str:
+        return csv_of_files(self)
+
 
 @dataclass(frozen=True)
 class DatabaseCounters(Record):
@@ -96,6 +102,12 @@ class DatabaseCounters(Record):
             _rows(_told(reading.waits)),
             _rows(_told(reading.counters)),
         )
+
+    def to_text(self) -> str:
+        return show_counters(self)
+
+    def csv(self) -> str:
+        return csv_of_counters(self)
 
 
 def _told(part: T | Unavailable) -> T | NotTold:

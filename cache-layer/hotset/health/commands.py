@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.errors import PrerequisiteError, Remedy, ThresholdError
-from hotset.core.operation import Context, Kind, Recorded, Request, operation, write
+from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.rights import Right
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from .findings import Health
 
 
@@ -29,44 +25,14 @@ class Examine(Request):
     password: fields.Password = None
 
 
-@dataclass(frozen=True, slots=True)
-class Examined(Recorded["Health"]):
-    """What was looked at, and what came of it."""
-
-    rows = "findings"
-
-    @classmethod
-    def record(cls) -> type[Health]:
-        from .findings import Health
-
-        return Health
-
-    def show(self, console: Console) -> None:
-        from . import findings
-
-        write(console, findings.to_text(self.found))
-
-    def failure(self) -> Exception | None:
-        from .findings import TO_DO
-
-        found = self.found
-        if not found.disks and not found.findings:
-            there = {} if found.machine == "local" else {"machine": found.machine}
-            return PrerequisiteError(
-                f"nothing could be looked at: no disk of {found.machine} is accelerated",
-                Remedy("see what lies on its devices", "tier scan", there),
-            )
-        if found.to_do:
-            mine = (one for one in found.findings if one.state in TO_DO)
-            disks = dict.fromkeys(one.disk or one.subject for one in mine)
-            return ThresholdError(f"something is to be done: {', '.join(disks)}")
-        if found.not_known:
-            return PrerequisiteError(f"{found.not_known} of {len(found.findings)} are not known")
-        return None
-
-
-@operation("tier health", Kind.QUERY, Right.READ, ("Get", "HotsetHealth"))
-def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
+@operation(
+    "tier health",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetHealth"),
+    result="health.findings:Health",
+)
+def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
     """Say what changed on the accelerated disks and what is to be done, each with its command.
 
     Looks at the hit ratio beside earlier days, what became hot, pins and where they lie now (of
@@ -90,4 +56,4 @@ def health(request: Examine, context: Context) -> Examined:  # noqa: ARG001
             dsn=request.dsn,
             password=fields.secret(request.password),
         )
-        return Examined(examination.examine(there, request.disk, label, server))
+        return examination.examine(there, request.disk, label, server)

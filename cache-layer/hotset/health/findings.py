@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hotset.core import errors
-from hotset.core.errors import HotsetError, Remedy
+from hotset.core.errors import HotsetError, PrerequisiteError, Remedy, ThresholdError
 from hotset.core.record import Record, derived
 
 State = Literal["ok", "advice", "warning", "critical", "unknown"]
@@ -64,6 +64,8 @@ class Health(Record):
     :ivar disks: those that were looked at.
     """
 
+    csv_rows = "findings"
+
     machine: str
     disks: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -82,6 +84,24 @@ class Health(Record):
     def not_known(self) -> int:
         """How many say that nobody could tell."""
         return sum(one.state == "unknown" for one in self.findings)
+
+    def to_text(self) -> str:
+        return to_text(self)
+
+    def failure(self) -> Exception | None:
+        if not self.disks and not self.findings:
+            there = {} if self.machine == "local" else {"machine": self.machine}
+            return PrerequisiteError(
+                f"nothing could be looked at: no disk of {self.machine} is accelerated",
+                Remedy("see what lies on its devices", "tier scan", there),
+            )
+        if self.to_do:
+            mine = (one for one in self.findings if one.state in TO_DO)
+            disks = dict.fromkeys(one.disk or one.subject for one in mine)
+            return ThresholdError(f"something is to be done: {', '.join(disks)}")
+        if self.not_known:
+            return PrerequisiteError(f"{self.not_known} of {len(self.findings)} are not known")
+        return None
 
 
 class Ask:

@@ -42,6 +42,8 @@ class HitRatios(Record):
     ``total`` is the sum of ``rows`` by construction; ``notes`` are whole sentences.
     """
 
+    csv_rows = "rows"
+
     disk: str
     tier: str
     by: str
@@ -51,6 +53,12 @@ class HitRatios(Record):
     rows: tuple[HitRow, ...]
     total: HitRow
     notes: tuple[str, ...] = ()
+
+    def to_text(self) -> str:
+        return render(self)
+
+    def csv(self) -> str:
+        return csv(self)
 
 
 _HEADS = {

@@ -64,6 +64,10 @@ class Explanation(Record):
     bypassed: int | None
     next: tuple[str, ...]
 
+    def to_text(self) -> str:
+
+        return to_text(self)
+
 
 def explain(target: Target, name: str, label: Label | None) -> Explanation:
     """Look it up.

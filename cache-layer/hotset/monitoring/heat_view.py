@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,15 +56,31 @@ class Cell:
 class HeatRanking(Record):
     """What is hot, the hottest first. ``by``: what the rows are."""
 
+    csv_rows = "rows"
+
     by: str
     rows: tuple[Hot, ...]
+
+    def to_text(self) -> str:
+
+        return top_text(self)
 
 
 @dataclass(frozen=True)
 class HeatMap(Record):
     """The disk as a strip, from its beginning to its end."""
 
+    csv_rows = "cells"
+
     cells: tuple[Cell, ...]
+
+    def to_text(self) -> str:
+        return map_text(self, map_width())
+
+
+def map_width() -> int:
+    """How many characters a line of the map has."""
+    return max(20, shutil.get_terminal_size().columns - 12)
 
 
 def by_owner(

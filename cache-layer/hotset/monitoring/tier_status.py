@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotset.block import devicemapper
+from hotset.core.errors import HotsetError
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.core.words import ABSENT, percent, size
@@ -56,7 +57,19 @@ class DiskStatus:
 class TierStatus(Versioned):
     """The accelerated disks of a machine."""
 
+    csv_rows = "disks"
+
     disks: tuple[DiskStatus, ...]
+
+    def to_text(self) -> str:
+        lines = status_lines(self.disks) or ["no disk is accelerated here"]
+        return "\n".join(lines)
+
+    def failure(self) -> Exception | None:
+        from hotset.tier.base import TierFailedError
+
+        failed = [disk.disk for disk in self.disks if disk.state == "failed"]
+        return TierFailedError(f"failed: {', '.join(failed)}") if failed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +84,20 @@ class CachedRange:
 class CachedRanges(Versioned):
     """What is cached of a disk, in order: the first of ``count``; ``cached_bytes`` are of all."""
 
+    csv_rows = "runs"
+
     disk: str
     block_bytes: Bytes
     cached_bytes: Bytes
     count: int
     runs: tuple[CachedRange, ...]
+
+    def to_text(self) -> str:
+        lines = [f"{self.disk}: {self.cached_bytes} cached in {self.count} runs"]
+        lines += [f"  {int(run.start_bytes):>16}  {int(run.bytes):>12}" for run in self.runs]
+        if len(self.runs) < self.count:
+            lines.append(f"  … and {self.count - len(self.runs)} more (--limit)")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +141,37 @@ class UnreadFlash:
         return cls(str(found.device), found.why)
 
 
+class NotLookedAtError(HotsetError):
+    """Devices that could not be looked at; the message names them and says why."""
+
+
 @dataclass(frozen=True)
 class LabelledFlash(Versioned):
     """The flash devices that carry hotset's label, and those that could not be looked at."""
 
+    csv_rows = "flash_devices"
+
     flash_devices: tuple[FlashLabel, ...]
     unread: tuple[UnreadFlash, ...] = ()
+
+    def to_text(self) -> str:
+        lines = []
+        for device in self.flash_devices:
+            disks = ", ".join(f"{disk.disk} over {disk.origin}" for disk in device.disks)
+            known = f"registered here as {device.known_as}" if device.known_as else "not known here"
+            lines.append(f"{device.flash}: card {device.card} of {device.machine}, {known}")
+            lines.append(f"  disks: {disks or 'none'}")
+        if not lines:
+            which = "flash device that could be read" if self.unread else "flash device"
+            lines.append(f"no {which} carries a hotset label")
+        return "\n".join(lines)
+
+    def failure(self) -> Exception | None:
+        """What could not be looked at may be a card."""
+        if not self.unread:
+            return None
+        said = "; ".join(f"{one.device}: {one.why}" for one in self.unread)
+        return NotLookedAtError(f"whether these carry a label is not known: {said}")
 
 
 def status_row(one: DiskState) -> DiskStatus:

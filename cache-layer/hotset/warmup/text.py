@@ -46,6 +46,8 @@ class WarmupPlan(Record):
     ``expected_s`` are the bytes to fetch over the origin's sequential rate.
     """
 
+    csv_rows = "targets"
+
     targets: tuple[PlannedTarget, ...]
     cache_bytes: Bytes
     to_fetch: Bytes
@@ -66,6 +68,10 @@ class WarmupPlan(Record):
             tuple(planned.notes),
             whole.block,
         )
+
+    def to_text(self) -> str:
+
+        return render_plan(self)
 
 
 def _planned(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
@@ -159,6 +165,20 @@ class WarmupResult(Record):
             not_known=not_known,
         )
 
+    def to_text(self) -> str:
+
+        return render_result(self)
+
+    def figures(self) -> Mapping[str, str]:
+        left = self.left_out_bytes
+        return {
+            "cached of what was planned" if self.not_known else "cached": part_of_all(
+                self.cached_share
+            ),
+            **({"did not fit": str(left)} if left else {}),
+            "fetched at": f"{self.mb_per_s:.0f} MB/s",
+        }
+
 
 def render_result(found: WarmupResult) -> str:
     """What was done, in words."""
@@ -201,6 +221,8 @@ class KeptPlan:
 class WarmupPlans(Record):
     """The saved plans."""
 
+    csv_rows = "jobs"
+
     jobs: tuple[KeptPlan, ...]
 
     @classmethod
@@ -221,6 +243,10 @@ class WarmupPlans(Record):
             )
         )
 
+    def to_text(self) -> str:
+
+        return render_saved(self)
+
 
 def render_saved(found: WarmupPlans) -> str:
     """A line for each, and what was said of it below."""
@@ -236,7 +262,13 @@ def render_saved(found: WarmupPlans) -> str:
 class WarmupTargets(Record):
     """What a server has that can be named."""
 
+    csv_rows = "targets"
+
     targets: tuple[Offer, ...]
+
+    def to_text(self) -> str:
+
+        return render_offers(self)
 
 
 def render_offers(found: WarmupTargets) -> str:
@@ -276,6 +308,8 @@ class Preferred:
 class Preferences(Record):
     """What a disk's cache is to keep, to leave out, and how it is shared."""
 
+    csv_rows = "preferences"
+
     preferences: tuple[Preferred, ...]
 
     @classmethod
@@ -291,6 +325,10 @@ class Preferences(Record):
         """
         every = (replace(one, **_of(one.target, kept, found)) for one in _preferred(wanted))
         return cls(tuple(every))
+
+    def to_text(self) -> str:
+
+        return render_preferences(self)
 
 
 def _preferred(wanted: pins.Preferences) -> Iterator[Preferred]:

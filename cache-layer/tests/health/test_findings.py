@@ -14,7 +14,6 @@ from hotset.core.machines.base import MachineGoneError
 from hotset.disk import cache_device, lifecycle
 from hotset.disk.cache_device import Inventory
 from hotset.health import examination, findings
-from hotset.health.commands import Examined
 from hotset.health.findings import Ask, Finding, Health, State
 from hotset.warmup.plan import Request as Planning
 from tests.fake_machine import FakeMachine
@@ -30,7 +29,7 @@ def health(*states: State) -> Health:
 
 
 def code(found: Health) -> int:
-    failure = Examined(found).failure()
+    failure = found.failure()
     assert failure is None or isinstance(failure, HotsetError)
     return 0 if failure is None else failure.exit_code
 
@@ -61,11 +60,11 @@ def test_nothing_to_say_is_one_line_with_the_hit_ratio() -> None:
 
 def test_a_machine_without_disks_is_not_in_order() -> None:
     """A monitor of a machine whose card was gone saw code 0: all is well."""
-    nothing = Examined(Health("local", (), ())).failure()
+    nothing = Health("local", (), ()).failure()
     assert isinstance(nothing, HotsetError)
     assert (nothing.exit_code, nothing.remedies[0].operation) == (LACKS, "tier scan")
     assert "nothing could be looked at" in str(nothing)
-    far = Examined(Health("ssh://db1", (), ())).failure()
+    far = Health("ssh://db1", (), ()).failure()
     assert isinstance(far, HotsetError)
     assert far.remedies[0].parameters == {"machine": "ssh://db1"}
     broken = Finding("", "card", "critical", "the label is damaged")
@@ -91,7 +90,7 @@ def test_what_is_grave_comes_first_with_its_command() -> None:
 
 
 def test_a_line_of_csv_says_what_helps_in_words_of_nobodys_own() -> None:
-    (_, row) = csv.DictReader(io.StringIO(Examined(health("warning")).csv()))
+    (_, row) = csv.DictReader(io.StringIO(health("warning").csv()))
     assert row["requests"] == "to write it back: tier flush with disk=shop"
 
 

@@ -21,7 +21,6 @@ from hotset.hitratio.heat import Grid, Reading, Tally
 from hotset.hitratio.hit_report import Target
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.monitoring import explain, heat_view
-from hotset.monitoring.commands.heat import Hottest, Strip
 from hotset.monitoring.explain import NoSuchOwnerError
 from hotset.monitoring.heat_view import HeatMap, HeatRanking
 from hotset.tier import pins
@@ -101,7 +100,7 @@ def test_the_map_as_text() -> None:
     assert cold.splitlines()[0].strip() == "0 B"
     plain = document_of(strip)
     assert (plain["schema_version"], plain["cells"][0]["heat_per_mib"]) == (1, 1000.0)
-    assert Strip(strip, 5).csv().splitlines()[0] == "start,bytes,heat,heat_per_mib,resident"
+    assert strip.csv().splitlines()[0] == "start,bytes,heat,heat_per_mib,resident"
 
 
 def test_top_as_text() -> None:
@@ -110,7 +109,7 @@ def test_top_as_text() -> None:
     assert lines[0].split() == ["file", "heat", "of", "all", "size", "heat/MiB", "in", "cache"]
     assert lines[1].split() == [STOCK, "120.0", "60.0", "%", "2.5", "MiB", "48.00", "40.0", "%"]
     assert document_of(found)["rows"][0]["name"] == STOCK
-    assert Hottest(found).csv().splitlines()[2].startswith("(several),40.0,")
+    assert found.csv().splitlines()[2].startswith("(several),40.0,")
 
 
 # explain

@@ -14,7 +14,8 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand
 
 from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError, option
-from hotset.core.operation import Cli, Context, FieldKind, Lines, Operation, OutputError, Result
+from hotset.core.operation import Cli, Context, FieldKind, Lines, Operation, OutputError
+from hotset.core.record import Result
 
 from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.block import flashdev
 from hotset.block.flashdev import Model
+from hotset.core.errors import ThresholdError
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
+from hotset.core.words import deviation, percent
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _FIO_S = 6
 TOLERANCE = 0.15
@@ -41,8 +46,38 @@ class CalibratedLine:
 class DiskCalibration(Versioned):
     """Requested and measured values of a modelled disk."""
 
+    csv_rows = "lines"
+
     model: str
     lines: tuple[CalibratedLine, ...]
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+
+        table = Table(title=f"modelled disk {self.model}", box=None, title_justify="left")
+        table.add_column("")
+        for name in ("asked", "measured", "unit", "off"):
+            table.add_column(name, justify="right")
+        for line in self.lines:
+            digits = 1 if line.measured < 1000 else 0
+            table.add_row(
+                line.what,
+                f"{line.asked:.{digits}f}",
+                f"{line.measured:.{digits}f}",
+                line.unit,
+                deviation(line.off),
+            )
+        console.print(table)
+
+    def failure(self) -> Exception | None:
+        worst = max(self.lines, key=lambda line: abs(line.off))
+        if abs(worst.off) <= TOLERANCE:
+            return None
+        return ThresholdError(
+            f"{worst.what}: {worst.measured:.1f} {worst.unit} measured is"
+            f" {deviation(worst.off, 0)} off the {worst.asked:.1f} requested (allowed:"
+            f" {percent(TOLERANCE, 0)}); is the computer busy?"
+        )
 
 
 def disk(

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hotset.block import boot_program, engine_program, flashdev
+from hotset.core.errors import PrerequisiteError
 from hotset.core.machines import copies
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
@@ -26,6 +27,9 @@ from hotset.tpcc.record import DriverMissing
 from . import image
 from .lab import MachineKind, choose, kernel_has_dm_cache
 from .machines import chroot, uml
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PLACES: dict[MachineKind, frozenset[Place]] = {
     "local": frozenset(("host", "iscsi", "target")),
@@ -57,11 +61,32 @@ class Finding:
     detail: str
 
 
+_STYLES = {"ok": "green", "missing": "bold red", "note": "yellow"}
+
+
 @dataclass(frozen=True)
 class Findings(Versioned):
     """All that was looked at."""
 
+    csv_rows = "findings"
+
     findings: tuple[Finding, ...]
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for _ in range(3):
+            table.add_column(overflow="fold")
+        for finding in self.findings:
+            state = Text(finding.state, style=_STYLES[finding.state])
+            table.add_row(state, finding.what, Text(finding.detail))
+        console.print(table)
+
+    def failure(self) -> Exception | None:
+        missing = [finding.what for finding in self.findings if finding.state == "missing"]
+        return PrerequisiteError(f"missing: {', '.join(missing)}") if missing else None
 
 
 def examine() -> list[Finding]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.block import engine_program, flashdev
 from hotset.block.flashdev import Model
@@ -18,6 +18,10 @@ from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
+from hotset.core.words import percent, print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DISK_NAME = "disk"
 SOCKET_NAME = "control"
@@ -59,12 +63,29 @@ class DeviceState:
 class DiskArray(DeviceState, Versioned):
     """How the members of a served array are."""
 
+    csv_rows = "members"
+
+    def show(self, console: Console) -> None:
+        rows: list[tuple[object, ...]] = [
+            (
+                member.number,
+                member.state,
+                None if member.rebuilt is None else percent(member.rebuilt, 0),
+            )
+            for member in self.members
+        ]
+        columns = ("member", "state", "rebuilt")
+        print_table(console, f"spares left: {self.spares}", columns, rows)
+
 
 @dataclass(frozen=True)
 class DiskPowerCut(Versioned):
     """What a loss of power has taken of what was written and not flushed."""
 
     lost_bytes: Bytes
+
+    def show(self, console: Console) -> None:
+        console.print(f"lost: {self.lost_bytes} of what was written and not flushed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,11 @@ from hotset.core.machines.cleanup import start_time
 from hotset.core.paths import data_dir, lock_file
 from hotset.core.record import Record
 from hotset.core.rights import Right
+from hotset.core.words import csv_text
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hotset.core.operation import Operation, Request
 
 Outcome = Literal["started", "done", "failed", "refused"]
@@ -102,11 +105,61 @@ class Entry:
     process: str = ""
 
 
+_STYLES = {"done": "green", "failed": "red", "refused": "bold red", "started": "yellow"}
+
+
 @dataclass(frozen=True)
 class AuditLog(Record):
     """Entries, the newest first."""
 
+    csv_rows = "entries"
+
     entries: tuple[Entry, ...]
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        if not self.entries:
+            console.print("nothing has been logged yet")
+            return
+        table = Table(box=None, pad_edge=False)
+        table.add_column("when", no_wrap=True)
+        for head in ("who", "what", "outcome"):
+            table.add_column(head, overflow="fold")
+        for entry in self.entries:
+            who = f"{entry.who}, {entry.address}" if entry.address else entry.who
+            outcome = Text(entry.outcome, style=_STYLES[entry.outcome])
+            outcome.append(f": {entry.why}" if entry.why else "", style="default")
+            table.add_row(Text(entry.at), Text(who), Text(describe(entry)), outcome)
+        console.print(table)
+
+    def csv(self) -> str:
+        header = ("at", "who", "address", "what", "outcome", "why")
+        rows = (
+            (entry.at, entry.who, entry.address, describe(entry), entry.outcome, entry.why)
+            for entry in self.entries
+        )
+        return csv_text(header, rows)
+
+
+def describe(entry: Entry) -> str:
+    """What was asked, in one line, as one would write it.
+
+    >>> values = {"targets": ["/a", "/b"], "check": True, "pin": [], "rate": None}
+    >>> describe(Entry("", "", "me", "", "warmup run", values, "done"))
+    'warmup run targets=/a,/b check=true'
+    """
+    given = (pair for pair in entry.values.items() if pair[1] is not None and pair[1] != [])
+    return " ".join((entry.what, *(f"{name}={_plain(value)}" for name, value in given)))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_plain, value))
+    if isinstance(value, bool | dict):
+        return json.dumps(value)
+    return str(value)
 
 
 _FIELDS = frozenset(field.name for field in fields_of(Entry))

@@ -17,8 +17,9 @@ from types import FrameType
 from typing import NoReturn
 
 from hotset.core.errors import FAILED, INTERRUPTED, interrupted_by
-from hotset.core.operation import Context, Result
+from hotset.core.operation import Context
 from hotset.core.paths import write_whole
+from hotset.core.record import Result
 
 from . import audit
 from .jobs.store import CODE, ENDINGS, FIGURES, JOB_VARIABLE

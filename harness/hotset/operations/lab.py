@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -15,19 +14,14 @@ from hotset.core.operation import (
     Lines,
     Lock,
     Nothing,
-    Recorded,
     Request,
     operation,
-    write,
 )
 from hotset.core.record import extended
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
-from hotset.core.words import csv_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.experiment.site.live import LabStatus
 
 _MEMORY, _SIZE = Bytes(2 * 1024**3), Bytes(1024**3)
@@ -136,43 +130,20 @@ def _boot(request: Up, context: Context) -> None:
     report.say(f"use it as machine {lab.kind}; `hotset lab shell` opens a shell there")
 
 
-@dataclass(frozen=True, slots=True)
-class StatusShown(Recorded["LabStatus"]):
-    """What is running, and who started it."""
-
-    @classmethod
-    def record(cls) -> type[LabStatus]:
-        from hotset.experiment.site.live import LabStatus
-
-        return LabStatus
-
-    def show(self, console: Console) -> None:
-        found = self.found
-        lines = [f"lab: {found.state}" + (f" ({found.purpose})" if found.purpose else "")]
-        for process in found.processes:
-            lines.append(
-                f"  {process.name}: pid {process.pid}, {'running' if process.alive else 'gone'}"
-            )
-        if found.live is not None:
-            lines += ["try:", *(f"  {command}" for command in found.live.next_commands)]
-        write(console, "\n".join(lines))
-
-    def csv(self) -> str:
-        found = self.found
-        rows: list[tuple[object, ...]] = [(found.state, found.purpose, None, None, None)]
-        if found.processes:
-            rows = [(found.state, found.purpose, *astuple(process)) for process in found.processes]
-        return csv_text(("state", "purpose", "process", "pid", "running"), rows)
-
-
-@operation("lab status", Kind.QUERY, Right.READ, ("Get", "HotsetLab"))
-def status(request: Nothing, context: Context) -> StatusShown:  # noqa: ARG001
+@operation(
+    "lab status",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetLab"),
+    result="experiment.site.live:LabStatus",
+)
+def status(request: Nothing, context: Context) -> LabStatus:  # noqa: ARG001
     """Show what is running, and who started it."""
     from hotset.experiment.site import live
     from hotset.lab import lab as labs
 
     found = labs.status(labs.lab_folder())
-    return StatusShown(extended(live.LabStatus, found, live=live.find_live()))
+    return extended(live.LabStatus, found, live=live.find_live())
 
 
 class Down(Request):

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from hotset.core.errors import ForbiddenError, HotsetError, RequestError
-from hotset.core.operation import Context, Kind, Operation, Request, Result
+from hotset.core.operation import Context, Kind, Operation, Request
+from hotset.core.record import Result
 from hotset.core.rights import Names, Right
 from hotset.databases.connect import check_dsn
 from hotset.operations import table

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hotset.core.errors import RequestError
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
+from hotset.core.words import percent, text_table
 
 from .caches import Cache, Curve, Outcome, TraceFigures
-from .doubt import Doubt
+from .doubt import Doubt, in_words
 from .prediction import PredictedLine
+
+if TYPE_CHECKING:
+    pass
 
 _DAY_S = 24 * 3600
 
@@ -62,6 +67,8 @@ class CacheAdvice(Versioned):
     :ivar doubts: of the predictions; none without a run.
     """
 
+    csv_rows = "sizes"
+
     trace: str
     run: str | None
     asked_share: float
@@ -69,6 +76,41 @@ class CacheAdvice(Versioned):
     wear: Wear
     sizes: tuple[Size, ...]
     doubts: tuple[Doubt, ...]
+
+    def to_text(self) -> str:
+        columns, rows = ["", "cache", "hit ratio"], []
+        columns += ["NOPM", "from", "to"] if self.run else []
+        columns.append("of the attainable")
+        priced = self.recommended.price is not None
+        columns += ["price", *(["a NOPM more"] if self.run else [])] if priced else []
+        for size in self.sizes:
+            mark = "->" if size == self.recommended else ""
+            row = [mark, str(Bytes(size.cache_bytes)), percent(size.hit_ratio)]
+            nopms = (size.nopm, size.nopm_low, size.nopm_high)
+            row += [f"{nopm:,.0f}" for nopm in nopms if nopm is not None]
+            row.append(percent(size.share))
+            row += [f"{size.price:,.2f}"] if size.price is not None else []
+            if priced and self.run:
+                row.append("" if size.price_per_nopm is None else f"{size.price_per_nopm:,.4f}")
+            rows.append(row)
+        return "\n\n".join((text_table(columns, rows), *self._notes()))
+
+    def _notes(self) -> list[str]:
+        best, worn = self.recommended, self.wear
+        by = f"the NOPM of run {self.run}'s set-up" if self.run else "hits"
+        return [
+            f"{Bytes(best.cache_bytes)} is the smallest of these sizes that gives"
+            f" {percent(self.asked_share, 0)} of what flash for everything in the trace would"
+            f" give, by {by}. More gains at most {percent(1 - best.share)}.",
+            f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)}"
+            f" a day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as"
+            f" the trace, after {Bytes(worn.fill_bytes)} to fill it; the origin gets"
+            f" {percent(worn.origin_writes_share, 0)} of the writes. Its hit ratio, starting empty:"
+            f" {percent(worn.hit_ratio)}.",
+            "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
+            " misses in any cache, so a short trace makes all sizes look worse than they are.",
+            *([in_words(self.doubts)] if self.run else []),
+        ]
 
 
 def sizes(

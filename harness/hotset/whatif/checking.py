@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import mean
+from typing import TYPE_CHECKING
 
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.record import Versioned
+from hotset.core.words import text_table
 from hotset.reports.archive import Archive
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import (
@@ -27,6 +29,9 @@ from .prediction import FAST, PredictedLine, Taught, predict_by, rates, taught_u
 from .storage import own_flash, own_iops
 from .traffic import Traffic, kind_of
 
+if TYPE_CHECKING:
+    pass
+
 _ARMS: tuple[ArmName, ...] = ("baseline", *CACHED_ARMS, "all-flash")
 _ANOTHER: tuple[Kind, ...] = ("another run",)
 _TEACHERS_MAX = 50
@@ -37,6 +42,8 @@ _TEACHERS_MAX = 50
 class PredictionCheck(Versioned):
     """Predictions of a run beside what it measured; learned from the run ``by``."""
 
+    csv_rows = "arms"
+
     run: str
     by: str
     arms: tuple[PredictedArm, ...]
@@ -44,6 +51,12 @@ class PredictionCheck(Versioned):
     @property
     def predictions(self) -> Predictions:
         return Predictions(learned_from=self.by, arms=self.arms)
+
+    def to_text(self) -> str:
+        from hotset.reports.analysis import predicted
+
+        table = text_table(predicted.COLUMNS, map(predicted.row, self.arms))
+        return f"{table}\n\n{predicted.sentence(self.predictions)}"
 
 
 def of_an_earlier_run(archive: Archive, run: RunDocument) -> Predictions | None:

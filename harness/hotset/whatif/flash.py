@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING
 
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text, percent, text_table
 from hotset.hitratio.heat import Grid
 from hotset.hitratio.heat_ratios import between, hottest
 
+from .doubt import in_words
 from .prediction import PredictedRun
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +33,50 @@ class Need:
 class FlashNeeds(Versioned):
     """How much flash a disk needs. ``region_bytes``: how finely its heat is known."""
 
+    csv_rows = "needs"
+
     disk: str
     region_bytes: Bytes
     needs: tuple[Need, ...]
     prediction: PredictedRun | None
+
+    def show(self, console: Console) -> None:
+        columns = ["hit ratio", "flash", "of the disk"]
+        rows = [
+            [percent(one.hit_ratio), str(one.flash_bytes), percent(one.disk_share)]
+            for one in self.needs
+        ]
+        if self.prediction:
+            columns += ["NOPM", "from", "to", "factor"]
+            for row, line in zip(rows, self.prediction.lines, strict=True):
+                row += [f"{one:,.0f}" for one in (line.nopm, line.nopm_low, line.nopm_high)]
+                row.append(f"{line.factor:.1f}")
+        console.print(text_table(columns, rows), markup=False, highlight=False)
+        console.print(
+            f"\nThe least flash that can serve that share of the requests to {self.disk}, by its"
+            f" heat in regions of {self.region_bytes}: exactly the hottest ones. A cache that has"
+            " to learn them needs more; within a region, no distinction is made.",
+            markup=False,
+            highlight=False,
+        )
+        if self.prediction:
+            console.print(
+                f"NOPM: as `hotset whatif predict {self.prediction.run}`, for TPC-C as it was run"
+                f" there. {in_words(self.prediction.doubts)}",
+                markup=False,
+                highlight=False,
+            )
+
+    def csv(self) -> str:
+        lines = self.prediction.lines if self.prediction else ()
+        columns = ["hit_ratio", "flash_bytes", "disk_share"]
+        columns += ["nopm", "nopm_low", "nopm_high"] if lines else []
+        rows: list[list[object]] = [
+            [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in self.needs
+        ]
+        for row, line in zip(rows, lines, strict=False):
+            row += [line.nopm, line.nopm_low, line.nopm_high]
+        return csv_text(columns, rows)
 
 
 def needs(heats: Mapping[int, float], grid: Grid, hit_ratios: Sequence[float]) -> list[Need]:

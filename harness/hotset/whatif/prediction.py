@@ -20,10 +20,11 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import exp, log
 from statistics import mean
+from typing import TYPE_CHECKING
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.record import Versioned
-from hotset.core.words import percent
+from hotset.core.words import deviation, percent, text_table
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm, RunDocument
 from hotset.reports.model.windows import Repeat
@@ -40,8 +41,11 @@ from .demands import (
     throughput_of,
     waited_for,
 )
-from .doubt import KINDS, Doubt, Kind, doubt_of, together
+from .doubt import KINDS, Doubt, Kind, doubt_of, in_words, together
 from .traffic import CacheKind, Traffic, assume_traffic, count_traffic, kind_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FAST: tuple[ArmName, ...] = ("accelerated", "all-flash")
 """The first that a run has is learned from; all-flash does not tell what the cache itself costs."""
@@ -103,12 +107,79 @@ class Prediction:
     assumed: tuple[str, ...]
 
 
+_COLUMNS = (
+    "hit ratio",
+    "NOPM",
+    "from",
+    "to",
+    "factor",
+    "ms",
+    "CPU",
+    "storage",
+    "most time",
+)
+
+
 @dataclass(frozen=True)
 class PredictedRun(Prediction, Versioned):
     """A run's prediction. ``storage``: the name of the slow storage that is asked about."""
 
+    csv_rows = "lines"
+
     run: str
     storage: str
+
+    def show(self, console: Console) -> None:
+        rows = [
+            (
+                percent(one.hit_ratio),
+                f"{one.nopm:,.0f}",
+                f"{one.nopm_low:,.0f}",
+                f"{one.nopm_high:,.0f}",
+                f"{one.factor:.1f}",
+                f"{one.response_ms:.1f}",
+                percent(one.cpu_share, 0),
+                percent(one.origin_share, 0),
+                one.most_time,
+            )
+            for one in self.lines
+        ]
+        console.print(text_table(_COLUMNS, rows), markup=False, highlight=False)
+        for line in self._notes():
+            console.print(f"\n{line}", markup=False, highlight=False)
+
+    def _notes(self) -> list[str]:
+        need = self.demands
+        counted = (
+            ""
+            if self.requests_per_transaction is None
+            else f" (its counters: {self.requests_per_transaction:.1f} requests to the data disk)"
+        )
+        notes = [
+            f"{percent(NEARLY_ALL, 0)} of the attainable throughput is reached at a hit ratio of"
+            f" {percent(self.enough_hit_ratio)}: more flash than that gains little.",
+            f"learned from {' and '.join(self.learned_from)} of run {self.run} with"
+            f" {self.learned_users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a"
+            f" core, {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
+            f" {need.origin_reads:.1f} reads of the slow storage when nothing is cached{counted};"
+            f" {percent(need.cores_used, 0)} of the cores can be kept busy. Slow storage:"
+            f" {self.storage}.",
+        ]
+        if self.ceiling:
+            seen, cached = self.ceiling.measured_nopm, self.ceiling.predicted_nopm
+            notes.append(
+                f"All-flash, without a cache, came to {seen:,.0f} NOPM; with everything cached"
+                f" {cached:,.0f} are predicted ({deviation(cached / seen - 1)}): the cost of the"
+                " cache itself."
+            )
+        notes.append(in_words(self.doubts))
+        if self.assumed:
+            notes.append(
+                f"Not counted by the run, but assumed from published simulations of small caches:"
+                f" {'; '.join(self.assumed)}. Locks that are held longer on slow storage are"
+                " ignored. Factor: compared with nothing cached."
+            )
+        return notes
 
 
 def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:

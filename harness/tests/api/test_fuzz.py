@@ -21,8 +21,8 @@ from schemathesis.config import SchemathesisConfig
 
 from hotset.api import app, tokens
 from hotset.core import operation as registry
-from hotset.core.operation import Context, Lines, Request, Result
-from hotset.core.record import model_of
+from hotset.core.operation import Context, Lines, Request
+from hotset.core.record import Result, model_of
 from hotset.core.rights import Right
 from hotset.experiment.commands.runs import RunResult
 from hotset.operations import audit, run, table

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from hotset.bench.commands.reread import Rereads
 from hotset.bench.disks import raffle, reread
 from hotset.bench.disks.mounted_model import RootError
 from hotset.bench.disks.raffle import Draw, Pass
@@ -33,7 +32,7 @@ def test_a_plain_disk_gains_nothing_whatever_the_page_cache_shows() -> None:
     one = Reread("hdd", (drawn(0.1, 0.1),), drawn(0.1, 0.001, memory=1.0))
     assert not one.keeps
     assert one.seeming_gain == pytest.approx(100)
-    assert "hdd,10.0,10.0,1.0,1000.0,100.0" in Rereads(DiskRereads((one,))).csv()
+    assert "hdd,10.0,10.0,1.0,1000.0,100.0" in DiskRereads((one,)).csv()
 
 
 def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

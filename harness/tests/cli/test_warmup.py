@@ -16,7 +16,6 @@ from hotset.core.units import Blocks, Bytes
 from hotset.tier.base import Warmup
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import plan_store, text
-from hotset.warmup.commands.warmup import PlanResult, Warmed
 from hotset.warmup.division import Kept
 from hotset.warmup.plan import Plan, Planned, Row
 from hotset.warmup.plan_store import SavedPlan
@@ -67,7 +66,7 @@ DONE = Warmup("insert", *(Bytes(2**20), 1.0, 2.0, 100.0), sampled_blocks=0, diff
 def test_what_did_not_fit_counts_as_not_cached(
     left_out: Bytes, row: str, figures: dict[str, str], share: float
 ) -> None:
-    warmed = Warmed(text.WarmupResult.of(replace(SAVED, left_out=left_out), DONE, Blocks(100)))
+    warmed = text.WarmupResult.of(replace(SAVED, left_out=left_out), DONE, Blocks(100))
     assert text.render_result(warmed.found).splitlines()[-1].endswith(row)
     assert warmed.figures() == {**figures, "fetched at": "1 MB/s"}
     document = warmed.document()
@@ -206,6 +205,6 @@ def test_a_plan_for_programs() -> None:
     assert (found["to_fetch"], found["expected_s"]) == (90 * 2**20, 0.9)
     assert [row["left_out"] for row in found["targets"]] == [0, 40 * 2**20]
     assert found["notes"] == ["a note"]
-    lines = list(csv.DictReader(io.StringIO(PlanResult(planned()).csv())))
+    lines = list(csv.DictReader(io.StringIO(planned().csv())))
     assert [line["order"] for line in lines] == ["1", "2"]
     assert lines[0]["pinned"] == "true"

@@ -110,7 +110,7 @@ def test_without_a_run_the_flash_of_a_disk_whose_heat_is_counted_is_shown() -> N
     """The page once wanted a run first, which `whatif flash` does not need."""
     grid = Grid(Bytes(10 << 30), Bytes(1 << 30), Bytes(0))
     counted = needs({0: 81.0} | dict.fromkeys(range(1, 10), 1.0), grid, [0.9, 1.0])
-    found = models.FlashShown(FlashNeeds("shop", grid.region, tuple(counted), None)).document()
+    found = FlashNeeds("shop", grid.region, tuple(counted), None).document()
     page = web.template("sizing_needs.html").render(found=found, price=0.25)
     assert "hottest regions of shop" in page
     assert re.search(r"90.0 %</th><td[^>]*>1 GiB</td><td[^>]*>10.0 %</td><td[^>]*>0.25</td>", page)
@@ -137,7 +137,7 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     heats = {0: 81.0} | dict.fromkeys(range(1, 10), 1.0)
     predicted = models.predict_run(run.run, models.Predict(run=run.run), ratios)
     flash = tuple(needs(heats, grid, ratios))
-    found = models.FlashShown(FlashNeeds("shop", grid.region, flash, predicted.found))
+    found = FlashNeeds("shop", grid.region, flash, predicted.found)
     shown = sizing._shown(found.document(), 0.25)
     points = shown["points"]
     assert [one.x for one in points] == ["20.0", "116.0", "980.0"]

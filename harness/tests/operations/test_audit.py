@@ -16,7 +16,7 @@ from hotset.cli.screen import screen
 from hotset.core.errors import ForbiddenError
 from hotset.core.paths import data_dir
 from hotset.core.rights import Right
-from hotset.operations import audit, audit_view, run, strangers, table
+from hotset.operations import audit, run, strangers, table
 from hotset.operations.audit import ITSELF, Caller
 from hotset.operations.jobs import store
 
@@ -44,7 +44,7 @@ def test_the_log_is_shown_whole_in_a_pipe_and_folded_on_a_terminal(
     path = f"/srv/{'x' * 100}"
     audit.begin(OPERATOR, "warmup run", {"targets": [path, "/b"], "check": True})
     (entry,) = audit.entries(10)
-    log = audit_view.Log(audit.AuditLog((entry,)))
+    log = audit.AuditLog((entry,))
     monkeypatch.delenv("COLUMNS", raising=False)
     with redirect_stdout(StringIO()):
         wide = screen().width

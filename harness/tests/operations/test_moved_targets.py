@@ -229,7 +229,7 @@ def test_of_a_plan_that_nobody_looks_up_again_it_is_not_known_where_its_tables_l
         done = disk.warmed(resume="last", dsn=away)
     assert "cannot connect" in done.not_known
     assert "where it lies now is not known" in text.render_result(done)
-    assert "cached of what was planned" in warmup.Warmed(done).figures()
+    assert "cached of what was planned" in done.figures()
     (note,) = (line for line in disk.said if "is not known" in line)
     assert "table:orders" in note
     plan = plan_store.find("last")

@@ -11,7 +11,7 @@ import pytest
 
 from hotset.api import app
 from hotset.bench import thresholds
-from hotset.bench.commands import arrays, disk, fidelity, reread
+from hotset.bench.commands import disk
 from hotset.bench.disks import raffle
 from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, CutFile, DiskArrays
 from hotset.bench.disks.disk_bench import Cell, DiskBench, JudgedBench, Sample
@@ -21,29 +21,26 @@ from hotset.bench.disks.fidelity_table import DiskFidelity
 from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.bench.disks.search import ArraySearch, Heat
 from hotset.bench.disks.search_engine import Searched
-from hotset.core.operation import Lines, Result
-from hotset.core.record import extended, model_of
+from hotset.core.operation import Lines
+from hotset.core.record import Result, extended, model_of
 from hotset.core.units import Bytes
 from hotset.disk.boot.schedules import Schedule, Schedules
 from hotset.experiment.site.live import LabStatus, Live
 from hotset.hitratio.report import HitRatios, HitRow, moment
 from hotset.lab import doctor as examination
 from hotset.lab.calibrate import CalibratedLine, DiskCalibration
-from hotset.lab.commands import doctor
 from hotset.lab.lab import LabProcess
 from hotset.lab.served_model import DiskArray, DiskPowerCut, Member
 from hotset.monitoring import heat_view
-from hotset.monitoring.commands import heat, hit_ratio, tier_views
 from hotset.monitoring.explain import Explanation
 from hotset.monitoring.heat_view import Cell as Stretch
 from hotset.monitoring.heat_view import Hot
 from hotset.monitoring.tier_status import CachedRange, CachedRanges
-from hotset.operations import lab, run, table
+from hotset.operations import run, table
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import PredictedArm
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import text as warmup_text
-from hotset.warmup.commands import pins, schedule
 from hotset.warmup.division import Found, Kept
 from hotset.whatif.advice import CacheAdvice, Size, Wear
 from hotset.whatif.caches import Cache as SimulatedCache
@@ -58,11 +55,6 @@ from hotset.whatif.caches import (
     TraceFigures,
 )
 from hotset.whatif.checking import PredictionCheck
-from hotset.whatif.commands import advice as whatif_advice
-from hotset.whatif.commands import caches as whatif_caches
-from hotset.whatif.commands import check as whatif_check
-from hotset.whatif.commands import models as whatif
-from hotset.whatif.commands import traces as whatif_traces
 from hotset.whatif.demands import Demands
 from hotset.whatif.doubt import doubt_of
 from hotset.whatif.flash import FlashNeeds, Need
@@ -106,7 +98,7 @@ CHECKED = PredictedArm(
 )
 RESULTS: list[Result] = [
     Lines(("one",)),
-    disk.Models(DiskModels((ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0),))),
+    DiskModels((ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0),)),
     disk.BenchResult(
         extended(
             JudgedBench,
@@ -114,103 +106,71 @@ RESULTS: list[Result] = [
             thresholds=(thresholds.verdict(thresholds.parse("iops>=1"), 2.0),),
         )
     ),
-    disk.RaffleResult(raffle.DiskRaffle((PASS,))),
-    reread.Rereads(DiskRereads((Reread("hdd", (PASS,), PASS),))),
-    disk.Array(DiskArray((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0))),
-    arrays.ArraysResult(
-        DiskArrays(
-            (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
-            (ArrayFailure("raid5", 9e4, 8e4, 1.5),),
-            (Cut(False, 4096, (CutFile(None, 8192, 0, 4096, 0),)),),
-            (
-                ArraySearch(
-                    "raid5",
-                    Searched(20.0, 900, 5000, 3.5, 20.5, 4000, 20, 30.0),
-                    Heat(5, 4096, 2, 512, 0.4, (5, 0), (0, 2)),
-                ),
+    raffle.DiskRaffle((PASS,)),
+    DiskRereads((Reread("hdd", (PASS,), PASS),)),
+    DiskArray((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0)),
+    DiskArrays(
+        (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
+        (ArrayFailure("raid5", 9e4, 8e4, 1.5),),
+        (Cut(False, 4096, (CutFile(None, 8192, 0, 4096, 0),)),),
+        (
+            ArraySearch(
+                "raid5",
+                Searched(20.0, 900, 5000, 3.5, 20.5, 4000, 20, 30.0),
+                Heat(5, 4096, 2, 512, 0.4, (5, 0), (0, 2)),
             ),
-        )
+        ),
     ),
-    disk.PowerCut(DiskPowerCut(Bytes(4096))),
-    disk.Calibrated(
-        DiskCalibration("nas-2014", (CalibratedLine("random reads", "IOPS", 100.0, 101.0),))
+    DiskPowerCut(Bytes(4096)),
+    DiskCalibration("nas-2014", (CalibratedLine("random reads", "IOPS", 100.0, 101.0),)),
+    DiskFidelity.of([FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]),
+    examination.Findings((examination.Finding("fio", "missing", "apt-get install fio"),)),
+    heat_view.HeatRanking("file", (Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a"),)),
+    heat_view.HeatMap((Stretch(0, 4096, 5.0, 1280.0, None),)),
+    LabStatus("up", "lab up", (LabProcess("tgtd", 7, True),), live=None),
+    LabStatus(
+        "up",
+        "lab up",
+        (),
+        live=Live("shop", "/dev/a", "/dev/b", "/dev/c", "/srv", "host=x", "/password", 2),
     ),
-    fidelity.Fidelity(
-        DiskFidelity.of(
-            [FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]
-        )
+    warmup_text.Preferences.of(
+        Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
+        {
+            "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
+            "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
+        },
+        {
+            "/srv/a": Found("gone", Bytes(8192), Bytes(0), "no such file"),
+            "database:shop": Found("not known", why="no server"),
+        },
     ),
-    doctor.Examined(
-        examination.Findings((examination.Finding("fio", "missing", "apt-get install fio"),))
+    HitRatios("shop", "dm-cache", "total", None, moment(5.0), "reads", (ROW,), ROW, ("a note",)),
+    Schedules((Schedule("shop-boot", "boot", "done", "today", "hotset warmup run heat"),)),
+    PREDICTED_RUN,
+    FlashNeeds("shop", Bytes(2**20), (NEED,), None),
+    FlashNeeds("shop", Bytes(2**20), (NEED,), PREDICTED_RUN),
+    TRACE,
+    extended(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01),
+    PredictionCheck("a", "b", (CHECKED,)),
+    CacheAdvice("a.trace", "last", 0.95, SIZE, WEAR, (SIZE,), (doubt_of("cores"),)),
+    extended(
+        HitCurve,
+        Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),)),
+        trace="a.trace",
     ),
-    heat.Hottest(
-        heat_view.HeatRanking("file", (Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a"),))
+    Simulations.of(
+        "a.trace",
+        [
+            (
+                SimulatedCache("lru", 4096, 4096, "writeback"),
+                Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 0),
+            )
+        ],
     ),
-    heat.Strip(heat_view.HeatMap((Stretch(0, 4096, 5.0, 1280.0, None),)), 20),
-    lab.StatusShown(LabStatus("up", "lab up", (LabProcess("tgtd", 7, True),), live=None)),
-    lab.StatusShown(
-        LabStatus(
-            "up",
-            "lab up",
-            (),
-            live=Live("shop", "/dev/a", "/dev/b", "/dev/c", "/srv", "host=x", "/password", 2),
-        )
-    ),
-    pins.PreferenceList(
-        warmup_text.Preferences.of(
-            Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
-            {
-                "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
-                "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
-            },
-            {
-                "/srv/a": Found("gone", Bytes(8192), Bytes(0), "no such file"),
-                "database:shop": Found("not known", why="no server"),
-            },
-        )
-    ),
-    hit_ratio.Hits(
-        HitRatios("shop", "dm-cache", "total", None, moment(5.0), "reads", (ROW,), ROW, ("a note",))
-    ),
-    schedule.Listed(
-        Schedules((Schedule("shop-boot", "boot", "done", "today", "hotset warmup run heat"),))
-    ),
-    whatif.Predicted(PREDICTED_RUN),
-    whatif.FlashShown(FlashNeeds("shop", Bytes(2**20), (NEED,), None)),
-    whatif.FlashShown(FlashNeeds("shop", Bytes(2**20), (NEED,), PREDICTED_RUN)),
-    whatif_traces.TraceShown(TRACE),
-    whatif_traces.TraceRecorded(
-        extended(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01)
-    ),
-    whatif_check.Checks(PredictionCheck("a", "b", (CHECKED,))),
-    whatif_advice.Advice(
-        CacheAdvice("a.trace", "last", 0.95, SIZE, WEAR, (SIZE,), (doubt_of("cores"),))
-    ),
-    whatif_caches.CurveShown(
-        extended(
-            HitCurve,
-            Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),)),
-            trace="a.trace",
-        )
-    ),
-    whatif_caches.Simulated(
-        Simulations.of(
-            "a.trace",
-            [
-                (
-                    SimulatedCache("lru", 4096, 4096, "writeback"),
-                    Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 0),
-                )
-            ],
-        )
-    ),
-    tier_views.Resident(
-        CachedRanges("shop", Bytes(65536), Bytes(65536), 1, (CachedRange(Bytes(0), Bytes(65536)),))
-    ),
-    tier_views.Explained(
-        Explanation(
-            "/srv/a", "shop", "bcache", 9, 0.5, None, None, None, None, None, None, None, ("next",)
-        )
+    CachedRanges("shop", Bytes(65536), Bytes(65536), 1, (CachedRange(Bytes(0), Bytes(65536)),)),
+    Explanation(
+        "/srv/a", "shop", "bcache", 9, 0.5, None, None, None, None, None, None, None, ("next",)
     ),
 ]
 

@@ -17,8 +17,7 @@ from pydantic import BaseModel
 from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
 from hotset.core.errors import option
-from hotset.core.operation import Result
-from hotset.core.record import types_of
+from hotset.core.record import Result, types_of
 from hotset.disk.commands import Create
 from hotset.operations import table
 from hotset.reports.model import setup

@@ -17,8 +17,9 @@ from hotset.block.engine_program import RefusedError
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
-from hotset.core.operation import Context, Result
+from hotset.core.operation import Context
 from hotset.core.paths import state_dir
+from hotset.core.record import Result
 from hotset.core.units import Bytes
 from hotset.operations import table
 from hotset.reports.archive import Archive

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 from hotset import __version__
@@ -29,6 +29,9 @@ from ..errors import ConflictError, HotsetError, NotFoundError, Remedy
 from ..record import Record
 from . import fit
 from .base import CommandError, Machine, PrerequisiteMissingError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FOLDER = PurePosixPath("/usr/local/lib/hotset")
 ENTER = "hotset-enter"
@@ -100,11 +103,34 @@ class Copy:
     used_by: tuple[str, ...]
 
 
+_STYLES = {"complete": "green", "unfinished": "yellow", "changed": "bold red"}
+
+
 @dataclass(frozen=True)
 class Copies(Record):
     """All copies on a machine."""
 
+    csv_rows = "copies"
+
     copies: tuple[Copy, ...]
+
+    def show(self, console: Console) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        if not self.copies:
+            console.print("hotset has copied no program there")
+            return
+        table = Table(box=None, pad_edge=False)
+        for head in ("copy", "program", "version", "copied", "by", "state", "used by"):
+            table.add_column(head, overflow="fold")
+        for one in self.copies:
+            version = " ".join(filter(None, (one.version, one.architecture))) or "unknown"
+            told = (one.copied_at or "unknown", one.copied_by or "unknown")
+            state = Text(one.state, style=_STYLES[one.state])
+            used = ", ".join(one.used_by) or "nothing"
+            table.add_row(one.name, one.program, version, *map(Text, told), state, Text(used))
+        console.print(table)
 
 
 class InUseError(ConflictError):

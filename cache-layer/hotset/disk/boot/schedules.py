@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
-from hotset.core.record import Record
+from hotset.core.record import Record, columns_of
+from hotset.core.words import text_table
 
 from . import systemd_unit
 from .systemd_unit import FOLDER
@@ -73,7 +74,13 @@ class Run:
 class Schedules(Record):
     """Those of a machine."""
 
+    csv_rows = "schedules"
+
     schedules: tuple[Schedule, ...]
+
+    def to_text(self) -> str:
+        rows = [[one or "-" for one in astuple(row)] for row in self.schedules]
+        return text_table(columns_of(Schedule), rows)
 
 
 def snapshot_of(disk: str) -> PurePosixPath:

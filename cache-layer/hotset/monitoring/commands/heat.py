@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, Request, operation, write
+from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
 from hotset.core.rights import Right
 from hotset.core.units import parse_span
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.hitratio.heat import Grid
     from hotset.hitratio.hit_report import Target
 
@@ -104,26 +100,14 @@ class Top(Request):
     no_resident: NoResident = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hottest(Recorded["HeatRanking"]):
-    """What is hot on a disk."""
-
-    rows = "rows"
-
-    @classmethod
-    def record(cls) -> type[HeatRanking]:
-        from ..heat_view import HeatRanking
-
-        return HeatRanking
-
-    def show(self, console: Console) -> None:
-        from .. import heat_view
-
-        write(console, heat_view.top_text(self.found))
-
-
-@operation("heat top", Kind.QUERY, Right.READ, ("Get", "HotsetHeat"))
-def top(request: Top, context: Context) -> Hottest:
+@operation(
+    "heat top",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetHeat"),
+    result="monitoring.heat_view:HeatRanking",
+)
+def top(request: Top, context: Context) -> HeatRanking:
     """List the hottest files, tables, databases or extents of a disk."""
     from hotset.databases import owners
     from hotset.hitratio import attribution, hit_report
@@ -140,7 +124,7 @@ def top(request: Top, context: Context) -> Hottest:
             files = attribution.files(target.machine, target.disk.device)
             found = attribution.group_by(files, label)
             rows = heat_view.by_owner(heats, grid, found, cached, request.by)
-    return Hottest(heat_view.HeatRanking(request.by, tuple(rows[: request.count])))
+    return heat_view.HeatRanking(request.by, tuple(rows[: request.count]))
 
 
 class Map(Request):
@@ -152,38 +136,24 @@ class Map(Request):
     no_resident: NoResident = False
 
 
-@dataclass(frozen=True, slots=True)
-class Strip(Recorded["HeatMap"]):
-    """Where a disk is hot. ``width``: how many characters a line of it has."""
-
-    rows = "cells"
-    width: int
-
-    @classmethod
-    def record(cls) -> type[HeatMap]:
-        from ..heat_view import HeatMap
-
-        return HeatMap
-
-    def show(self, console: Console) -> None:
-        from .. import heat_view
-
-        write(console, heat_view.map_text(self.found, self.width))
-
-
-@operation("heat map", Kind.QUERY, Right.READ, ("Get", "HotsetHeatMap"))
-def draw(request: Map, context: Context) -> Strip:
+@operation(
+    "heat map",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetHeatMap"),
+    result="monitoring.heat_view:HeatMap",
+)
+def draw(request: Map, context: Context) -> HeatMap:
     """Show the disk as a strip: where it is hot, and how much of that is cached."""
     from hotset.hitratio import hit_report
 
     from .. import heat_view
 
-    width = max(20, shutil.get_terminal_size().columns - 12)
     with hit_report.target_of(request.machine, request.disk) as target:
         grid, heats = heats_of(target, context)
         cached = None if request.no_resident else target.tier.contents().cached
-    cells = heat_view.strip(heats, grid, cached, request.cells or 4 * width)
-    return Strip(heat_view.HeatMap(tuple(cells)), width)
+    cells = heat_view.strip(heats, grid, cached, request.cells or 4 * heat_view.map_width())
+    return heat_view.HeatMap(tuple(cells))
 
 
 def heats_of(target: Target, context: Context) -> tuple[Grid, dict[int, float]]:

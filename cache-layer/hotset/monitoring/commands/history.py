@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core import clock, fields
-from hotset.core.operation import Context, Kind, Recorded, Request, operation, write
+from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.rights import Right
 from hotset.core.units import parse_span
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..history.table import DiskHistory
 
 
@@ -38,26 +35,14 @@ class History(Request):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryShown(Recorded["DiskHistory"]):
-    """What was recorded of a disk."""
-
-    rows = "rows"
-
-    @classmethod
-    def record(cls) -> type[DiskHistory]:
-        from ..history.table import DiskHistory
-
-        return DiskHistory
-
-    def show(self, console: Console) -> None:
-        from ..history import table
-
-        write(console, table.to_text(self.found))
-
-
-@operation("report history", Kind.QUERY, Right.READ, ("Get", "HotsetHistory"))
-def history(request: History, context: Context) -> HistoryShown:  # noqa: ARG001
+@operation(
+    "report history",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetHistory"),
+    result="monitoring.history.table:DiskHistory",
+)
+def history(request: History, context: Context) -> DiskHistory:  # noqa: ARG001
     """Show what a console recorded of a disk: hit ratios, requests, dirty data, what happened.
 
     The console's server records for as long as it runs; times in which it did not run are shown as
@@ -71,4 +56,4 @@ def history(request: History, context: Context) -> HistoryShown:  # noqa: ARG001
         text = request.step
         step = fields.parse_field("step", lambda: parse_span(text))
     choice = table.check(length, step)
-    return HistoryShown(table.of_disk(request.machine, request.disk, choice, clock.moment()))
+    return table.of_disk(request.machine, request.disk, choice, clock.moment())

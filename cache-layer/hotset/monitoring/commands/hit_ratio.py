@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,19 +16,15 @@ from hotset.core.operation import (
     Lines,
     OnThisComputer,
     OutputError,
-    Recorded,
     Request,
     check_output,
     operation,
-    write,
 )
 from hotset.core.paths import write_whole
 from hotset.core.rights import Needs, Right
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.hitratio.report import HitRatios
 
 
@@ -61,31 +56,14 @@ class HitRatio(Request):
     password: fields.Password = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hits(Recorded["HitRatios"]):
-    """Hit ratios of a disk, and of its parts."""
-
-    rows = "rows"
-
-    @classmethod
-    def record(cls) -> type[HitRatios]:
-        from hotset.hitratio.report import HitRatios
-
-        return HitRatios
-
-    def show(self, console: Console) -> None:
-        from hotset.hitratio import report as hits
-
-        write(console, hits.render(self.found))
-
-    def csv(self) -> str:
-        from hotset.hitratio import report as hits
-
-        return hits.csv(self.found)
-
-
-@operation("report hit-ratio", Kind.QUERY, Right.READ, ("Get", "HotsetHitRatio"))
-def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
+@operation(
+    "report hit-ratio",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetHitRatio"),
+    result="hitratio.report:HitRatios",
+)
+def hit_ratio(request: HitRatio, context: Context) -> HitRatios:  # noqa: ARG001
     """Show reads, writes, hits and bypassed requests, from counter differences."""
     from hotset.databases import owners
     from hotset.hitratio import hit_report
@@ -97,11 +75,11 @@ def hit_ratio(request: HitRatio, context: Context) -> Hits:  # noqa: ARG001
         raise RequestError("a card's volume is counted only since boot", field="mark")
     with hit_report.target_of(request.machine, request.disk) as target:
         if request.by == "total":
-            return Hits(hit_report.of_disk(target, start, mark=request.mark))
+            return hit_report.of_disk(target, start, mark=request.mark)
         if request.by == "volume":
-            return Hits(hit_report.of_card(target))
+            return hit_report.of_card(target)
         label = owners.label_of(target.machine, target.disk.device, request.by, request)
-        return Hits(hit_report.of_parts(target, request.by, label, start, mark=request.mark))
+        return hit_report.of_parts(target, request.by, label, start, mark=request.mark)
 
 
 class Metrics(Request):

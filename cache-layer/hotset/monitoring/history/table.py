@@ -77,6 +77,8 @@ class DiskHistory(Record):
     :ivar present: the disk was there when the machine was read last.
     """
 
+    csv_rows = "rows"
+
     machine: str
     disk: str
     present: bool
@@ -86,6 +88,10 @@ class DiskHistory(Record):
     watched_s: float
     rows: tuple[HistoryRow, ...]
     events: tuple[HistoryEvent, ...]
+
+    def to_text(self) -> str:
+
+        return to_text(self)
 
 
 def step_for(length_s: float) -> int:

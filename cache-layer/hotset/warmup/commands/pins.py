@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hotset.core import errors, fields
 from hotset.core.errors import Remedy, RequestError
-from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, Request, operation, write
+from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
 from hotset.core.rights import Right
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import places
@@ -18,8 +17,6 @@ from hotset.disk import places
 from .warmup import Lookup, Rate, planning_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.tier.pins import Preferences
 
     from .. import text
@@ -161,26 +158,14 @@ class Preferred(Request):
     password: fields.Password = None
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceList(Recorded["text.Preferences"]):
-    """What is pinned, excluded and shared, and what the cache has of each target."""
-
-    rows = "preferences"
-
-    @classmethod
-    def record(cls) -> type[text.Preferences]:
-        from .. import text
-
-        return text.Preferences
-
-    def show(self, console: Console) -> None:
-        from .. import text
-
-        write(console, text.render_preferences(self.found))
-
-
-@operation("warmup list", Kind.QUERY, Right.READ, ("Get", "HotsetPin"))
-def list_preferences(request: Preferred, context: Context) -> PreferenceList:
+@operation(
+    "warmup list",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetPin"),
+    result="warmup.text:Preferences",
+)
+def list_preferences(request: Preferred, context: Context) -> text.Preferences:
     """List what is pinned, excluded and shared on a disk, and how much of it is cached.
 
     Each is looked up again: what was written anew or dropped no longer lies where it was pinned.
@@ -196,7 +181,7 @@ def list_preferences(request: Preferred, context: Context) -> PreferenceList:
         now = division.find_again(found, wanted, planning_of(request, request.machine))
         for one in division.ways_out(now, found.disk.name, request.machine, request.dsn):
             context.note(f"to {one.purpose}: {errors.command(one)}")
-        return PreferenceList(text.Preferences.of(wanted, kept, now))
+        return text.Preferences.of(wanted, kept, now)
 
 
 def _prefer(

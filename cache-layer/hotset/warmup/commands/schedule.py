@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -14,19 +13,13 @@ from hotset.core.operation import (
     Kind,
     Lines,
     OnThisComputer,
-    Recorded,
     Request,
     operation,
-    write,
 )
-from hotset.core.record import columns_of
 from hotset.core.rights import Right
-from hotset.core.words import text_table
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.disk.boot.schedules import Schedules
 
 
@@ -129,27 +122,14 @@ class Listing(Request):
     machine: fields.Machine = "local"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed(Recorded["Schedules"]):
-    """Name, occasion, last run and command of each."""
-
-    rows = "schedules"
-
-    @classmethod
-    def record(cls) -> type[Schedules]:
-        from hotset.disk.boot.schedules import Schedules
-
-        return Schedules
-
-    def show(self, console: Console) -> None:
-        from hotset.disk.boot.schedules import Schedule
-
-        rows = [[one or "-" for one in astuple(row)] for row in self.found.schedules]
-        write(console, text_table(columns_of(Schedule), rows))
-
-
-@operation("warmup schedule list", Kind.QUERY, Right.READ, ("Get", "HotsetWarmupSchedule"))
-def list_schedules(request: Listing, context: Context) -> Listed:
+@operation(
+    "warmup schedule list",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetWarmupSchedule"),
+    result="disk.boot.schedules:Schedules",
+)
+def list_schedules(request: Listing, context: Context) -> Schedules:
     """List the schedules on a machine: when each runs, how its last run came out, its command.
 
     Of runs before the machine's last start systemd knows nothing, but for the snapshot that a
@@ -165,7 +145,7 @@ def list_schedules(request: Listing, context: Context) -> Listed:
         if one.last == "failed":
             unit = f"{schedules.PREFIX}{one.name}"
             context.note(f"{one.name} failed: `journalctl --unit {unit}` there says why")
-    return Listed(found)
+    return found
 
 
 class Remove(Request):

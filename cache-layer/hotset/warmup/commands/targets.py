@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.operation import Cli, Context, Kind, Recorded, Request, operation, write
+from hotset.core.operation import Cli, Context, Kind, Request, operation
 from hotset.core.rights import Right
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from .. import text
 
 
@@ -26,26 +23,14 @@ class Ask(Request):
     ] = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Offered(Recorded["text.WarmupTargets"]):
-    """What a server has that can be named."""
-
-    rows = "targets"
-
-    @classmethod
-    def record(cls) -> type[text.WarmupTargets]:
-        from .. import text
-
-        return text.WarmupTargets
-
-    def show(self, console: Console) -> None:
-        from .. import text
-
-        write(console, text.render_offers(self.found))
-
-
-@operation("warmup targets", Kind.QUERY, Right.OPERATE, ("Get", "HotsetTarget"))
-def list_targets(request: Ask, context: Context) -> Offered:  # noqa: ARG001
+@operation(
+    "warmup targets",
+    Kind.QUERY,
+    Right.OPERATE,
+    ("Get", "HotsetTarget"),
+    result="warmup.text:WarmupTargets",
+)
+def list_targets(request: Ask, context: Context) -> text.WarmupTargets:  # noqa: ARG001
     """List what a warm-up or a pin can name on a database server.
 
     Databases first, then the tables and indexes of the database in --dsn, largest first.
@@ -56,4 +41,4 @@ def list_targets(request: Ask, context: Context) -> Offered:  # noqa: ARG001
 
     password = fields.secret(request.password)
     found = offers.list_offers(request.engine, request.dsn, password, request.count)
-    return Offered(text.WarmupTargets(tuple(found)))
+    return text.WarmupTargets(tuple(found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,22 +18,15 @@ from hotset.core.operation import (
     Lines,
     Lock,
     Nothing,
-    Recorded,
     Request,
     operation,
-    write,
 )
 from hotset.core.paths import write_whole
 from hotset.core.rights import Right
 from hotset.core.units import Blocks
-from hotset.core.words import part_of_all
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.console import Console
-
     from hotset.databases import owners
     from hotset.disk.cache_device import AttachedDisk
 
@@ -124,26 +117,14 @@ class Plan(Request):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlanResult(Recorded["text.WarmupPlan"]):
-    """What a warm-up would do."""
-
-    rows = "targets"
-
-    @classmethod
-    def record(cls) -> type[text.WarmupPlan]:
-        from .. import text
-
-        return text.WarmupPlan
-
-    def show(self, console: Console) -> None:
-        from .. import text
-
-        write(console, text.render_plan(self.found))
-
-
-@operation("warmup plan", Kind.QUERY, Right.OPERATE, ("Get", "HotsetWarmupPlan"))
-def plan(request: Plan, context: Context) -> PlanResult:
+@operation(
+    "warmup plan",
+    Kind.QUERY,
+    Right.OPERATE,
+    ("Get", "HotsetWarmupPlan"),
+    result="warmup.text:WarmupPlan",
+)
+def plan(request: Plan, context: Context) -> text.WarmupPlan:
     """Show what a warm-up would do: what fits, what does not, the order, and how long it takes."""
     from .. import plan as planning
     from .. import text
@@ -154,7 +135,7 @@ def plan(request: Plan, context: Context) -> PlanResult:
         planned = planning.plan_with_estimate(found, wanted, rate and rate / 1e6)
     for note in planned.notes:
         context.note(note)
-    return PlanResult(text.WarmupPlan.of(planned))
+    return text.WarmupPlan.of(planned)
 
 
 class Run(Request):
@@ -181,32 +162,6 @@ class Run(Request):
     share: Share = 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Warmed(Recorded["text.WarmupResult"]):
-    """What a warm-up came to."""
-
-    @classmethod
-    def record(cls) -> type[text.WarmupResult]:
-        from .. import text
-
-        return text.WarmupResult
-
-    def show(self, console: Console) -> None:
-        from .. import text
-
-        write(console, text.render_result(self.found))
-
-    def figures(self) -> Mapping[str, str]:
-        left = self.found.left_out_bytes
-        return {
-            "cached of what was planned" if self.found.not_known else "cached": part_of_all(
-                self.found.cached_share
-            ),
-            **({"did not fit": str(left)} if left else {}),
-            "fetched at": f"{self.found.mb_per_s:.0f} MB/s",
-        }
-
-
 def _lock(request: Run | Restore) -> Lock:
     return places.on_disk(request.machine, request.disk)
 
@@ -230,8 +185,9 @@ def _with_its_plan(request: Run) -> Run:
     progress=True,
     stored=_with_its_plan,
     lock=_lock,
+    result="warmup.text:WarmupResult",
 )
-def run(request: Run, context: Context) -> Warmed:
+def run(request: Run, context: Context) -> text.WarmupResult:
     """Cache the targets. To continue after an interruption, use --resume or the same command.
 
     What is already cached stays if there is room. An offline warm-up needs an idle device: stop the
@@ -272,8 +228,9 @@ class Restore(Request):
     ("Restore", "HotsetSnapshot"),
     progress=True,
     lock=_lock,
+    result="warmup.text:WarmupResult",
 )
-def restore(request: Restore, context: Context) -> Warmed:
+def restore(request: Restore, context: Context) -> text.WarmupResult:
     """Cache what a snapshot lists; same as `run snapshot:FILE`."""
     targets = [f"snapshot:{Path(request.file).absolute()}"]
     given = request.model_dump(exclude={"file"}, exclude_unset=True)
@@ -307,30 +264,18 @@ def snapshot(request: Snapshot, context: Context) -> Lines:
     return Lines()
 
 
-@dataclass(frozen=True, slots=True)
-class Plans(Recorded["text.WarmupPlans"]):
-    """The saved plans."""
-
-    rows = "jobs"
-
-    @classmethod
-    def record(cls) -> type[text.WarmupPlans]:
-        from .. import text
-
-        return text.WarmupPlans
-
-    def show(self, console: Console) -> None:
-        from .. import text
-
-        write(console, text.render_saved(self.found))
-
-
-@operation("warmup plans", Kind.QUERY, Right.READ, ("Get", "HotsetWarmup"))
-def list_plans(request: Nothing, context: Context) -> Plans:  # noqa: ARG001
+@operation(
+    "warmup plans",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetWarmup"),
+    result="warmup.text:WarmupPlans",
+)
+def list_plans(request: Nothing, context: Context) -> text.WarmupPlans:  # noqa: ARG001
     """List the warm-up plans saved on this computer, newest last, and the state of each."""
     from .. import plan_store, text
 
-    return Plans(text.WarmupPlans.of(plan_store.every()))
+    return text.WarmupPlans.of(plan_store.every())
 
 
 def planning_of(
@@ -460,7 +405,9 @@ def _planning_again(plan: SavedPlan, request: Run) -> Planning:
     )
 
 
-def _perform(attached: AttachedDisk, plan: SavedPlan, not_known: str, context: Context) -> Warmed:
+def _perform(
+    attached: AttachedDisk, plan: SavedPlan, not_known: str, context: Context
+) -> text.WarmupResult:
     from hotset.block.extents import count
 
     from .. import plan_store, text
@@ -470,4 +417,4 @@ def _perform(attached: AttachedDisk, plan: SavedPlan, not_known: str, context: C
         warmed = plan_store.perform(attached, plan, report)
     left = count(plan_store.missing(attached, plan.runs))
     cached = Blocks(count(plan.runs) - left)
-    return Warmed(text.WarmupResult.of(plan, warmed, cached, not_known))
+    return text.WarmupResult.of(plan, warmed, cached, not_known)

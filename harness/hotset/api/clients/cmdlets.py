@@ -224,7 +224,7 @@ def _cmdlet(found: Operation) -> Cmdlet:
         method,
         path,
         f"Hotset.{kind}" if kind else "",
-        "" if found.name in _WHOLE else found.result.rows,
+        "" if found.name in _WHOLE else found.result.csv_rows,
         (*own, *_common(found)),
         values,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.extras import Extra
-from hotset.core.operation import Context, Kind, Lock, Recorded, Request, operation
+from hotset.core.operation import Context, Kind, Lock, Request, operation
 from hotset.core.record import extended
 from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
@@ -17,8 +16,6 @@ from hotset.core.units import Bytes
 from . import disk
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..disks.arrays import DiskArrays
 
 
@@ -48,57 +45,6 @@ class MeasureArrays(Request):
     page: disk.PageFile = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArraysResult(Recorded["DiskArrays"]):
-    """What the models of arrays do."""
-
-    rows = "lines"
-
-    @classmethod
-    def record(cls) -> type[DiskArrays]:
-        from ..disks.arrays import DiskArrays
-
-        return DiskArrays
-
-    def show(self, console: Console) -> None:
-        from hotset.reports.render import disk_tables
-
-        columns, rows = disk_tables.lines(self.document())
-        without = [row[:-1] for row in rows]
-        disk.print_table(console, "the published table and ours", columns[:-1], without)
-        for line in self.found.lines:
-            if line.reason:
-                about = f"{line.array} {line.profile} {line.direction}, {line.unit}"
-                console.print(f"{about}: {line.reason}", markup=False)
-        disk.print_paths(console, self.found.paths)
-        for failure in self.found.failures:
-            rebuilt = "later" if failure.rebuilt_s is None else f"after {failure.rebuilt_s:.1f} s"
-            console.print(
-                f"{failure.array}, a member fails: {failure.before_iops:,.0f} reads a second"
-                f" before, {failure.during_iops:,.0f} in the time after it; rebuilt {rebuilt}",
-                markup=False,
-            )
-        for cut in self.found.cuts:
-            kind = "with" if cut.protected else "without"
-            console.print(
-                f"power cut {kind} power-loss protection: {Bytes(cut.lost_bytes)} of answered"
-                f" writes lost, {Bytes(cut.flushed_lost_bytes)} of what was flushed;"
-                f" {sum(file.lost_bytes > 0 for file in cut.files)} of {len(cut.files)} files"
-                " are not as they were answered",
-                markup=False,
-            )
-
-        if self.found.searches:
-            disk.print_table(
-                console, "searching while posts come in", *disk_tables.searches(self.document())
-            )
-
-    def csv(self) -> str:
-        from hotset.reports.render import disk_tables
-
-        return disk_tables.csv(self.document())
-
-
 @operation(
     "disk arrays",
     Kind.JOB,
@@ -107,8 +53,9 @@ class ArraysResult(Recorded["DiskArrays"]):
     progress=True,
     lock=lambda request: Lock("disk", "arrays"),  # noqa: ARG005
     extras=(Extra.BENCH,),
+    result="bench.disks.arrays:DiskArrays",
 )
-def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
+def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     """Measure models of a published test's arrays: eight hard disks, and six SSDs in their place.
 
     The published table beside ours, a member that fails under load, a power cut with and without
@@ -128,6 +75,6 @@ def measure_arrays(request: MeasureArrays, context: Context) -> ArraysResult:
     paths = serving_path.measure(local, arrays.ways(parts), context.report)
     found = arrays.measure(local, parts, wanted, paths, context.report)
     whole = sum(found, arrays.Arrays(paths=paths))
-    result = ArraysResult(extended(arrays.DiskArrays, whole))
+    result = extended(arrays.DiskArrays, whole)
     disk.write_page(request.page, "disk arrays", result, context)
     return result

@@ -13,12 +13,10 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.core.operation import Context, Kind, Lines, Lock, Recorded, Request, operation, write
+from hotset.core.operation import Context, Kind, Lines, Lock, Request, operation
 from hotset.core.rights import Right
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.databases.base import Change, Engine, Unavailable
     from hotset.databases.report import DatabaseCounters, DatabaseServer
 
@@ -59,34 +57,19 @@ def _lock(request: Server | ChangeServer) -> Lock:
     return Lock("database", request.dsn)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown(Recorded["DatabaseServer"]):
-    """A server, its memory and its files."""
-
-    @classmethod
-    def record(cls) -> type[DatabaseServer]:
-        from hotset.databases.report import DatabaseServer
-
-        return DatabaseServer
-
-    def show(self, console: Console) -> None:
-        from hotset.databases import report
-
-        write(console, report.show_server(self.found))
-
-    def csv(self) -> str:
-        from hotset.databases import report
-
-        return report.csv_of_files(self.found)
-
-
-@operation("database show", Kind.QUERY, Right.OPERATE, ("Get", "HotsetDatabase"))
-def show(request: Server, context: Context) -> Shown:  # noqa: ARG001
+@operation(
+    "database show",
+    Kind.QUERY,
+    Right.OPERATE,
+    ("Get", "HotsetDatabase"),
+    result="databases.report:DatabaseServer",
+)
+def show(request: Server, context: Context) -> DatabaseServer:  # noqa: ARG001
     """Show the version, the memory, and where the files of each database are."""
     from hotset.databases.report import DatabaseServer
 
     with _opened(request) as server:
-        return Shown(DatabaseServer.of(server))
+        return DatabaseServer.of(server)
 
 
 class Place(Request):
@@ -202,29 +185,14 @@ class Counters(Request):
     password: fields.Password = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counted(Recorded["DatabaseCounters"]):
-    """What a server counted."""
-
-    @classmethod
-    def record(cls) -> type[DatabaseCounters]:
-        from hotset.databases.report import DatabaseCounters
-
-        return DatabaseCounters
-
-    def show(self, console: Console) -> None:
-        from hotset.databases import report
-
-        write(console, report.show_counters(self.found))
-
-    def csv(self) -> str:
-        from hotset.databases import report
-
-        return report.csv_of_counters(self.found)
-
-
-@operation("database counters", Kind.QUERY, Right.OPERATE, ("Measure", "HotsetDatabase"))
-def counters(request: Counters, context: Context) -> Counted:
+@operation(
+    "database counters",
+    Kind.QUERY,
+    Right.OPERATE,
+    ("Measure", "HotsetDatabase"),
+    result="databases.report:DatabaseCounters",
+)
+def counters(request: Counters, context: Context) -> DatabaseCounters:
     """Show I/O per file, waits and performance counters during an interval."""
     from hotset.databases.report import DatabaseCounters, Reading
 
@@ -234,7 +202,7 @@ def counters(request: Counters, context: Context) -> Counted:
             context.message(f"counting for {request.interval:g} s")
             time.sleep(request.interval)
             reading = Reading.take(server).since(reading)
-        return Counted(DatabaseCounters.of(reading, request.interval))
+        return DatabaseCounters.of(reading, request.interval)
 
 
 @contextmanager

@@ -21,14 +21,13 @@ from hotset.core.operation import (
     OnThisComputer,
     Recorded,
     Request,
-    Result,
     check_output,
     operation,
 )
-from hotset.core.record import extended
+from hotset.core.record import Result, extended
 from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
-from hotset.core.words import csv_text, deviation, percent
+from hotset.core.words import csv_text, print_table
 
 from .. import thresholds
 from . import keeping
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hotset.lab.calibrate import DiskCalibration
-    from hotset.lab.served_model import DiskArray, DiskPowerCut, ServingPath
+    from hotset.lab.served_model import DiskArray, DiskPowerCut
     from hotset.reports.model.windows import Verdict
 
     from ..disks.disk_bench import Change, Direction, DiskBench, JudgedBench
     from ..disks.disk_models import DiskModels
-    from ..disks.raffle import DiskRaffle, Pass
+    from ..disks.raffle import DiskRaffle
     from ..disks.reread import TenFiles
     from ..kept.measurement import Kept
 
@@ -76,43 +75,20 @@ def write_page(page: Path | None, operation: str, result: Result, context: Conte
     context.write(page, html.render_page(disk_pages.PAGES[operation](result.document())))
 
 
-def print_paths(console: Console, paths: Sequence[ServingPath]) -> None:
-    """What serving the models took here."""
-    from ..disks import serving_path
-
-    for path in paths:
-        console.print(f"{serving_path.sentence(path)}, which is taken off", markup=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Models(Recorded["DiskModels"]):
-    """The device models that come with hotset."""
-
-    rows = "models"
-
-    @classmethod
-    def record(cls) -> type[DiskModels]:
-        from ..disks.disk_models import DiskModels
-
-        return DiskModels
-
-    def show(self, console: Console) -> None:
-        title = (
-            "expected: 8 KiB random reads, 1 MiB sequential one at a time; caches empty (simulated)"
-        )
-        columns = ["model", "what it is", "IOPS QD1", "ms QD1", "IOPS QD32"]
-        columns += ["read MB/s", "write MB/s"]
-        print_table(console, title, columns, [astuple(model) for model in self.found.models])
-
-
-@operation("disk models", Kind.QUERY, Right.READ, ("Get", "HotsetDiskModel"))
-def models(request: Nothing, context: Context) -> Models:  # noqa: ARG001
+@operation(
+    "disk models",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetDiskModel"),
+    result="bench.disks.disk_models:DiskModels",
+)
+def models(request: Nothing, context: Context) -> DiskModels:  # noqa: ARG001
     """List the device models that come with hotset, and the values they should reach."""
     from hotset.core.machines.local import Local
 
     from ..disks import disk_models
 
-    return Models(disk_models.DiskModels(tuple(disk_models.library(Local()))))
+    return disk_models.DiskModels(tuple(disk_models.library(Local())))
 
 
 class Bench(Request):
@@ -155,7 +131,7 @@ class BenchResult(Recorded["JudgedBench"]):
     :ivar verdicts: of its thresholds.
     """
 
-    rows = "cells"
+    csv_rows = "cells"
     before: tuple[str, list[Change]] | None = None
     verdicts: tuple[Verdict, ...] = ()
 
@@ -166,11 +142,13 @@ class BenchResult(Recorded["JudgedBench"]):
         return JudgedBench
 
     def show(self, console: Console) -> None:
+        from ..disks import serving_path
+
         found = self.found
         emulated = ", emulated" if found.emulated else ""
         title = f"{found.target}{emulated}: {Bytes(found.size)}, {found.seconds:g} s a run, median"
         print_table(console, title, *self._cells)
-        print_paths(console, found.paths)
+        serving_path.print_paths(console, found.paths)
         if self.before:
             print_table(console, f"compared with {self.before[0]}", *self._changes)
         for verdict in self.verdicts:
@@ -309,44 +287,6 @@ class Raffle(Request):
     keep: Annotated[bool, Field(description="Keep the files afterwards.")] = False
 
 
-@dataclass(frozen=True, slots=True)
-class RaffleResult(Recorded["DiskRaffle"]):
-    """Which layer served the files that were drawn."""
-
-    rows = "passes"
-
-    @classmethod
-    def record(cls) -> type[DiskRaffle]:
-        from ..disks.raffle import DiskRaffle
-
-        return DiskRaffle
-
-    def show(self, console: Console) -> None:
-        for one in self.found.passes:
-            state = "cold" if one.dropped else "warm"
-            title = (
-                f"pass {one.number + 1}, page cache {state}: served by {one.served_by},"
-                f" {one.major_faults} major page faults"
-            )
-            print_table(console, title, *_pass_table(one))
-
-    def csv(self) -> str:
-        return "\n".join(csv_text(*_pass_table(one)) for one in self.found.passes)
-
-
-def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
-    columns = (
-        "file",
-        "reads",
-        "mean MB/s",
-        "first MB/s",
-        "from page cache",
-        "share from flash",
-        "major faults",
-    )
-    return columns, [astuple(file) for file in one.files]
-
-
 @operation(
     "disk raffle",
     Kind.JOB,
@@ -354,8 +294,9 @@ def _pass_table(one: Pass) -> tuple[Sequence[str], list[Row]]:
     ("Measure", "HotsetDiskRaffle"),
     progress=True,
     lock=lambda request: Lock("disk", request.folder or request.model),
+    result="bench.disks.raffle:DiskRaffle",
 )
-def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
+def hold_raffle(request: Raffle, context: Context) -> DiskRaffle:
     """Draw 100 tickets for ten files and read them: which layer serves those drawn often?
 
     Cold by default: a file is dropped from the page cache before each read, so that the device
@@ -371,7 +312,7 @@ def hold_raffle(request: Raffle, context: Context) -> RaffleResult:
             report.say(f"pass {number + 1} of {request.passes}")
             held = raffle.WEIGHTS, request.seed, number, not request.warm
             found.append(raffle.hold(files.folder, *held, files.counted))
-    return RaffleResult(raffle.DiskRaffle(tuple(found)))
+    return raffle.DiskRaffle(tuple(found))
 
 
 @contextmanager
@@ -416,83 +357,69 @@ class Member(Served):
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Array(Recorded["DiskArray"]):
-    """How the members of a served array are."""
-
-    rows = "members"
-
-    @classmethod
-    def record(cls) -> type[DiskArray]:
-        from hotset.lab.served_model import DiskArray
-
-        return DiskArray
-
-    def show(self, console: Console) -> None:
-        rows: list[Row] = [
-            (
-                member.number,
-                member.state,
-                None if member.rebuilt is None else percent(member.rebuilt, 0),
-            )
-            for member in self.found.members
-        ]
-        columns = ("member", "state", "rebuilt")
-        print_table(console, f"spares left: {self.found.spares}", columns, rows)
-
-
 def _lock_socket(request: Served) -> Lock:
     return Lock("array", request.socket)
 
 
-@operation("disk status", Kind.QUERY, Right.READ, ("Get", "HotsetDiskArray"))
-def array_status(request: Served, context: Context) -> Array:  # noqa: ARG001
+@operation(
+    "disk status",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetDiskArray"),
+    result="lab.served_model:DiskArray",
+)
+def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG001
     """Show the members of a served array, and how far a rebuild is."""
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     found = served_model.status(Local(), Path(request.socket))
-    return Array(extended(served_model.DiskArray, found))
+    return extended(served_model.DiskArray, found)
 
 
-@operation("disk fail", Kind.JOB, Right.OPERATE, ("Disable", "HotsetDiskMember"), lock=_lock_socket)
-def fail_member(request: Member, context: Context) -> Array:  # noqa: ARG001
+@operation(
+    "disk fail",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Disable", "HotsetDiskMember"),
+    lock=_lock_socket,
+    result="lab.served_model:DiskArray",
+)
+def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     """Make a member of a served array fail. A hot spare takes its place if there is one."""
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     found = served_model.fail(Local(), Path(request.socket), request.member)
-    return Array(extended(served_model.DiskArray, found))
+    return extended(served_model.DiskArray, found)
 
 
 @operation(
-    "disk replace", Kind.JOB, Right.OPERATE, ("Repair", "HotsetDiskMember"), lock=_lock_socket
+    "disk replace",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Repair", "HotsetDiskMember"),
+    lock=_lock_socket,
+    result="lab.served_model:DiskArray",
 )
-def replace_member(request: Member, context: Context) -> Array:  # noqa: ARG001
+def replace_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     """Replace a failed member of a served array with a new device, and rebuild it."""
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     found = served_model.replace(Local(), Path(request.socket), request.member)
-    return Array(extended(served_model.DiskArray, found))
+    return extended(served_model.DiskArray, found)
 
 
-@dataclass(frozen=True, slots=True)
-class PowerCut(Recorded["DiskPowerCut"]):
-    """What a loss of power has taken."""
-
-    @classmethod
-    def record(cls) -> type[DiskPowerCut]:
-        from hotset.lab.served_model import DiskPowerCut
-
-        return DiskPowerCut
-
-    def show(self, console: Console) -> None:
-        console.print(f"lost: {self.found.lost_bytes} of what was written and not flushed")
-
-
-@operation("disk power-cut", Kind.JOB, Right.OPERATE, ("Stop", "HotsetDisk"), lock=_lock_socket)
-def cut_power(request: Served, context: Context) -> PowerCut:  # noqa: ARG001
+@operation(
+    "disk power-cut",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Stop", "HotsetDisk"),
+    lock=_lock_socket,
+    result="lab.served_model:DiskPowerCut",
+)
+def cut_power(request: Served, context: Context) -> DiskPowerCut:  # noqa: ARG001
     """Cut the power of a served device: it loses its volatile buffer, and every request fails.
 
     Serve its backing file again to see what is left.
@@ -501,7 +428,7 @@ def cut_power(request: Served, context: Context) -> PowerCut:  # noqa: ARG001
     from hotset.lab import served_model
 
     lost = served_model.power_cut(Local(), Path(request.socket))
-    return PowerCut(served_model.DiskPowerCut(lost))
+    return served_model.DiskPowerCut(lost)
 
 
 class CalibrateDisk(Request):
@@ -512,49 +439,6 @@ class CalibrateDisk(Request):
     machine: Annotated[LabMachine, Field(description="The lab's machine.")] = "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated(Recorded["DiskCalibration"]):
-    """Requested and measured values of a modelled disk."""
-
-    rows = "lines"
-
-    @classmethod
-    def record(cls) -> type[DiskCalibration]:
-        from hotset.lab.calibrate import DiskCalibration
-
-        return DiskCalibration
-
-    def show(self, console: Console) -> None:
-        from rich.table import Table
-
-        table = Table(title=f"modelled disk {self.found.model}", box=None, title_justify="left")
-        table.add_column("")
-        for name in ("asked", "measured", "unit", "off"):
-            table.add_column(name, justify="right")
-        for line in self.found.lines:
-            digits = 1 if line.measured < 1000 else 0
-            table.add_row(
-                line.what,
-                f"{line.asked:.{digits}f}",
-                f"{line.measured:.{digits}f}",
-                line.unit,
-                deviation(line.off),
-            )
-        console.print(table)
-
-    def failure(self) -> Exception | None:
-        from hotset.lab.calibrate import TOLERANCE
-
-        worst = max(self.found.lines, key=lambda line: abs(line.off))
-        if abs(worst.off) <= TOLERANCE:
-            return None
-        return thresholds.ThresholdMissedError(
-            f"{worst.what}: {worst.measured:.1f} {worst.unit} measured is"
-            f" {deviation(worst.off, 0)} off the {worst.asked:.1f} requested (allowed:"
-            f" {percent(TOLERANCE, 0)}); is the computer busy?"
-        )
-
-
 @operation(
     "disk calibrate",
     Kind.JOB,
@@ -563,8 +447,9 @@ class Calibrated(Recorded["DiskCalibration"]):
     progress=True,
     lock=lambda request: Lock("lab"),  # noqa: ARG005
     extras=(Extra.BENCH,),
+    result="lab.calibrate:DiskCalibration",
 )
-def calibrate_disk(request: CalibrateDisk, context: Context) -> Calibrated:
+def calibrate_disk(request: CalibrateDisk, context: Context) -> DiskCalibration:
     """Measure the lab's slow disk with fio, and compare it with its model.
 
     It measures through the whole chain, iSCSI included. Exit code 5 when a value is off by more
@@ -581,29 +466,4 @@ def calibrate_disk(request: CalibrateDisk, context: Context) -> Calibrated:
         with lab.cleanup.part():
             device = storage.attach(lab.cleanup)
             lines = calibrate.disk(lab.machine, device, request.model, size, report)
-    return Calibrated(calibrate.DiskCalibration(request.model, tuple(lines)))
-
-
-def print_table(console: Console, title: str, columns: Sequence[str], rows: list[Row]) -> None:
-    """Numbers are aligned right."""
-    from rich.table import Table
-
-    table = Table(title=title, box=None, title_justify="left")
-    for number, name in enumerate(columns):
-        left = all(isinstance(row[number], str) for row in rows)
-        table.add_column(name, justify="left" if left else "right")
-    for row in rows:
-        table.add_row(*(one if isinstance(one, str) else _number(one) for one in row))
-    console.print(table)
-
-
-def _number(value: object) -> str:
-    """
-    >>> [_number(one) for one in (None, 3, 0.346, 84.02, 66593.1)]
-    ['', '3', '0.346', '84.0', '66,593']
-    """
-    if value is None:
-        return ""
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+    return calibrate.DiskCalibration(request.model, tuple(lines))

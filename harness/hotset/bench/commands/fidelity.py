@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,18 +9,12 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.extras import Extra
-from hotset.core.operation import Context, Kind, Lock, OnThisComputer, Recorded, Request, operation
+from hotset.core.operation import Context, Kind, Lock, OnThisComputer, Request, operation
 from hotset.core.paths import data_dir
 from hotset.core.rights import Makes, Right
 from hotset.core.units import Bytes
-from hotset.core.words import csv_text, deviation
-
-from ..thresholds import ThresholdMissedError
-from . import disk
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..disks.fidelity_table import DiskFidelity
 
 _KEPT = "disk-models.jsonl"
@@ -52,59 +45,6 @@ class CalibrateAll(Request):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fidelity(Recorded["DiskFidelity"]):
-    """How near each model comes to itself."""
-
-    rows = "cells"
-
-    @classmethod
-    def record(cls) -> type[DiskFidelity]:
-        from ..disks.fidelity_table import DiskFidelity
-
-        return DiskFidelity
-
-    def show(self, console: Console) -> None:
-        from ..disks import fidelity_table
-
-        columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
-        rows: list[disk.Row] = [
-            (*astuple(model)[:5], *map(deviation, (model.worst_off, model.worst_latency_off)))
-            for model in self.found.models
-        ]
-        disk.print_table(console, "served models against themselves in virtual time", columns, rows)
-        for cell in self.found.cells:
-            if not cell.is_within:
-                because = cell.reason or "no reason known"
-                console.print(f"{cell.point.name}: {deviation(cell.off)}, {because}", markup=False)
-        console.print(fidelity_table.sentence(self.found.cells), markup=False)
-
-    def csv(self) -> str:
-        columns = ("model", "block", "depth", "direction", "expected_iops", "measured_iops", "off")
-        rows = (
-            (
-                *(cell.model, cell.block, cell.depth, cell.direction),
-                *(cell.expected.iops, cell.measured.iops, cell.off),
-                *(cell.expected.latency_us, cell.measured.latency_us, cell.latency_off),
-                *(cell.verdict, cell.reason),
-            )
-            for cell in self.found.cells
-        )
-        more = ("expected_latency_us", "measured_latency_us", "latency_off", "verdict", "reason")
-        return csv_text((*columns, *more), rows)
-
-    def failure(self) -> Exception | None:
-        off = [one for one in self.found.cells if one.verdict == "off"]
-        if not off:
-            return None
-        worst = max(off, key=lambda cell: abs(cell.off))
-        return ThresholdMissedError(
-            f"{len(off)} of {len(self.found.cells)} cells are off and no reason is known, the worst"
-            f" by {deviation(worst.off, 0)}: {worst.point.name}; is the computer busy with"
-            " something else?"
-        )
-
-
 @operation(
     "disk calibrate-all",
     Kind.JOB,
@@ -113,8 +53,9 @@ class Fidelity(Recorded["DiskFidelity"]):
     progress=True,
     lock=lambda request: Lock("disk", "calibrate-all"),  # noqa: ARG005
     extras=(Extra.BENCH,),
+    result="bench.disks.fidelity_table:DiskFidelity",
 )
-def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
+def calibrate_all(request: CalibrateAll, context: Context) -> DiskFidelity:
     """Measure every device model with fio, and compare it with what the model itself promises.
 
     4k, 8k, 64k and 1M requests, 1 to 64 at a time, read, written and mixed: some two hours. A call
@@ -134,4 +75,4 @@ def calibrate_all(request: CalibrateAll, context: Context) -> Fidelity:
         kept.forget(wanted)
     found = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
     by_point = {one.point: one for one in found}
-    return Fidelity(fidelity_table.DiskFidelity.of([by_point[one] for one in wanted]))
+    return fidelity_table.DiskFidelity.of([by_point[one] for one in wanted])

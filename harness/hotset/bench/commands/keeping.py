@@ -79,7 +79,7 @@ def finish(kept: Kept, state: State, cause: str | None, context: Context) -> Non
     """It ended with a result, or a part of one."""
     kept.finish(state, cause)
     if kept.fault is not None:
-        context.unwritten.append(kept.fault)
+        context.faults.append(kept.fault)
     elif kept.run is not None:
         context.report.say(f"kept as run {kept.run}")
         _warn_of_size(kept, context)

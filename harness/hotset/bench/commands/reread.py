@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.operation import Context, Kind, Lock, Recorded, Request, operation
+from hotset.core.operation import Context, Kind, Lock, Request, operation
 from hotset.core.rights import Makes, Right
 from hotset.core.units import Bytes
 
 from . import disk
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..disks.reread import DiskRereads
 
 
@@ -40,39 +37,6 @@ class RereadDisks(Request):
     page: disk.PageFile = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rereads(Recorded["DiskRereads"]):
-    """What each disk gains."""
-
-    rows = "disks"
-
-    @classmethod
-    def record(cls) -> type[DiskRereads]:
-        from ..disks.reread import DiskRereads
-
-        return DiskRereads
-
-    def show(self, console: Console) -> None:
-        from hotset.reports.render import disk_tables
-
-        disk.print_table(
-            console, "ten files read again, MB/s", *disk_tables.rereads(self.document())
-        )
-        disk.print_paths(console, self.found.paths)
-        for one in self.found.disks:
-            verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
-            console.print(
-                f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
-                f" With it every disk seems fast: {one.seeming_gain:.1f}×.",
-                markup=False,
-            )
-
-    def csv(self) -> str:
-        from hotset.reports.render import disk_tables
-
-        return disk_tables.csv(self.document())
-
-
 @operation(
     "disk reread",
     Kind.JOB,
@@ -80,8 +44,9 @@ class Rereads(Recorded["DiskRereads"]):
     ("Measure", "HotsetDiskReread"),
     progress=True,
     lock=lambda request: Lock("disk", "reread"),  # noqa: ARG005
+    result="bench.disks.reread:DiskRereads",
 )
-def reread(request: RereadDisks, context: Context) -> Rereads:
+def reread(request: RereadDisks, context: Context) -> DiskRereads:
     """Read the same files again on modelled disks: what does a hybrid disk gain, and what memory?
 
     The raffle on each disk, first without the page cache, which would serve what is read again
@@ -99,6 +64,6 @@ def reread(request: RereadDisks, context: Context) -> Rereads:
     paths = serving_path.measure(local, benchmark.WAYS, context.report)
     passes, seed = request.passes, request.seed
     found = benchmark.hold(local, disks, size, passes, seed, paths, context.report)
-    result = Rereads(benchmark.DiskRereads(tuple(found), paths))
+    result = benchmark.DiskRereads(tuple(found), paths)
     disk.write_page(request.page, "disk reread", result, context)
     return result

@@ -246,7 +246,7 @@ class Check(Request):
 class Conditions(Recorded["TpccConditions"]):
     """The twelve conditions."""
 
-    rows = "conditions"
+    csv_rows = "conditions"
 
     @classmethod
     def record(cls) -> type[TpccConditions]:

@@ -20,12 +20,11 @@ from hotset.core.operation import (
     Lock,
     Recorded,
     Request,
-    Result,
     check_output,
     operation,
 )
 from hotset.core.paths import cache_dir
-from hotset.core.record import extended
+from hotset.core.record import Result, extended
 from hotset.core.rights import Needs, Right
 
 from .. import thresholds

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hotset.core import fields
-from hotset.core.operation import Context, Result, check_output
-from hotset.core.record import document_of
+from hotset.core.operation import Context, check_output
+from hotset.core.record import Result, document_of
 
 from . import keeping
 

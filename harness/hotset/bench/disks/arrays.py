@@ -14,7 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from statistics import mean
 from threading import Event
-from typing import Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from hotset.block import flashdev
 from hotset.block.flashdev import Model
@@ -22,12 +22,17 @@ from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
+from hotset.core.words import print_table
 from hotset.lab import served_model
 from hotset.lab.served_model import ServingPath, Way
 
 from . import disk_bench, search, serving_path
 from .disk_bench import PROFILES, Direction, Sample
 from .search import ArraySearch, SearchLoad
+from .serving_path import print_paths
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 TOLERANCE = 0.15
 Unit = Literal["MB/s", "IOPS", "us"]
@@ -144,6 +149,46 @@ class Arrays:
 @dataclass(frozen=True)
 class DiskArrays(Arrays, Versioned):
     """All that was measured."""
+
+    csv_rows = "lines"
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import disk_tables
+
+        columns, rows = disk_tables.lines(self.document())
+        without = [row[:-1] for row in rows]
+        print_table(console, "the published table and ours", columns[:-1], without)
+        for line in self.lines:
+            if line.reason:
+                about = f"{line.array} {line.profile} {line.direction}, {line.unit}"
+                console.print(f"{about}: {line.reason}", markup=False)
+        print_paths(console, self.paths)
+        for failure in self.failures:
+            rebuilt = "later" if failure.rebuilt_s is None else f"after {failure.rebuilt_s:.1f} s"
+            console.print(
+                f"{failure.array}, a member fails: {failure.before_iops:,.0f} reads a second"
+                f" before, {failure.during_iops:,.0f} in the time after it; rebuilt {rebuilt}",
+                markup=False,
+            )
+        for cut in self.cuts:
+            kind = "with" if cut.protected else "without"
+            console.print(
+                f"power cut {kind} power-loss protection: {Bytes(cut.lost_bytes)} of answered"
+                f" writes lost, {Bytes(cut.flushed_lost_bytes)} of what was flushed;"
+                f" {sum(file.lost_bytes > 0 for file in cut.files)} of {len(cut.files)} files"
+                " are not as they were answered",
+                markup=False,
+            )
+
+        if self.searches:
+            print_table(
+                console, "searching while posts come in", *disk_tables.searches(self.document())
+            )
+
+    def csv(self) -> str:
+        from hotset.reports.render import disk_tables
+
+        return disk_tables.csv(self.document())
 
 
 @dataclass(frozen=True, slots=True)

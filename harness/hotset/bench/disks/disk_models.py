@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
+from hotset.core.words import print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _SIZE = Bytes(4 * 1024**3)
 
@@ -29,7 +34,17 @@ class ModelLine:
 class DiskModels(Versioned):
     """The models of the library."""
 
+    csv_rows = "models"
+
     models: tuple[ModelLine, ...]
+
+    def show(self, console: Console) -> None:
+        title = (
+            "expected: 8 KiB random reads, 1 MiB sequential one at a time; caches empty (simulated)"
+        )
+        columns = ["model", "what it is", "IOPS QD1", "ms QD1", "IOPS QD32"]
+        columns += ["read MB/s", "write MB/s"]
+        print_table(console, title, columns, [astuple(model) for model in self.models])
 
 
 def library(local: Local, size: Bytes = _SIZE) -> list[ModelLine]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
+from hotset.core.errors import ThresholdError
 from hotset.core.record import Versioned
-from hotset.core.words import deviation, percent, plural
+from hotset.core.words import csv_text, deviation, percent, plural, print_table
 
 from .disk_bench import DIRECTIONS
 from .fidelity import BLOCKS, DEPTHS, TOLERANCE, TOLERANCE_MB_PER_S, Cell, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _MARKS = {"within": "", "explained": "*", "off": " (!)"}
 
@@ -31,12 +36,52 @@ class ModelSummary:
 class DiskFidelity(Versioned):
     """All that was measured, and what it comes to by model."""
 
+    csv_rows = "cells"
+
     models: tuple[ModelSummary, ...]
     cells: tuple[Cell, ...]
 
     @classmethod
     def of(cls, cells: Sequence[Cell]) -> DiskFidelity:
         return cls(tuple(summaries(cells)), tuple(cells))
+
+    def show(self, console: Console) -> None:
+        columns = ("model", "cells", "within", "explained", "off", "worst IOPS", "worst latency")
+        rows: list[tuple[object, ...]] = [
+            (*astuple(model)[:5], *map(deviation, (model.worst_off, model.worst_latency_off)))
+            for model in self.models
+        ]
+        print_table(console, "served models against themselves in virtual time", columns, rows)
+        for cell in self.cells:
+            if not cell.is_within:
+                because = cell.reason or "no reason known"
+                console.print(f"{cell.point.name}: {deviation(cell.off)}, {because}", markup=False)
+        console.print(sentence(self.cells), markup=False)
+
+    def csv(self) -> str:
+        columns = ("model", "block", "depth", "direction", "expected_iops", "measured_iops", "off")
+        rows = (
+            (
+                *(cell.model, cell.block, cell.depth, cell.direction),
+                *(cell.expected.iops, cell.measured.iops, cell.off),
+                *(cell.expected.latency_us, cell.measured.latency_us, cell.latency_off),
+                *(cell.verdict, cell.reason),
+            )
+            for cell in self.cells
+        )
+        more = ("expected_latency_us", "measured_latency_us", "latency_off", "verdict", "reason")
+        return csv_text((*columns, *more), rows)
+
+    def failure(self) -> Exception | None:
+        off = [one for one in self.cells if one.verdict == "off"]
+        if not off:
+            return None
+        worst = max(off, key=lambda cell: abs(cell.off))
+        return ThresholdError(
+            f"{len(off)} of {len(self.cells)} cells are off and no reason is known, the worst"
+            f" by {deviation(worst.off, 0)}: {worst.point.name}; is the computer busy with"
+            " something else?"
+        )
 
 
 def summaries(cells: Sequence[Cell]) -> list[ModelSummary]:

@@ -17,14 +17,19 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotset.core.errors import RequestError
 from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text, print_table
 from hotset.lab.served_model import Reads
 from hotset.reports.model.disks import Layer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Counted = Callable[[], Reads | None]
 """What a device's flash and the disk behind it have served so far; None of other devices."""
@@ -131,7 +136,34 @@ class Pass:
 class DiskRaffle(Versioned):
     """All passes."""
 
+    csv_rows = "passes"
+
     passes: tuple[Pass, ...]
+
+    def show(self, console: Console) -> None:
+        for one in self.passes:
+            state = "cold" if one.dropped else "warm"
+            title = (
+                f"pass {one.number + 1}, page cache {state}: served by {one.served_by},"
+                f" {one.major_faults} major page faults"
+            )
+            print_table(console, title, *_pass_table(one))
+
+    def csv(self) -> str:
+        return "\n".join(csv_text(*_pass_table(one)) for one in self.passes)
+
+
+def _pass_table(one: Pass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
+    columns = (
+        "file",
+        "reads",
+        "mean MB/s",
+        "first MB/s",
+        "from page cache",
+        "share from flash",
+        "major faults",
+    )
+    return columns, [astuple(file) for file in one.files]
 
 
 def _result(name: str, draws: Sequence[Draw]) -> FileResult:

@@ -14,18 +14,24 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
+from hotset.core.words import print_table
 from hotset.lab import served_model
 from hotset.lab.served_model import ServingPath, Way
 
 from . import mounted_model, raffle, serving_path
 from .mounted_model import MountedModel
 from .raffle import Counted, Draw, Pass
+from .serving_path import print_paths
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
@@ -79,8 +85,28 @@ class DiskRereads(Versioned):
     """Each disk. ``paths``: what serving takes of a small request's time here, as measured before
     the first."""
 
+    csv_rows = "disks"
+
     disks: tuple[Reread, ...]
     paths: tuple[ServingPath, ...] = ()
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import disk_tables
+
+        print_table(console, "ten files read again, MB/s", *disk_tables.rereads(self.document()))
+        print_paths(console, self.paths)
+        for one in self.disks:
+            verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
+            console.print(
+                f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
+                f" With it every disk seems fast: {one.seeming_gain:.1f}×.",
+                markup=False,
+            )
+
+    def csv(self) -> str:
+        from hotset.reports.render import disk_tables
+
+        return disk_tables.csv(self.document())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotset.block import loop
 from hotset.block.flashdev import Model
@@ -22,6 +23,9 @@ from hotset.lab.served_model import ServingPath, Way
 
 from . import disk_bench
 from .disk_bench import PROFILES, Direction, Profile, Sample
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SECONDS = 2
 """Of a run."""
@@ -105,3 +109,9 @@ def _served(local: Local, way: Way, cleanup_at: Callable[[Path, Local], Cleanup]
             cleanup = cleanup_at(Path(name), local)
             with cleanup.part():
                 yield Path(loop.attach(local, served.file, cleanup, readonly=True))
+
+
+def print_paths(console: Console, paths: Sequence[ServingPath]) -> None:
+    """What serving the models took here."""
+    for path in paths:
+        console.print(f"{sentence(path)}, which is taken off", markup=False)

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.operations import audit
-from hotset.operations.audit_view import describe, unknown
+from hotset.operations.audit import describe
+from hotset.operations.audit_view import unknown
 
 from ..web import page, render
 

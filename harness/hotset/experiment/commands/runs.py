@@ -10,7 +10,8 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import ConflictError, Remedy, RequestError, ThresholdError
 from hotset.core.fields import Run
-from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, Request, Result, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, Request, operation
+from hotset.core.record import Result
 from hotset.core.rights import Right
 from hotset.core.words import csv_text
 from hotset.reports.archive import Archive, RunningError
@@ -35,7 +36,7 @@ class Listing(Recorded["Runs"]):
     :ivar total: how many the archive has.
     """
 
-    rows = "runs"
+    csv_rows = "runs"
     shown: int
     total: int
 
@@ -148,7 +149,7 @@ class Compared(Recorded["RunComparison"]):
     :ivar differences: what of the set-ups is not the same.
     """
 
-    rows = "lines"
+    csv_rows = "lines"
     differences: tuple[Difference, ...]
 
     @classmethod

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
+from hotset.core.words import csv_text
 from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
 from hotset.disk.boot import udev
@@ -110,6 +111,22 @@ class LabStatus(Status, Versioned):
     """What is running. ``live``: what is up on this computer itself."""
 
     live: Live | None
+
+    def to_text(self) -> str:
+        lines = [f"lab: {self.state}" + (f" ({self.purpose})" if self.purpose else "")]
+        for process in self.processes:
+            lines.append(
+                f"  {process.name}: pid {process.pid}, {'running' if process.alive else 'gone'}"
+            )
+        if self.live is not None:
+            lines += ["try:", *(f"  {command}" for command in self.live.next_commands)]
+        return "\n".join(lines)
+
+    def csv(self) -> str:
+        rows: list[tuple[object, ...]] = [(self.state, self.purpose, None, None, None)]
+        if self.processes:
+            rows = [(self.state, self.purpose, *astuple(process)) for process in self.processes]
+        return csv_text(("state", "purpose", "process", "pid", "running"), rows)
 
 
 def lacking() -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -10,10 +9,9 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.extras import Extra
-from hotset.core.operation import Context, Kind, Recorded, operation, write
+from hotset.core.operation import Context, Kind, operation
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
-from hotset.core.words import percent, text_table
 
 from ..choices import Mode, Policy
 from .caches import BlockSize
@@ -21,8 +19,6 @@ from .models import SetUp, predict_run
 from .traces import TraceFile, on_read
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..advice import CacheAdvice
 
 _SAMPLED_REQUESTS = 2_000_000
@@ -57,58 +53,6 @@ class Advise(SetUp):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Advice(Recorded["CacheAdvice"]):
-    """The smallest cache that gives nearly all there is to gain."""
-
-    rows = "sizes"
-
-    @classmethod
-    def record(cls) -> type[CacheAdvice]:
-        from ..advice import CacheAdvice
-
-        return CacheAdvice
-
-    def show(self, console: Console) -> None:
-        columns, rows = ["", "cache", "hit ratio"], []
-        columns += ["NOPM", "from", "to"] if self.found.run else []
-        columns.append("of the attainable")
-        priced = self.found.recommended.price is not None
-        columns += ["price", *(["a NOPM more"] if self.found.run else [])] if priced else []
-        for size in self.found.sizes:
-            mark = "->" if size == self.found.recommended else ""
-            row = [mark, str(Bytes(size.cache_bytes)), percent(size.hit_ratio)]
-            nopms = (size.nopm, size.nopm_low, size.nopm_high)
-            row += [f"{nopm:,.0f}" for nopm in nopms if nopm is not None]
-            row.append(percent(size.share))
-            row += [f"{size.price:,.2f}"] if size.price is not None else []
-            if priced and self.found.run:
-                row.append("" if size.price_per_nopm is None else f"{size.price_per_nopm:,.4f}")
-            rows.append(row)
-        write(console, text_table(columns, rows))
-        write(console, "\n" + "\n\n".join(self._notes()))
-
-    def _notes(self) -> list[str]:
-        from .. import doubt
-
-        found = self.found
-        best, worn = found.recommended, found.wear
-        by = f"the NOPM of run {found.run}'s set-up" if found.run else "hits"
-        return [
-            f"{Bytes(best.cache_bytes)} is the smallest of these sizes that gives"
-            f" {percent(found.asked_share, 0)} of what flash for everything in the trace would"
-            f" give, by {by}. More gains at most {percent(1 - best.share)}.",
-            f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)}"
-            f" a day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as"
-            f" the trace, after {Bytes(worn.fill_bytes)} to fill it; the origin gets"
-            f" {percent(worn.origin_writes_share, 0)} of the writes. Its hit ratio, starting empty:"
-            f" {percent(worn.hit_ratio)}.",
-            "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
-            " misses in any cache, so a short trace makes all sizes look worse than they are.",
-            *([doubt.in_words(found.doubts)] if found.run else []),
-        ]
-
-
 @operation(
     "whatif advise",
     Kind.JOB,
@@ -116,8 +60,9 @@ class Advice(Recorded["CacheAdvice"]):
     ("Get", "HotsetCacheAdvice"),
     progress=True,
     extras=(Extra.BENCH,),
+    result="whatif.advice:CacheAdvice",
 )
-def advise(request: Advise, context: Context) -> Advice:
+def advise(request: Advise, context: Context) -> CacheAdvice:
     """Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear."""
     from hotset.core.machines.local import Local
 
@@ -137,7 +82,7 @@ def advise(request: Advise, context: Context) -> Advice:
     if request.run is not None:
         ratios = [point.hit_ratio for point in curve.points]
         asked = CacheKind(request.policy, request.mode, int(block))
-        found = predict_run(request.run, request, ratios, asked).found
+        found = predict_run(request.run, request, ratios, asked)
     sizes = advice.sizes(curve, found.lines if found else None, request.price)
     best = advice.recommend(sizes, request.share)
     blocks = -(-best.cache_bytes // int(block))
@@ -146,8 +91,6 @@ def advise(request: Advise, context: Context) -> Advice:
         outcome = caches.simulate(local, request.trace, cache, (), on_read(context))
     worn = advice.wear(cache, outcome, about)
     doubts = found.doubts if found else ()
-    return Advice(
-        advice.CacheAdvice(
-            request.trace, request.run, request.share, best, worn, tuple(sizes), doubts
-        )
+    return advice.CacheAdvice(
+        request.trace, request.run, request.share, best, worn, tuple(sizes), doubts
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,26 +15,21 @@ from hotset.core.operation import (
     Context,
     Kind,
     OnThisComputer,
-    Recorded,
     Request,
     operation,
-    write,
 )
 from hotset.core.record import extended
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
-from hotset.core.words import percent, text_table
+from hotset.core.words import percent
 
 from ..choices import Mode, Policy
 from .traces import TraceFile, on_read
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..caches import HitCurve, Simulations
     from ..workers import Cluster, Cores
 
-_BAR = 30
 Sizes = Annotated[list[fields.Size], Field(max_length=200)]
 BlockSize = Annotated[
     fields.Size, Field(description="Size of a cache block. bcache: the database's page.")
@@ -57,48 +51,15 @@ class Mrc(Request):
     cache: Annotated[Sizes | None, Field(description="Show this cache size. Repeatable.")] = None
 
 
-@dataclass(frozen=True, slots=True)
-class CurveShown(Recorded["HitCurve"]):
-    """Hit ratios by the size of a cache."""
-
-    rows = "points"
-
-    @classmethod
-    def record(cls) -> type[HitCurve]:
-        from ..caches import HitCurve
-
-        return HitCurve
-
-    def show(self, console: Console) -> None:
-        found = self.found
-        touched = Bytes(found.blocks * found.block_bytes)
-        sampled = found.sampled_share < 1
-        columns = ["cache", "of what is touched", "hit ratio", *(["from", "to"] if sampled else [])]
-        rows = []
-        for point in found.points:
-            share = point.cache_bytes / touched if touched else 0.0
-            row = [str(Bytes(point.cache_bytes)), percent(share), percent(point.hit_ratio, 2)]
-            if sampled:
-                row += [percent(point.hit_ratio_low, 2), percent(point.hit_ratio_high, 2)]
-            rows.append([*row, ("█" * round(point.hit_ratio * _BAR)).ljust(_BAR)])
-        write(console, text_table([*columns, ""], rows))
-        counted = f"{percent(found.sampled_share, 2)} of its" if sampled else "all"
-        write(
-            console,
-            f"\n{found.trace}: {found.requests:,} requests to {touched} in blocks of"
-            f" {Bytes(found.block_bytes)}, {counted} blocks counted. The ratios are those of LRU,"
-            " starting empty, for reads and writes alike; the first access to a block misses in"
-            " any cache."
-            + (
-                " The exact ratio is between From and To with a probability of 95 %."
-                if sampled
-                else ""
-            ),
-        )
-
-
-@operation("whatif mrc", Kind.JOB, Right.OPERATE, ("Get", "HotsetHitCurve"), progress=True)
-def mrc(request: Mrc, context: Context) -> CurveShown:
+@operation(
+    "whatif mrc",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Get", "HotsetHitCurve"),
+    progress=True,
+    result="whatif.caches:HitCurve",
+)
+def mrc(request: Mrc, context: Context) -> HitCurve:
     """Show the hit ratio of an LRU cache of each size, in one pass over a trace."""
     from hotset.core.machines.local import Local
 
@@ -108,7 +69,7 @@ def mrc(request: Mrc, context: Context) -> CurveShown:
     block = Bytes.parse(request.block)
     with context.report.task(f"reading {request.trace}"):
         found = caches.curve(Local(), request.trace, block, request.sample, sizes, on_read(context))
-    return CurveShown(extended(caches.HitCurve, found, trace=request.trace))
+    return extended(caches.HitCurve, found, trace=request.trace)
 
 
 class Simulate(Request):
@@ -155,60 +116,15 @@ class Simulate(Request):
     ] = None
 
 
-_BESIDE_THE_KERNELS = {
-    "smq": "the kernel's, for which moving data takes time, hit up to 17 points more in replays"
-    " (scans that come back), and 0 to 9 with TPC-C",
-    "bcache": "the kernel's hit up to 2.4 points more or 2 fewer in replays",
-}
-"""How far off these figures are known to be (reports/published/20261127-agreement)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Simulated(Recorded["Simulations"]):
-    """What caches made of a trace."""
-
-    rows = "caches"
-
-    @classmethod
-    def record(cls) -> type[Simulations]:
-        from ..caches import Simulations
-
-        return Simulations
-
-    def show(self, console: Console) -> None:
-        columns = ["policy", "cache", "block", "mode", "hit ratio", "bypassed"]
-        columns += ["writes absorbed", "origin writes", "flash writes"]
-        rows = [
-            (
-                cache.policy,
-                str(Bytes(cache.cache_bytes)),
-                str(Bytes(cache.block_bytes)),
-                cache.mode,
-                percent(cache.hit_ratio, 2),
-                percent(cache.bypassed / max(cache.requests, 1), 2),
-                percent(cache.absorbed / max(cache.writes, 1), 2),
-                f"{cache.origin_writes:,}",
-                f"{cache.flash_writes:,}",
-            )
-            for cache in self.found.caches
-        ]
-        write(console, text_table(columns, rows))
-        write(
-            console,
-            f"\n{self.found.trace}, simulated, starting empty; requests are split at block"
-            " boundaries, and moving data takes no time. Origin and flash writes: requests and"
-            " blocks.",
-        )
-        policies = {cache.policy for cache in self.found.caches}
-        for policy, said in _BESIDE_THE_KERNELS.items():
-            if policy in policies:
-                write(console, f"{policy}: {said}")
-
-
 @operation(
-    "whatif simulate", Kind.JOB, Right.OPERATE, ("Invoke", "HotsetSimulation"), progress=True
+    "whatif simulate",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Invoke", "HotsetSimulation"),
+    progress=True,
+    result="whatif.caches:Simulations",
 )
-def simulate(request: Simulate, context: Context) -> Simulated:
+def simulate(request: Simulate, context: Context) -> Simulations:
     """Simulate caches on a trace: every policy with every size, block and mode given.
 
     Several run at once. To resume an interrupted simulation, give the same command again.
@@ -246,7 +162,7 @@ def simulate(request: Simulate, context: Context) -> Simulated:
         told = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
         with context.report.task(told):
             found = caches.sweep(workers, request.trace, wanted, more, on_done)
-    return Simulated(caches.Simulations.of(request.trace, found))
+    return caches.Simulations.of(request.trace, found)
 
 
 def _workers(request: Simulate) -> Cores | Cluster:

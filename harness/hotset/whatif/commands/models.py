@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
@@ -11,18 +10,15 @@ from pydantic import BeforeValidator, Field
 from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.fields import Run
-from hotset.core.operation import Context, Kind, Recorded, Request, operation
+from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.record import extended
 from hotset.core.rights import Right
-from hotset.core.words import csv_text, deviation, percent, text_table
 from hotset.disk import places
 from hotset.monitoring.commands.heat import heats_of
 from hotset.reports.archive import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
 
     from hotset.reports.model.document import RunDocument
 
@@ -31,17 +27,6 @@ if TYPE_CHECKING:
     from ..traffic import CacheKind
 
 _DEFAULT = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
-_COLUMNS = (
-    "hit ratio",
-    "NOPM",
-    "from",
-    "to",
-    "factor",
-    "ms",
-    "CPU",
-    "storage",
-    "most time",
-)
 _POINT = r"[1-9][0-9]{0,3}:[1-9][0-9]{0,8}(\.[0-9]{1,9})?"
 _IOPS_PATTERN = rf"^ *{_POINT}( *, *{_POINT})* *$"
 
@@ -93,77 +78,14 @@ class Predict(SetUp):
     hit_ratio: Asked = None
 
 
-@dataclass(frozen=True, slots=True)
-class Predicted(Recorded["PredictedRun"]):
-    """What has not been run, predicted."""
-
-    rows = "lines"
-
-    @classmethod
-    def record(cls) -> type[PredictedRun]:
-        from ..prediction import PredictedRun
-
-        return PredictedRun
-
-    def show(self, console: Console) -> None:
-        found = self.found
-        rows = [
-            (
-                percent(one.hit_ratio),
-                f"{one.nopm:,.0f}",
-                f"{one.nopm_low:,.0f}",
-                f"{one.nopm_high:,.0f}",
-                f"{one.factor:.1f}",
-                f"{one.response_ms:.1f}",
-                percent(one.cpu_share, 0),
-                percent(one.origin_share, 0),
-                one.most_time,
-            )
-            for one in found.lines
-        ]
-        console.print(text_table(_COLUMNS, rows), markup=False, highlight=False)
-        for line in self._notes():
-            console.print(f"\n{line}", markup=False, highlight=False)
-
-    def _notes(self) -> list[str]:
-        from .. import doubt
-        from ..prediction import NEARLY_ALL
-
-        found, need = self.found, self.found.demands
-        counted = (
-            ""
-            if found.requests_per_transaction is None
-            else f" (its counters: {found.requests_per_transaction:.1f} requests to the data disk)"
-        )
-        notes = [
-            f"{percent(NEARLY_ALL, 0)} of the attainable throughput is reached at a hit ratio of"
-            f" {percent(found.enough_hit_ratio)}: more flash than that gains little.",
-            f"learned from {' and '.join(found.learned_from)} of run {found.run} with"
-            f" {found.learned_users} users: a transaction needs {need.cpu_s * 1000:.2f} ms of a"
-            f" core, {need.flash_s * 1000:.2f} ms of flash and log when nobody is in the way, and"
-            f" {need.origin_reads:.1f} reads of the slow storage when nothing is cached{counted};"
-            f" {percent(need.cores_used, 0)} of the cores can be kept busy. Slow storage:"
-            f" {found.storage}.",
-        ]
-        if found.ceiling:
-            seen, cached = found.ceiling.measured_nopm, found.ceiling.predicted_nopm
-            notes.append(
-                f"All-flash, without a cache, came to {seen:,.0f} NOPM; with everything cached"
-                f" {cached:,.0f} are predicted ({deviation(cached / seen - 1)}): the cost of the"
-                " cache itself."
-            )
-        notes.append(doubt.in_words(found.doubts))
-        if found.assumed:
-            notes.append(
-                f"Not counted by the run, but assumed from published simulations of small caches:"
-                f" {'; '.join(found.assumed)}. Locks that are held longer on slow storage are"
-                " ignored. Factor: compared with nothing cached."
-            )
-        return notes
-
-
-@operation("whatif predict", Kind.QUERY, Right.READ, ("Get", "HotsetPrediction"))
-def predict(request: Predict, context: Context) -> Predicted:  # noqa: ARG001
+@operation(
+    "whatif predict",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetPrediction"),
+    result="whatif.prediction:PredictedRun",
+)
+def predict(request: Predict, context: Context) -> PredictedRun:  # noqa: ARG001
     """Predict TPC-C's throughput at other hit ratios, with other users, cores or storage.
 
     Learns from one run that measured before and after, such as the demo's.
@@ -184,63 +106,14 @@ class Flash(SetUp):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class FlashShown(Recorded["FlashNeeds"]):
-    """How much flash a disk needs."""
-
-    rows = "needs"
-
-    @classmethod
-    def record(cls) -> type[FlashNeeds]:
-        from ..flash import FlashNeeds
-
-        return FlashNeeds
-
-    def show(self, console: Console) -> None:
-        found = self.found
-        columns = ["hit ratio", "flash", "of the disk"]
-        rows = [
-            [percent(one.hit_ratio), str(one.flash_bytes), percent(one.disk_share)]
-            for one in found.needs
-        ]
-        if found.prediction:
-            columns += ["NOPM", "from", "to", "factor"]
-            for row, line in zip(rows, found.prediction.lines, strict=True):
-                row += [f"{one:,.0f}" for one in (line.nopm, line.nopm_low, line.nopm_high)]
-                row.append(f"{line.factor:.1f}")
-        console.print(text_table(columns, rows), markup=False, highlight=False)
-        console.print(
-            f"\nThe least flash that can serve that share of the requests to {found.disk}, by its"
-            f" heat in regions of {found.region_bytes}: exactly the hottest ones. A cache that has"
-            " to learn them needs more; within a region, no distinction is made.",
-            markup=False,
-            highlight=False,
-        )
-        if found.prediction:
-            from .. import doubt
-
-            console.print(
-                f"NOPM: as `hotset whatif predict {found.prediction.run}`, for TPC-C as it was run"
-                f" there. {doubt.in_words(found.prediction.doubts)}",
-                markup=False,
-                highlight=False,
-            )
-
-    def csv(self) -> str:
-        found = self.found
-        lines = found.prediction.lines if found.prediction else ()
-        columns = ["hit_ratio", "flash_bytes", "disk_share"]
-        columns += ["nopm", "nopm_low", "nopm_high"] if lines else []
-        rows: list[list[object]] = [
-            [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in found.needs
-        ]
-        for row, line in zip(rows, lines, strict=False):
-            row += [line.nopm, line.nopm_low, line.nopm_high]
-        return csv_text(columns, rows)
-
-
-@operation("whatif flash", Kind.QUERY, Right.READ, ("Get", "HotsetFlashNeed"))
-def flash(request: Flash, context: Context) -> FlashShown:
+@operation(
+    "whatif flash",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetFlashNeed"),
+    result="whatif.flash:FlashNeeds",
+)
+def flash(request: Flash, context: Context) -> FlashNeeds:
     """Show how much flash a disk needs for each hit ratio, from its heat; --run adds the NOPM.
 
     First count for a working day: hotset heat start.
@@ -257,13 +130,12 @@ def flash(request: Flash, context: Context) -> FlashShown:
         raise RequestError(f"{name} has had no requests since counting began", field="disk")
     found = None if request.run is None else predict_run(request.run, request, ratios)
     needs = tuple(flash.needs(heats, grid, ratios))
-    predicted = None if found is None else found.found
-    return FlashShown(flash.FlashNeeds(name, grid.region, needs, predicted))
+    return flash.FlashNeeds(name, grid.region, needs, found)
 
 
 def predict_run(
     name: str, request: SetUp, ratios: Sequence[float], cache: CacheKind | None = None
-) -> Predicted:
+) -> PredictedRun:
     """What a run's set-up, changed as is asked, would come to at some hit ratios.
 
     :param cache: another one than the run's.
@@ -285,7 +157,7 @@ def predict_run(
         asked_iops=asked,
         cache=cache,
     )
-    return Predicted(extended(prediction.PredictedRun, found, run=run.run, storage=storage))
+    return extended(prediction.PredictedRun, found, run=run.run, storage=storage)
 
 
 def storages(

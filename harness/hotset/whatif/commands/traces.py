@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.operation import Cli, Context, Kind, Recorded, Request, operation
+from hotset.core.operation import Cli, Context, Kind, Request, operation
 from hotset.core.record import extended
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
@@ -17,8 +16,6 @@ from hotset.core.words import percent
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hotset.block.engine_program import OnRead
 
     from ..caches import RecordedTrace, Trace
@@ -35,45 +32,25 @@ Output = Annotated[fields.WrittenFile, Field(description="The trace to write.")]
 Recorder = Literal["hotset", "blkparse", "ftrace", "iolog", "msr", "systor", "oracle-general"]
 
 
-@dataclass(frozen=True, slots=True)
-class TraceShown(Recorded["Trace"]):
-    """What a trace holds, summed up."""
-
-    @classmethod
-    def record(cls) -> type[Trace]:
-        from ..caches import Trace
-
-        return Trace
-
-    def show(self, console: Console) -> None:
-        show_trace(console, self.found)
-
-
-def show_trace(console: Console, found: Trace) -> None:
-    """Its requests, and what they come to."""
-    lasts = f"over {found.seconds:,.1f} s" if found.timed else "without times"
-    lines = (
-        f"{found.trace}: {found.requests:,} requests {lasts}",
-        f"reads   {found.requests - found.writes:>15,}  {Bytes(found.read_bytes)}",
-        f"writes  {found.writes:>15,}  {Bytes(found.written_bytes)}",
-        f"of the disk's first {Bytes(found.end)}",
-    )
-    console.print("\n".join(lines), markup=False, highlight=False)
-
-
 class Show(Request):
     trace: TraceFile
 
 
-@operation("whatif trace show", Kind.QUERY, Right.READ, ("Get", "HotsetTrace"))
-def show(request: Show, context: Context) -> TraceShown:  # noqa: ARG001
+@operation(
+    "whatif trace show",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetTrace"),
+    result="whatif.caches:Trace",
+)
+def show(request: Show, context: Context) -> Trace:  # noqa: ARG001
     """Read a whole trace and sum it up: how many requests, when, to which part of the disk."""
     from hotset.core.machines.local import Local
 
     from .. import caches
 
     found = caches.trace_figures(Local(), request.trace)
-    return TraceShown(extended(caches.Trace, found, trace=request.trace))
+    return extended(caches.Trace, found, trace=request.trace)
 
 
 class Convert(Request):
@@ -110,8 +87,9 @@ class Convert(Request):
     Right.OPERATE,
     ("Import", "HotsetTrace"),
     progress=True,
+    result="whatif.caches:Trace",
 )
-def convert(request: Convert, context: Context) -> TraceShown:
+def convert(request: Convert, context: Context) -> Trace:
     """Convert another program's recording to hotset's own format, compact and checked."""
     from hotset.core.machines.local import Local
 
@@ -126,7 +104,7 @@ def convert(request: Convert, context: Context) -> TraceShown:
         words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
         found = caches.write_trace(Local(), words, Path(request.output), on_read(context))
-    return TraceShown(extended(caches.Trace, found, trace=request.output))
+    return extended(caches.Trace, found, trace=request.output)
 
 
 class Tpcc(Request):
@@ -147,8 +125,15 @@ class Tpcc(Request):
     seed: Annotated[fields.Seed, Field(description="Of the random numbers.")] = 1
 
 
-@operation("whatif trace tpcc", Kind.JOB, Right.OPERATE, ("New", "HotsetTpccTrace"), progress=True)
-def tpcc(request: Tpcc, context: Context) -> TraceShown:
+@operation(
+    "whatif trace tpcc",
+    Kind.JOB,
+    Right.OPERATE,
+    ("New", "HotsetTpccTrace"),
+    progress=True,
+    result="whatif.caches:Trace",
+)
+def tpcc(request: Tpcc, context: Context) -> Trace:
     """Generate the requests that TPC-C sends to a disk, at any scale, without a database.
 
     Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
@@ -172,8 +157,15 @@ class Tpch(Request):
     rounds: Annotated[int, Field(ge=1, le=1000, description="How often all queries run.")] = 1
 
 
-@operation("whatif trace tpch", Kind.JOB, Right.OPERATE, ("New", "HotsetTpchTrace"), progress=True)
-def tpch(request: Tpch, context: Context) -> TraceShown:
+@operation(
+    "whatif trace tpch",
+    Kind.JOB,
+    Right.OPERATE,
+    ("New", "HotsetTpchTrace"),
+    progress=True,
+    result="whatif.caches:Trace",
+)
+def tpch(request: Tpch, context: Context) -> Trace:
     """Generate the scans of TPC-H's 22 queries, one after the other, at any scale."""
     rate = fields.maybe_rate(request.read_rate)
     words = ["tpch", f"--scale={request.scale}", f"--rounds={request.rounds}", f"--rate={rate:d}"]
@@ -181,14 +173,14 @@ def tpch(request: Tpch, context: Context) -> TraceShown:
     return _made(words, request.output, context)
 
 
-def _made(words: list[str], output: str, context: Context) -> TraceShown:
+def _made(words: list[str], output: str, context: Context) -> Trace:
     from hotset.core.machines.local import Local
 
     from .. import caches
 
     with context.report.task(f"writing {output}"):
         found = caches.write_trace(Local(), words, Path(output), on_read(context))
-    return TraceShown(extended(caches.Trace, found, trace=output))
+    return extended(caches.Trace, found, trace=output)
 
 
 class Record(Request):
@@ -202,29 +194,15 @@ class Record(Request):
     minutes: Annotated[float, Field(ge=0.01, le=14 * 24 * 60, description="How long.")] = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class TraceRecorded(Recorded["RecordedTrace"]):
-    """A trace that was recorded."""
-
-    @classmethod
-    def record(cls) -> type[RecordedTrace]:
-        from ..caches import RecordedTrace
-
-        return RecordedTrace
-
-    def show(self, console: Console) -> None:
-        found = self.found
-        show_trace(console, found)
-        console.print(
-            f"\nrecorded of {found.device} for {found.recorded_s:,.1f} s; it took"
-            f" {percent(found.cpu_share, 2)} of a core",
-            markup=False,
-            highlight=False,
-        )
-
-
-@operation("whatif record", Kind.JOB, Right.ADMIN, ("Start", "HotsetTraceRecording"), progress=True)
-def record(request: Record, context: Context) -> TraceRecorded:
+@operation(
+    "whatif record",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Start", "HotsetTraceRecording"),
+    progress=True,
+    result="whatif.caches:RecordedTrace",
+)
+def record(request: Record, context: Context) -> RecordedTrace:
     """Record the requests to a block device, on this computer or a server (needs root).
 
     The kernel traces the time, kind and place of each request, never its content. The device needs
@@ -240,15 +218,13 @@ def record(request: Record, context: Context) -> TraceRecorded:
                 machine, request.device, request.output, request.minutes * 60, on_read(context)
             )
     share = found.cpu_s / max(found.recorded_s, 1e-9)
-    return TraceRecorded(
-        extended(
-            RecordedTrace,
-            found.figures,
-            trace=request.output,
-            device=request.device,
-            recorded_s=found.recorded_s,
-            cpu_share=share,
-        )
+    return extended(
+        RecordedTrace,
+        found.figures,
+        trace=request.output,
+        device=request.device,
+        recorded_s=found.recorded_s,
+        cpu_share=share,
     )
 
 
