@@ -322,6 +322,11 @@ class Operation:
         return tuple(self.name.split())
 
     @property
+    def is_text(self) -> bool:
+        """Its result has one form only."""
+        return self.returns.endswith(f":{Lines.__name__}")
+
+    @property
     def result(self) -> type[Result]:
         found: type[Result] = resolve_name(self.returns)
         return found

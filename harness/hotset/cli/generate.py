@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand
 
 from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError, option
-from hotset.core.operation import Cli, Context, FieldKind, Lines, Operation, OutputError
+from hotset.core.operation import Cli, Context, FieldKind, Operation, OutputError
 from hotset.core.record import Result
 
 from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
@@ -179,7 +179,7 @@ def _parameters(found: Operation) -> Iterator[inspect.Parameter]:
         kind = FieldKind.from_field(field)
         info = _info(name, field, kind)
         yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
-    if not issubclass(found.result, Lines) and "format" not in found.request.model_fields:
+    if not found.is_text and "format" not in found.request.model_fields:
         yield _parameter("format_", FormatOption, Format.TABLE)
     if found.progress:
         yield _parameter("quiet_", QuietOption, False)

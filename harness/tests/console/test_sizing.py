@@ -137,7 +137,7 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     heats = {0: 81.0} | dict.fromkeys(range(1, 10), 1.0)
     predicted = models.predict_run(run.run, models.Predict(run=run.run), ratios)
     flash = tuple(needs(heats, grid, ratios))
-    found = FlashNeeds("shop", grid.region, flash, predicted.found)
+    found = FlashNeeds("shop", grid.region, flash, predicted)
     shown = sizing._shown(found.document(), 0.25)
     points = shown["points"]
     assert [one.x for one in points] == ["20.0", "116.0", "980.0"]
@@ -147,11 +147,11 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     page = web.template("sizing_curve.html").render(**shown)
     assert re.search(r"90.0 %</th>\s*<td[^>]*>1 GiB</td>\s*<td[^>]*>0.25</td>", page)
     # One model: the range of the command, and what it is made of.
-    line = predicted.found.lines[1]
+    line = predicted.lines[1]
     assert line.nopm_high / line.nopm_low > doubt_of("hit ratio").factor ** 2
     assert f"({rate(line.nopm_low)} to {rate(line.nopm_high)})" in points[1].words
     shown_text = StringIO()
     found.show(Console(width=1000, file=shown_text))
     for text in (html.unescape(page), shown_text.getvalue()):
-        assert in_words(predicted.found.doubts) in text
+        assert in_words(predicted.doubts) in text
     assert "how many misses promote a block" in page

@@ -248,7 +248,7 @@ def test_a_table_keeps_its_guarantee_inside_its_database_whichever_was_said_firs
     assert database.resident >= table.resident >= 6 * MIB // BLOCK
     said = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
     quarter = int(disk.division.total * 0.25) * BLOCK
-    known = {one.target: one.guaranteed_bytes for one in said.found.preferences}
+    known = {one.target: one.guaranteed_bytes for one in said.preferences}
     assert [known[name] for name in shares] == [quarter, quarter]
     # Guaranteed for both, and not twice: of the other half three quarters are to be had.
     disk.share("other", "70%", "100%")
@@ -281,7 +281,7 @@ def test_a_warm_up_takes_the_place_of_all_but_what_is_pinned(disk: Disk) -> None
         disk.read_in_no_order("orders")
     assert disk.cached_of("reports") < 10 * MIB
     done = warmup.run(warmup.Run(targets=[disk.path("reports")], disk="pg"), disk.context)
-    assert done.found.cached_share == 1.0
+    assert done.cached_share == 1.0
     assert disk.misses_of_reading("stock") == disk.misses_of_reading("reports") == 0
     assert disk.sum("reports") == whole
 
@@ -310,7 +310,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:
     with pytest.raises(TargetError, match="No such file"):
         disk.prefer(pins.pin_targets, "nothing")
     found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
-    assert [one.target for one in found.found.preferences] == [disk.path("orders")]
+    assert [one.target for one in found.preferences] == [disk.path("orders")]
     # One that has gone meanwhile does not stand in the way of others.
     disk.sh(f"rm {disk.path('orders')}")
     pins.refresh(pins.Refresh(disk="pg"), disk.context)

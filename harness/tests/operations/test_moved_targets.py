@@ -143,14 +143,14 @@ class Accelerated:
 
     def listed(self, dsn: str | None) -> text.Preferences:
         request = operations.Preferred(disk="pg", dsn=dsn)
-        return operations.list_preferences(request, self.context).found
+        return operations.list_preferences(request, self.context)
 
     def health(self, dsn: str | None) -> list[Finding]:
         ask = Ask("local", "pg", "pins and shares")
         return tier_now.preferences(ask, self.attached, self.server(dsn))
 
     def warmed(self, **request: object) -> text.WarmupResult:
-        return warmup.run(warmup.Run.model_validate(request), self.context).found
+        return warmup.run(warmup.Run.model_validate(request), self.context)
 
     def missing(self, target: str) -> Sequence[Run]:
         """Of where it lies now."""
@@ -294,7 +294,7 @@ def test_of_a_database_what_lies_on_the_disk_is_planned_and_the_rest_told(
         disk.sql("ALTER TABLE lines SET TABLESPACE elsewhere")
         for target, rows in ((f"database:{disk.database.dbname}", 1), (ORDERS, 0)):
             request = {"targets": [target], "dsn": disk.dsn, "origin_rate": "100MB/s"}
-            found = warmup.plan(warmup.Plan.model_validate(request), disk.context).found
+            found = warmup.plan(warmup.Plan.model_validate(request), disk.context)
             assert found.targets[0].bytes > 4 * MIB
             told = [note for note in found.notes if str(elsewhere) in note]
             assert len(told) == rows

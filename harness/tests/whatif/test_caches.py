@@ -260,7 +260,7 @@ def test_advice_by_nopm_follows_the_runs_prediction(trace: Path) -> None:
     ratios = [one["hit_ratio"] for one in found["sizes"]]
     # The run's cache was smq's, with other blocks; advice is on the policy that was asked for.
     cache = CacheKind("hotset", "writeback", 8192)
-    predicted = models.predict_run(document.run, models.SetUp(), ratios, cache).found
+    predicted = models.predict_run(document.run, models.SetUp(), ratios, cache)
     for name in ("nopm", "nopm_low", "nopm_high"):
         assert [one[name] for one in found["sizes"]] == [
             getattr(one, name) for one in predicted.lines

@@ -212,7 +212,7 @@ def _cmdlet(found: Operation) -> Cmdlet:
     assert (found.name in PLACED) == (place is not None)
     method, path, taken = place or ("Post", f"/api/v1/{'/'.join(found.words)}", None)
     own = _parameters(found, taken)
-    is_text = found.result.record().__name__ == "Lines" or found.name == "report run"
+    is_text = found.is_text or found.name == "report run"
     kind = "" if is_text else _TYPES.get(found.name, noun.removeprefix("Hotset"))
     values = {one.field: one.sent for one in own if one.field}
     if taken is None:
