@@ -133,7 +133,7 @@ def make(machine: Machine, name: str, table: str) -> None:
 
 
 def is_suspended(machine: Machine, name: str) -> bool:
-    """Whether a device holds all I/O back."""
+    """True if a device holds all I/O back."""
     argv = ["dmsetup", "info", "-c", "--noheadings", "-o", "suspended", name]
     return machine.run(argv, check=False).stdout.strip() == "Suspended"
 

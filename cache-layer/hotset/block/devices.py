@@ -25,7 +25,7 @@ Confirm = Callable[[str, str], None]
 _ANSWER_S = 20.0
 BY_ID = PurePosixPath("/dev/disk/by-id")
 FILE_SYSTEMS = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs"))
-"""What an origin is meant to carry."""
+"""File systems that an origin may carry."""
 _TABLES = frozenset(("gpt", "dos", "PMBR"))
 
 
@@ -73,20 +73,20 @@ class Device:
 
     @property
     def holds(self) -> str:
-        """What lies on it, as far as anybody can tell."""
+        """Known contents: signatures and partitions."""
         found = (*self.signatures, *(f"partition {part}" for part in self.parts))
         return ", ".join(found) or "nothing known"
 
 
 def type_of(machine: Machine, path: PurePosixPath) -> Literal["device", "file"] | None:
-    """What a name leads to: a block device, a file in the place of one, or neither."""
+    """Classify a path: a block device, a file in the place of one, or neither."""
     if machine.run(["test", "-b", str(path)], check=False).rc == 0:
         return "device"
     return "file" if machine.run(["test", "-f", str(path)], check=False).rc == 0 else None
 
 
 def inspect(machine: Machine, path: PurePosixPath) -> Device:
-    """What a device is and who uses it; nothing is changed.
+    """Describe a device and its users; nothing is changed.
 
     :raises DeviceRefusedError: there is no such block device.
     """
@@ -158,7 +158,7 @@ def uses_of_file(machine: Machine, file: PurePosixPath) -> tuple[str, ...]:
 
 
 def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str, ...]]:
-    """Whether a device can be read, and what lies on it."""
+    """Read a device's signatures; the first item is True if it can be read."""
     wiped = machine.run(["wipefs", "--json", str(node)], check=False, timeout_s=30)
     listed = json.loads(wiped.stdout)["signatures"] if wiped.stdout.strip() else []
     found = [str(one["type"]) for one in listed]
@@ -168,7 +168,7 @@ def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str,
 
 
 def _labelled(machine: Machine, node: PurePosixPath) -> bool:
-    """Whether hotset's label is on it: no device with one is empty."""
+    """True if hotset's label is on it: no device with one is empty."""
     try:
         return label.read(machine, node) is not None
     except label.LabelError:
@@ -278,7 +278,7 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
 
 
 def answers(machine: Machine, device: PurePosixPath) -> bool:
-    """Whether a device is there and its first sectors can be read."""
+    """True if a device exists and its first sectors can be read."""
     words = ["bs=4096", "count=1", "iflag=direct", "status=noxfer"]
     argv = ["dd", f"if={device}", "of=/dev/null", *words]
     try:
@@ -301,7 +301,7 @@ def overwrite(device: Device, say: Callable[[str], None], confirm: Confirm | Non
 
 
 def ours(device: Device) -> bool:
-    """Whether all that holds the device are hotset's own slices."""
+    """True if nothing holds the device but hotset's own slices."""
     if device.is_file:
         return True  # its volume is behind a loop device
     return all(f"is held by {PREFIX}" in use for use in device.uses[:1])

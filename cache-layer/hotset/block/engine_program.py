@@ -85,7 +85,7 @@ def digest(here: Path) -> str:
 
 
 def said(stderr: str, name: str = NAME) -> str:
-    """What a program said when it failed, without its name before it."""
+    """Extract a failed program's message, without the program's name before it."""
     return stderr.strip().removeprefix(f"{name}: ")[-600:]
 
 

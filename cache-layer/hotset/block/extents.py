@@ -141,7 +141,7 @@ def join_within(runs: Sequence[Run], more: Iterable[Run], capacity: Blocks) -> l
 def with_room(
     runs: Sequence[Run], free: Iterable[Extent], block: Bytes, capacity: Blocks
 ) -> list[Run]:
-    """As :func:`join_within`, the others being the blocks that are wholly free."""
+    """Call :func:`join_within`, the others being the blocks that are wholly free."""
     return join_within(runs, whole_runs(free, block), capacity)
 
 
@@ -185,7 +185,7 @@ def merge(extents: Iterable[Extent]) -> list[Extent]:
 
 
 def common(some: Iterable[Extent], others: Iterable[Extent]) -> list[Extent]:
-    """What two lists have in common; both as :func:`merge` gives them.
+    """Intersect two lists; both as :func:`merge` gives them.
 
     >>> common([Extent(Bytes(0), Bytes(8))], [Extent(Bytes(6), Bytes(9))])
     [Extent(start=Bytes(6), length=Bytes(2))]

@@ -55,7 +55,7 @@ def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
 
 
 def kind_if_any(machine: Machine, device: PurePosixPath) -> FileSystem | None:
-    """As :func:`kind_of`; None for a disk that something else uses (LVM, ASM, a guest)."""
+    """Call :func:`kind_of`; None for a disk that something else uses (LVM, ASM, a guest)."""
     return _probed(machine, device)[0]
 
 
@@ -66,7 +66,7 @@ def _probed(machine: Machine, device: PurePosixPath) -> tuple[FileSystem | None,
 
 
 def own_extents(machine: Machine, device: PurePosixPath, kind: FileSystem) -> list[Extent]:
-    """What the file system needs beside its files."""
+    """List the extents of the file system's own metadata."""
     return _of_ext4(machine, device) if kind == "ext4" else _of_xfs(machine, device)
 
 

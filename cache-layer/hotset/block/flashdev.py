@@ -55,7 +55,7 @@ def figures(
 
 
 def read_promise(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:
-    """What a model promises (``flashdev expect``), as its JSON."""
+    """Read a model's expected performance (``flashdev expect``) as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         argument = model_argument(model, Path(folder), "model")
         return figures(local, ["expect", "--model", argument, *words, "--json"])
@@ -87,7 +87,7 @@ def serve(
     """Start a serving command (``serve``, ``tier``) and wait until its files are there.
 
     :param words: the command and its options, ``--mount`` left out.
-    :param name: what the journal and messages call it.
+    :param name: name in the journal and in messages.
     :raises RefusedError: it does not take what it was given.
     :raises PrerequisiteMissingError: it did not start for another reason, which the message quotes.
     """

@@ -1,4 +1,4 @@
-"""What goes through a device and how long it takes: IOPS, MB/s, latencies, queue, utilisation.
+"""I/O of a device and its latency: IOPS, MB/s, latencies, queue, utilisation.
 
 The kernel counts the requests of every block device (Documentation/block/stat.rst), hotset's own
 engine those of the devices below it, and these with a histogram of their latencies. Either comes to
@@ -22,9 +22,9 @@ from . import engine_program
 from .usage import device_number
 
 ORIGIN, CACHE, VOLUME, LOG, FLASH = "origin", "flash cache", "flash volume", "log", "flash"
-"""What a device is to a database."""
+"""Roles of a device for a database."""
 ENGINE_NAMES = {"origin": ORIGIN, "cache": CACHE, "volume": VOLUME}
-"""What `hotset-engine tier` calls the devices below it."""
+"""Roles by the names that `hotset-engine tier` gives the devices below it."""
 _TICKS = 2**32
 """The kernel shows its sums of milliseconds with 32 bits."""
 
@@ -69,7 +69,7 @@ class DirectionUse:
 
 @dataclass(frozen=True, slots=True)
 class IoUse:
-    """What went through a device in a while; ``utilisation`` is the share of it with at least one
+    """I/O of a device in an interval; ``utilisation`` is the share of it with at least one
     request under way, as iostat(1) has it."""
 
     name: str
@@ -105,7 +105,7 @@ def parse_stat(line: str) -> IoCounters:
 
 
 def parse_engine(devices: list[dict[str, Any]]) -> dict[str, IoCounters]:
-    """What the engine tells of its devices, by its own names.
+    """Parse the engine's counters of its devices, by its own names.
 
     :raises KeyError: a field is missing, of a plain dictionary.
     """
@@ -124,8 +124,8 @@ def _direction(of: dict[str, Any]) -> Direction:
 
 
 def between(first: Readings, last: Readings, seconds: float) -> tuple[IoUse, ...]:
-    """What went through the devices that both readings hold, and whose counters have not begun
-    anew in between."""
+    """Compare two readings, for devices that are in both and whose counters did not restart in
+    between."""
     return tuple(
         _use(name, first[name], now, seconds)
         for name, now in last.items()

@@ -1,4 +1,4 @@
-"""What hotset writes in the first mebibyte of a flash device, which no slice reaches: whose it is.
+"""Ownership label in the first mebibyte of a flash device, which no slice reaches.
 
 Plain text, so that ``dd | less`` shows it. The label is there twice, each with its checksum and
 generation, written one after the other: whatever cuts a change short, one is valid and says
@@ -60,7 +60,7 @@ class Label:
 def parse(text: str) -> Label | None:
     """A label out of one copy's text; None if it is none or torn.
 
-    :raises LabelError: it is of another version, and nobody here knows what it says.
+    :raises LabelError: it is of another version, which cannot be read.
     """
     head, _, rest = text.partition("\n")
     words = head.split(" ")

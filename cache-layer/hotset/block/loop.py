@@ -64,19 +64,19 @@ def require(machine: Machine) -> None:
 
 
 def has_device(machine: Machine, device: str, module: str) -> bool:
-    """Whether a device of the kernel's is there, or comes with its module."""
+    """True if a kernel device exists, or appears once its module is loaded."""
     script = '[ -c "$1" ] || modprobe "$2" 2> /dev/null; [ -c "$1" ]'
     return machine.run(["sh", "-c", script, "hotset-device", device, module], check=False).rc == 0
 
 
 def may_mount(machine: Machine) -> bool:
-    """Whether root may mount anything there: in most containers not."""
+    """True if root may mount anything there: in most containers not."""
     attempt = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"]  # noqa: S108 - its own
     return machine.run(attempt, check=False).rc == 0
 
 
 def is_attached(machine: Machine, name: PurePosixPath, device: PurePosixPath, start: Bytes) -> bool:
-    """Whether ``hotset-boot`` made the name, of that stretch, and its device is still there."""
+    """True if ``hotset-boot`` made the name, of that stretch, and its device still exists."""
     return machine.run(_argv(_IS_ATTACHED, name, device, start), check=False).rc == 0
 
 

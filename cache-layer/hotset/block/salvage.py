@@ -1,4 +1,4 @@
-"""What is proven of a damaged cache in user space, as ``hotset-engine salvage`` tells.
+"""Proven contents of a damaged cache in user space, from ``hotset-engine salvage``.
 
 The cache is only read. A block is *dirty* or *clean* where that is proven; of an *unknown* one
 nothing is: it may hold, of any block, what the origin lacks.
@@ -22,15 +22,15 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What was found, and done.
+    """Result of a salvage.
 
     :ivar dirty: blocks that hold what the origin lacks, and how many bytes that is.
     :ivar unknown: blocks that may hold it, and their size.
     :ivar clean: blocks that do not.
     :ivar is_identified: a superblock says that the cache is this origin's.
-    :ivar last_seen: what was last seen in the unknown blocks.
+    :ivar last_seen: extents last seen in the unknown blocks.
     :ivar may_be_lost: where the origin may lack its newest data.
-    :ivar unreadable: what it lacks still, as the flash cannot be read.
+    :ivar unreadable: extents that the origin still lacks, as the flash cannot be read.
     """
 
     dirty: int
@@ -45,7 +45,7 @@ class Salvage:
 
 
 def parse(text: str) -> Salvage:
-    """What ``hotset-engine salvage --json`` prints.
+    """Parse the output of ``hotset-engine salvage --json``.
 
     >>> count = {"slots": 2, "bytes": 8192}
     >>> lists = dict.fromkeys(("last_seen", "may_be_lost", "unreadable"), [])

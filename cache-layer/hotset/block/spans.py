@@ -25,7 +25,7 @@ def union(spans: Iterable[Span]) -> list[Span]:
 
 
 def difference(spans: Iterable[Span], without: Sequence[Span]) -> list[Span]:
-    """What of the spans the others do not cover; both sorted and apart.
+    """Subtract the others from the spans; both sorted and apart.
 
     >>> difference([(0, 9), (9, 12)], [(3, 5), (8, 10)])
     [(0, 3), (5, 8), (10, 12)]
@@ -48,5 +48,5 @@ def difference(spans: Iterable[Span], without: Sequence[Span]) -> list[Span]:
 
 
 def intersection(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
-    """What both cover; each sorted and apart."""
+    """Intersect two lists of spans; each sorted and apart."""
     return difference(spans, difference(spans, others))

@@ -36,7 +36,7 @@ class Progress:
     seconds: float
 
     def show(self, report: Reporter) -> None:
-        """As :class:`~hotset.core.progress.Step`."""
+        """Implement :class:`~hotset.core.progress.Step`."""
         rate = mb_per_s(self.done, self.seconds)
         left = (self.total - self.done) / 1e6 / rate if rate else 0
         report.figure(

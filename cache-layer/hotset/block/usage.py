@@ -37,7 +37,7 @@ def device_number(machine: Machine, device: PurePosixPath) -> str:
 
 
 def mounts(machine: Machine) -> list[Mount]:
-    """What is mounted there (proc_pid_mountinfo(5))."""
+    """List the machine's mounts (proc_pid_mountinfo(5))."""
     found = []
     for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
         before, _, after = line.partition(" - ")

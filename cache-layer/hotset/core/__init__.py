@@ -1,1 +1,1 @@
-"""What all stand on: errors, sizes as types, files, machines where commands run, SQL sessions."""
+"""Base of all packages: errors, sizes as types, files, machines that run commands, SQL sessions."""

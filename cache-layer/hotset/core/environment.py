@@ -1,5 +1,4 @@
-"""What the environment tells: whether this is a container, and secrets: who gets them, and who does
-not.
+"""Environment facts: whether this is a container, and which processes get the secrets.
 
 A password that a user put there for hotset is for the process that opens the database, and no
 program that it starts. A server, whose callers are others than who started it, and its jobs have
@@ -53,7 +52,7 @@ def hide_password() -> None:
 
 
 def password() -> str:
-    """What HOTSET_PASSWORD says, hidden or not; empty where it says nothing.
+    """Return HOTSET_PASSWORD, hidden or not; empty where it is not set.
 
     :raises RequestError: it is no text.
     """

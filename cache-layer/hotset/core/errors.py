@@ -32,7 +32,7 @@ DECLINED, USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What helps.
+    """Remedy for an error.
 
     :ivar purpose: what it achieves, read after "to": ``write back what is dirty``.
     :ivar operation: the operation to run, such as ``tier flush``; None: the failed one again.
@@ -50,7 +50,7 @@ class HotsetError(Exception):
     :cvar exit_code: what a program ends with.
     :cvar http_status: what the HTTP API answers with.
     :ivar field: the request's field that is refused, in snake case; None where it is not one alone.
-    :ivar remedies: what helps, the best first.
+    :ivar remedies: remedies, the best first.
     """
 
     exit_code: ClassVar[int] = FAILED
@@ -66,14 +66,14 @@ class HotsetError(Exception):
 
 
 class RequestError(HotsetError, ValueError):
-    """What was asked for cannot be done as it was asked."""
+    """The request cannot be carried out as given."""
 
     exit_code = USAGE
     http_status = 422
 
 
 class NotFoundError(RequestError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
     http_status = 404
 
@@ -105,13 +105,13 @@ class Interrupted(HotsetError):
 
 
 class ThresholdError(HotsetError):
-    """What was measured is worse than what was asked for."""
+    """A measurement is worse than the threshold."""
 
     exit_code = MISSED
 
 
 def interrupted_by(error: BaseException) -> str:
-    """What ended something, as the signal's handler said it; empty: a user did.
+    """Return the reason of an interrupt, as the signal's handler gave it; empty: a user's.
 
     >>> interrupted_by(KeyboardInterrupt("the disk is full")), interrupted_by(KeyboardInterrupt())
     ('the disk is full', '')
@@ -135,7 +135,7 @@ def field_of(error: BaseException) -> str | None:
 
 
 def remedies_of(error: BaseException) -> tuple[Remedy, ...]:
-    """What helps, the best first."""
+    """Return an error's remedies, the best first."""
     return error.remedies if isinstance(error, HotsetError) else ()
 
 
@@ -158,7 +158,7 @@ _DISK_BY_NAME = frozenset(
 
 
 def of_command_line(error: BaseException) -> str:
-    """As `hotset` prints it: the field as an option, what helps as a command."""
+    """Format an error for the command line: the field as an option, the remedies as commands."""
     field = field_of(error)
     text = _with_remedies(error, command)
     if field is None or field in ARGUMENTS:
@@ -168,7 +168,7 @@ def of_command_line(error: BaseException) -> str:
 
 
 def of_api(error: BaseException) -> str:
-    """As a problem's ``detail``: the field by its name, what helps as a request."""
+    """Format an error as a problem's ``detail``: the field by name, the remedies as requests."""
     field = field_of(error)
     text = _with_remedies(error, request)
     return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"
@@ -191,7 +191,7 @@ def command(remedy: Remedy) -> str:
 
 
 def command_line(operation: str, parameters: Mapping[str, object]) -> str:
-    """What to type for an operation.
+    """Build the command line of an operation.
 
     >>> command_line("tier detach", {"disk": "shop", "flash_is_dead": True})
     'hotset tier detach shop --flash-is-dead'

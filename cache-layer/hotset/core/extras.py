@@ -1,4 +1,4 @@
-"""What an installation may leave out, and how to add it: the one place that knows.
+"""Optional parts of an installation and how to add them: the one place that knows.
 
 The base is what a server with flash needs. All else is in an *extra* of the package. A module of
 one is imported where it is used, and whoever lacks it is told which extra to add.
@@ -89,7 +89,7 @@ def worded(error: Exception) -> Exception:
 
 
 def added(*extras: Extra) -> str:
-    """What adds them.
+    """Build the command that installs extras.
 
     >>> added(Extra.BENCH, Extra.REPORT)
     "pip install 'hotset[bench,report]'"
@@ -103,7 +103,7 @@ def added(*extras: Extra) -> str:
 
 
 def is_packaged() -> bool:
-    """Whether this hotset was installed as a Linux package."""
+    """True if this hotset was installed as a Linux package."""
     return sys.prefix == PACKAGED
 
 

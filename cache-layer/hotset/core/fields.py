@@ -285,7 +285,7 @@ Run = Annotated[
 
 
 def parse_field(field: str, parse: Callable[[], T]) -> T:
-    """What a parser of text makes of a field.
+    """Parse a field's text; errors name the field.
 
     :raises RequestError: it refuses it.
     """

@@ -94,7 +94,7 @@ class Lock:
 
 
 def conflict(one: Lock | None, other: Lock | None) -> bool:
-    """Whether two jobs need the same. A disk that is not named may be any of its machine's."""
+    """True if two jobs need the same lock. A disk without a name may be any of its machine's."""
     if one is None or other is None or one.place != other.place:
         return False
     return one.name is None or other.name is None or one.name == other.name
@@ -225,7 +225,7 @@ class Context:
             raise found[0]
 
     def note(self, text: str) -> None:
-        """What is worth knowing beside the result."""
+        """Print a remark that is no part of the result."""
         self.message(f"note: {text}")
 
 
@@ -263,7 +263,7 @@ class OnThisComputer:
 
 
 class Request(BaseModel):
-    """What an operation is asked for. Its fields are named as the command line's options."""
+    """Parameters of an operation. Its fields are named as the command line's options."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
 
@@ -280,7 +280,7 @@ class Operation:
     """One operation.
 
     :ivar name: its words, such as ``tier status``.
-    :ivar right: what it takes to call it.
+    :ivar right: right that a caller needs.
     :ivar returns: the class of its result, ``module:Class``: loaded when asked for.
     :ivar destroys: it can lose data that hotset cannot bring back.
     :ivar needs_yes: it is done only when the request says ``yes`` (``dry_run``, where there is one,
@@ -291,7 +291,7 @@ class Operation:
     :ivar progress: it tells how far it is.
     :ivar stored: the request with what a record that it names says in its place, so that this is
         looked at as if the request said it.
-    :ivar lock: what it needs for itself while it runs.
+    :ivar lock: lock that it holds while it runs.
     :ivar extras: what has to be installed before it begins; the rest is told where it is used.
     :ivar powershell: its cmdlet's approved verb and noun.
     :ivar module: which declares it.
@@ -333,7 +333,7 @@ class Operation:
 
     @property
     def fields(self) -> Mapping[str, FieldInfo]:
-        """Of the request, without those that name a file of the caller's own computer."""
+        """Fields of the request, without those that name a file of the caller's own computer."""
         return {
             name: field
             for name, field in self.request.model_fields.items()
@@ -353,7 +353,7 @@ class Operation:
             raise _refused(self, error) from None
 
     def parse_remote(self, values: Mapping[str, Any], strict: bool = True) -> Any:  # noqa: ANN401
-        """As :meth:`parse`, from somebody who may not name files here and cannot be asked."""
+        """Do as :meth:`parse`, for a caller who may not name files here and cannot be asked."""
         for name in values:
             if name not in self.fields:
                 raise _unknown(self, name)
@@ -363,8 +363,8 @@ class Operation:
         return self.parse(values, strict)
 
     def right_for(self, values: Mapping[str, Any]) -> Right:
-        """What a request of these values takes: the operation's right, or more by a field that is
-        set."""
+        """Return the right that a request of these values needs: the operation's, or more by a
+        field that is set."""
         marked = [
             one.right
             for name, field in self.request.model_fields.items()

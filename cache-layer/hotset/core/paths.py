@@ -25,12 +25,12 @@ def data_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """What is up now: the lab's lock, its log files and the list of what must be taken down."""
+    """Folder of active state: the lab's lock, its log files and the cleanup journal."""
     return _folder("XDG_STATE_HOME", ".local/state")
 
 
 def config_dir() -> Path:
-    """What its administrator sets; it may not be there."""
+    """Folder of the administrator's settings; it may not exist."""
     return _place("XDG_CONFIG_HOME", ".config")
 
 
@@ -106,7 +106,7 @@ def through_links(target: Path) -> Path:
 
 
 def _is_descriptor(path: Path) -> bool:
-    """What `/dev/stdout` leads to is no link to a file: it may be open, and have no name at all."""
+    """True if the path is a descriptor, as of `/dev/stdout`: an open file, maybe without a name."""
     folder = path.parent.resolve()
     return folder.name == "fd" and folder.is_relative_to("/proc")
 

@@ -1,5 +1,5 @@
-"""What a long job says while it works: on a terminal one live line, elsewhere plain lines, and for
-a program what :mod:`~hotset.core.structured` describes.
+"""Progress of a long job: on a terminal a live line, elsewhere plain lines, and for a program
+the JSON that :mod:`~hotset.core.structured` describes.
 
 Everything goes to standard error; standard output is for data.
 """
@@ -83,7 +83,7 @@ class Reporter:
         self.console.print(text, markup=False)
 
     def warn(self, text: str) -> None:
-        """What has to be known of whoever wants to hear of nothing else, too."""
+        """Print a warning, even where messages are switched off."""
         if structured.is_wanted():
             structured.emit(say=text)
         else:

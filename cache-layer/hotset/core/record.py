@@ -42,7 +42,7 @@ _PLURAL = (list, tuple, dict)
 
 
 class Result:
-    """What an operation found or did: the record of its subject, with how it is shown."""
+    """Result of an operation: the record of its subject, with how it is shown."""
 
     __slots__ = ()
     csv_rows: ClassVar[str] = ""
@@ -54,12 +54,12 @@ class Result:
         return cls
 
     def recorded(self) -> Any:  # noqa: ANN401 - of the type that record() tells
-        """As a :meth:`record`."""
+        """Return the value of the :meth:`record` type."""
         return self
 
     @final
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the result as JSON has it."""
         return document_of(self.recorded())
 
     def to_text(self) -> str:
@@ -83,7 +83,7 @@ class Result:
         return csv_text(columns, ([_cell(line[name]) for name in columns] for line in lines))
 
     def failure(self) -> Exception | None:
-        """What the result amounts to, where that is a failure although there is a result."""
+        """Return the failure that the result amounts to, if any; the result is kept."""
         return None
 
     def figures(self) -> Mapping[str, str]:
@@ -270,9 +270,9 @@ class Versioned(Record):
 
 
 def unknown(place: object, what: str, without: str) -> str:
-    """What is said of a file that cannot be read here: both ways out, and what the second loses.
+    """Format the error for a file of another version: both ways out, and what the second loses.
 
-    :param what: is not known of it.
+    :param what: describes the part that is not known.
     :param without: how it goes on once the file was moved away.
 
     >>> unknown("heat.sqlite", expected(9, 1), "and count anew")
@@ -286,11 +286,11 @@ one, or move the file away, and count anew'
 
 
 def expected(found: object, known: int) -> str:
-    """What is not known of a file whose format has a number."""
+    """Describe the mismatch of a file's format number."""
     return f"format {found!r}, this one reads {known}"
 
 
 def strange(fields: Mapping[str, object], known: Collection[str]) -> str:
-    """What is not known of a record with fields that are not known here; empty: all are."""
+    """Describe the first unknown field of a record; empty: all are known."""
     found = [name for name in fields if name not in known]
     return f"its field {found[0]!r} is not known here" if found else ""

@@ -1,4 +1,4 @@
-"""What callers of an operation must be allowed to do, and what marks the fields of a request."""
+"""Rights that operations require of their callers, and markers of a request's fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Right(StrEnum):
     OPERATE = "operate"
     """Benchmarks, warm-ups, experiments on the lab: loses no data."""
     ADMIN = "admin"
-    """Also what may erase data, or changes how a server is set up."""
+    """Everything, including what may erase data or changes how a server is set up."""
 
     def includes(self, needed: Right) -> bool:
         """
@@ -40,7 +40,7 @@ class Needs:
 
 
 class Names(Enum):
-    """What the text of a field names."""
+    """Kind of thing that a field's text names."""
 
     NOTHING = auto()
     """An expression: a rate, a time, a threshold. It may hold slashes, and nobody opens it."""

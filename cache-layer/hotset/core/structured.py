@@ -1,4 +1,4 @@
-"""What is said to a program that runs hotset (HOTSET_PROGRESS=json): JSON, one object a line.
+"""Messages to a program that runs hotset (HOTSET_PROGRESS=json): JSON, one object a line.
 
 The objects have ``at``, seconds since the start, and one of ``say``, ``task``, ``figure``,
 ``error`` (text) and ``tick`` (a second of TPC-C). Figures and ticks have ``done``, ``total``,
@@ -23,7 +23,7 @@ _BEGUN = time.monotonic()
 
 
 def is_wanted() -> bool:
-    """Whether a program reads what is said."""
+    """True if a program reads the messages."""
     return os.environ.get("HOTSET_PROGRESS") == "json"
 
 

@@ -30,7 +30,7 @@ _FACTORS = {
 }
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B|B|)\s*$", re.IGNORECASE)
 SIZE_PATTERN = r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt][Ii]?[Bb]|[Bb])?\s*$"
-"""What `Bytes.parse` takes, for JSON Schema: its patterns know no flags."""
+"""Sizes that `Bytes.parse` takes, for JSON Schema: its patterns know no flags."""
 
 
 class Bytes(int):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ABSENT = "–"
 _BARS = "▁▂▃▄▅▆▇█"
 LABEL_PATTERN = r"^[A-Za-z][A-Za-z0-9._-]*$"
-"""Of what a user calls measurements. A run's id begins with a digit, so neither is the other."""
+"""Labels that a user gives measurements. A run's id begins with a digit: neither is the other."""
 
 
 def factor(ratio: float | None) -> str:
@@ -36,7 +36,7 @@ def interval(low: float, high: float) -> str:
 def verdict(
     ratio: float, low: float | None, high: float | None
 ) -> Literal["faster", "slower", "not significant", "not known"]:
-    """What a ratio shows, by its 95 % interval. Where there is none (fewer than three repeats), it
+    """Judge a ratio by its 95 % interval. Without an interval (fewer than three repeats) it
     was not tested.
 
     >>> verdict(1.1, 0.9, 1.3), verdict(1.1, 1.05, 1.2), verdict(1.1, 1.1, 1.1)
@@ -96,7 +96,7 @@ def deviation(share: float | None, digits: int = 1) -> str:
 
 
 def part_of_all(share: float | None) -> str:
-    """What is not everything is never shown as everything.
+    """Format a share; less than everything is never shown as 100 %.
 
     >>> part_of_all(0.98765), part_of_all(1.0), part_of_all(0.99997), part_of_all(None)
     ('98.8 %', '100 %', '99.9 %', '–')
@@ -128,7 +128,7 @@ PERCENTILES = {
 
 
 class Percentiles(Protocol):
-    """Of latencies, in milliseconds; None: not told."""
+    """Percentiles of latencies, in milliseconds; None: not known."""
 
     @property
     def p50(self) -> float | None: ...

@@ -1,1 +1,1 @@
-"""What is to be done about the accelerated disks of a machine, and what is not known of them."""
+"""Findings about the accelerated disks of a machine: what is to be done, and what is not known."""

@@ -1,4 +1,4 @@
-"""What is to be done about the accelerated disks, and what is not known of them."""
+"""Command for the findings about the accelerated disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a disk's hit ratio fell: the last day beside the same hours of the days before it.
+"""Comparison of a disk's hit ratio on the last day with the same hours of the days before it.
 
 Like is compared with like: an hour counts where it was watched for half of its time and had
 requests enough, today and on the earlier day, and weighs as much as it has requests today. Days
@@ -48,11 +48,11 @@ class Comparison:
 
 
 class TooLittleError(HotsetError):
-    """What is recorded is not enough to compare; the message says what is missing."""
+    """Too little is recorded to compare; the message says what is missing."""
 
 
 def hours_of(spans: Sequence[Span]) -> dict[int, Amounts]:
-    """What was counted in each hour of spans in their order."""
+    """Add up the counts of each hour; the spans are in their order."""
     grouped = groupby(spans, lambda span: span.start // limits.HOUR_S)
     return {number: joined(list(some)).amounts for number, some in grouped}
 
@@ -61,7 +61,7 @@ def compare(hours: Hours, end: int) -> Comparison:
     """The day before an hour, beside the same hours of the days before it.
 
     :param end: the hour since 1970 that is not over yet.
-    :raises TooLittleError: of too few requests, or of too few days.
+    :raises TooLittleError: too few requests, or too few days.
     """
     today = {one: hours[one] for one in range(end - _DAY_H, end) if one in hours}
     watched = sum(map(_watched, today.values()))
@@ -97,7 +97,7 @@ def _beside(today: Hours, hours: Hours, back: int) -> float | None:
 
 
 def _requests(hour: Amounts) -> int:
-    """Those that were hit or missed."""
+    """Count the requests that were hit or missed."""
     reads = hour.read_hits + hour.read_misses
     return reads + (hour.write_hits or 0) + (hour.write_misses or 0)
 

@@ -41,11 +41,11 @@ class _Seen:
 
 
 def examine(machine: Machine, disk: str | None, label: Label | None, server: Planning) -> Health:
-    """What is to be done, could be better, and is not known; nothing is changed, but that the
+    """Find what is to be done, could be better, and is not known; nothing is changed, but that the
     reading of the heat is kept, as each look at it does.
 
     :param disk: None: every disk of the machine.
-    :param label: what names the table of a file; None: what became hot is told by file.
+    :param label: function that names the table of a file; None: heat is reported by file.
     :param server: the machine as ``--machine`` has it, and who is asked where pinned tables lie.
     :raises CardError: there is no such disk.
     """
@@ -72,7 +72,7 @@ def _of_disk(attached: AttachedDisk, label: Label | None, server: Planning) -> l
 
 
 def _guarded(machine: str, disk: str, subject: Subject, look: Look) -> list[Finding]:
-    """What a look finds, or that it failed, whatever the reason: a file that somebody damaged, a
+    """Run a check; a failure is a finding, whatever the reason: a damaged file, a
     program that is missing."""
     ask = Ask(machine, disk, subject)
     try:

@@ -1,4 +1,4 @@
-"""What was found about a machine's disks: records, and how they are shown to people."""
+"""Findings about a machine's disks: records, and how they are shown to people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Subject = Literal[
     "flash wear",
 ]
 TO_DO: tuple[State, ...] = ("critical", "warning")
-"""What has to be done; advice can be left."""
+"""States that require action; advice can be left."""
 PARTS: tuple[tuple[str, tuple[State, ...]], ...] = (
     ("to be done", TO_DO),
     ("could be better", ("advice",)),
@@ -41,7 +41,7 @@ class Finding:
     :ivar disk: empty: of the machine, or of a card.
     :ivar state: ``ok``: nothing is to be done; ``advice``: something could be better; ``warning``
         and ``critical``: something is to be done; ``unknown``: nobody could tell.
-    :ivar text: what was found, with its figures, or why it is not known.
+    :ivar text: the finding, with its figures, or why it is not known.
     :ivar remedies: what mends it, the best first; none: the text says what to do.
     """
 
@@ -59,9 +59,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Health(Record):
-    """What was found on a machine, disk by disk.
+    """Findings of a machine, disk by disk.
 
-    :ivar disks: those that were looked at.
+    :ivar disks: disks that were examined.
     """
 
     csv_rows = "findings"
@@ -114,7 +114,7 @@ class Ask:
         self.subject = subject
 
     def remedy(self, purpose: str, operation: str, **parameters: object) -> Remedy:
-        """What helps, for this machine; this disk is added where nothing is given."""
+        """Build a remedy for this machine; this disk is added where nothing is given."""
         given = parameters or {"disk": self.disk}
         there = {} if self.machine == "local" else {"machine": self.machine}
         return Remedy(purpose, operation, {**given, **there})
@@ -123,7 +123,7 @@ class Ask:
         return Finding(self.disk, self.subject, state, text, remedies)
 
     def unknown(self, why: BaseException | str) -> Finding:
-        """What could not be looked at; an error's own remedies are those of the finding."""
+        """Report a failed check; an error's own remedies are those of the finding."""
         known = why.remedies if isinstance(why, HotsetError) else ()
         helps = tuple(one for one in known if one.operation is not None)
         text = " ".join(str(why).split())

@@ -1,4 +1,4 @@
-"""What the heat of a disk's regions tells: what became hot, and whether another size or policy
+"""Findings from the heat of a disk's regions: what became hot, and whether another size or policy
 would do better."""
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _asked(tally: Tally | None) -> int:
 def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> list[Finding]:
     """Tables (or files, without a database server) that are asked for far more than before.
 
-    :param label: what names the table of a file; None: by file.
+    :param label: function that names the table of a file; None: by file.
     """
     if seen.recent_s > limits.RECENT_MAX_S:
         ago = duration(seen.recent_s)
@@ -164,8 +164,8 @@ def _hot(ask: Ask, by: By, name: str, how: str, held: float | None) -> Finding:
 
 
 def outlook(ask: Ask, seen: Heat, target: Target, counters: Counters) -> list[Finding]:
-    """Whether twice the cache, or another policy, would hit more: by two estimates on the disk's
-    own heat, of which the worse one decides."""
+    """Judge whether twice the cache, or another policy, would hit more: by two estimates on the
+    disk's own heat, of which the worse one decides."""
     asked = sum(map(cacheable_requests, seen.recent.tallies.values()))
     ratio, cache = seen.recent.total.ratio, target.disk.spec.cache
     if ratio is None or asked < limits.DAY_REQUESTS_MIN:

@@ -1,4 +1,4 @@
-"""What a console's history tells of a disk: its hit ratio beside earlier days, its dirty data."""
+"""Findings from a console's history of a disk: its hit ratio over the days, its dirty data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recorded:
 
 
 def read(machine: str, disk: Disk, now: Moment) -> Recorded:
-    """What is recorded; nothing of it is changed.
+    """Read the records of a disk; nothing in the history is changed.
 
     :param machine: as ``--machine`` names it.
     :raises UnrecordedError: nothing.
@@ -109,7 +109,7 @@ def in_words(found: Comparison) -> str:
 
 
 def dirty(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
-    """Whether what is dirty is ever written back."""
+    """Check that dirty data is ever written back."""
     first = (int(now) - limits.DIRTY_HOURS * limits.HOUR_S) // limits.HOUR_S
     lows = _lows(seen.spans, first)
     if len(lows) < limits.DIRTY_HOURS_MIN:

@@ -1,4 +1,4 @@
-"""What a disk's tier says now: its state, its metadata, what it keeps of pins and shares; and the
+"""Findings from a disk's tier: its state, its metadata, what it keeps of pins and shares; and the
 devices below it: thin pools, wear."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GRAVE: Mapping[str, State] = {
 
 
 def state(ask: Ask, seen: DiskState, attached: AttachedDisk) -> list[Finding]:
-    """Whether it works as it was asked for."""
+    """Check that the tier works as requested."""
     found = seen.report.state
     if found == "active":
         return [ask.say("ok", "active")]
@@ -115,8 +115,8 @@ def _moved(ask: Ask) -> Remedy:
 
 
 def preferences(ask: Ask, attached: AttachedDisk, server: Planning) -> list[Finding]:
-    """Whether the cache has what is pinned, leaves shares what they are guaranteed, and means by
-    both what lies there now.
+    """Check that the cache has what is pinned and leaves shares their guarantee, and that both
+    name what lies there now.
 
     :param server: the one that is asked where tables lie.
     """

@@ -1,4 +1,4 @@
-"""Whether warm-ups of a disk failed, came late, or left out what did not fit."""
+"""Findings on a disk's warm-ups: whether they failed, came late, or left out what did not fit."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LINE = re.compile(
 class ThinPool:
     """A thin pool. Shares of its room that are used, 0 to 1; None: it failed and tells none.
 
-    :ivar trouble: what it says of itself beside that; empty: nothing.
+    :ivar trouble: other trouble that it reports; empty: none.
     """
 
     name: str

@@ -25,11 +25,11 @@ _ENDURANCE = "Percentage Used Endurance Indicator"
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """What a drive says of itself.
+    """Wear and health as a drive reports them.
 
     :ivar used: the share of its endurance that is used up, as its maker reckons; may exceed 1.
         An eMMC tells it in tenths: the upper end of its step.
-    :ivar failing: what it warns of itself, in words; empty: of nothing.
+    :ivar failing: critical warnings, in words; empty: none.
     """
 
     drive: PurePosixPath
@@ -121,7 +121,7 @@ def endurance_used(found: Mapping[str, Any]) -> float | None:
 
 
 def warned(log: Mapping[str, Any]) -> str:
-    """What an NVMe drive warns of itself, in words; empty: of nothing.
+    """Describe the critical warnings of an NVMe drive; empty: none.
 
     >>> warned({"critical_warning": 9})
     'it warns: too little spare room, its media are read-only'

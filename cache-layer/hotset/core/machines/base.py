@@ -32,8 +32,8 @@ class MachineGoneError(HotsetError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command came to: exit code, both streams as text, wall seconds; ``made_up``: nobody
-    ran it, and a dry run answers in its place."""
+    """Result of a command: exit code, both streams as text, wall seconds; ``made_up``: the
+    command was not run, and a dry run answers in its place."""
 
     argv: tuple[str, ...]
     rc: int

@@ -150,7 +150,7 @@ class Cleanup:
 
 
 def read_journal(folder: Path) -> list[dict[str, Any]]:
-    """What a journal on disk holds; a half-written last line (a crash) is left out."""
+    """Read a journal's entries; a half-written last line (a crash) is left out."""
     entries = []
     with suppress(FileNotFoundError):
         for line in (folder / "cleanup.jsonl").read_text().splitlines():

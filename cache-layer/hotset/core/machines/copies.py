@@ -180,7 +180,7 @@ def place_of(program: Path) -> PurePosixPath:
 
 
 def digest(program: Path) -> str:
-    """What is in a file, as sha256 in hexadecimal digits."""
+    """Return the sha256 of a file's contents in hexadecimal digits."""
     return _digest(program, program.stat().st_mtime_ns)
 
 

@@ -57,7 +57,7 @@ _SHOWN = 2000
 
 
 def only_reads(argv: Sequence[str]) -> bool:
-    """Whether a command changes nothing.
+    """True if a command changes nothing.
 
     >>> only_reads(["dmsetup", "ls"]), only_reads(["dmsetup", "create", "x"])
     (True, False)
@@ -95,7 +95,7 @@ class Showing(Machine):
         return Result(command.argv, 0, answer, "", 0.0, made_up=True)
 
     def _answer(self, argv: Sequence[str]) -> str:  # noqa: ARG002
-        """What the command would print."""
+        """Return the output that the command would print."""
         return ""
 
     @contextmanager
@@ -143,7 +143,7 @@ class DryRun(Showing):
         return super().execute(command)
 
     def _read(self, command: Command) -> Result:
-        """What the machine answers; made up where it fails after something would have changed."""
+        """Run a reading command; the result is made up where it fails after a simulated change."""
         name, words = PurePosixPath(command.argv[0]).name, command.argv[1:]
         if name == "cat" and len(words) == 1 and words[0] in self._files:
             return Result(command.argv, 0, self._files[words[0]], "", 0.0)
@@ -169,8 +169,8 @@ class DryRun(Showing):
         return Result(command.argv, 0, said, "", 0.0, made_up=True)
 
     def _may_come(self, result: Result) -> bool:
-        """Whether it failed for what is not there yet: a program, a device, or what would have been
-        made. Of anything else its "no" is the answer."""
+        """True if the failure may be due to what does not exist yet: a program, a device, or what
+        would have been made. Any other failure is the answer."""
         paths = [word for word in result.argv[1:] if word.startswith("/")]
         return (
             result.rc == _NO_PROGRAM

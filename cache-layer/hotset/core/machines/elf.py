@@ -1,4 +1,4 @@
-"""What a program needs of the computer that is to run it, read from its file (ELF, 64 bit)."""
+"""Requirements of a program on its computer, read from its file (ELF, 64 bit)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Needs:
 
 
 def is_program(file: Path) -> bool:
-    """Whether it is one, and no text."""
+    """True if the file is an ELF program, not a script."""
     with file.open("rb") as opened:
         return opened.read(4) == b"\x7fELF"
 

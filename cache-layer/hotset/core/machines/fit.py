@@ -1,4 +1,4 @@
-"""Whether a machine can run a program of hotset's, looked at before anything is copied there.
+"""Check that a machine can run a program of hotset's, before anything is copied there.
 
 One command tells all: it needs a shell and the smallest of tools, as busybox has them. What a
 machine does not tell is not taken for fine.
@@ -43,7 +43,7 @@ echo "options ${found-}"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a machine tells of itself; empty: it does not.
+    """Facts that a machine reports about itself; empty: not reported.
 
     :ivar libc: ``glibc 2.36`` or ``musl``.
     :ivar free: KiB where the copies are kept.

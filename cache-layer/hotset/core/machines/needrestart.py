@@ -16,7 +16,7 @@ RULE = """\
 # A cache engine that is restarted takes its disk away from under the file system on it.
 $nrconf{override_rc}->{qr(^hotset-(engine|tier)-)} = 0;
 """
-"""What the packages of hotset bring, too."""
+"""The same rule as in hotset's packages."""
 TEXT = f"{_MARK}\n{RULE}"
 # $1: the file, $2: its first line.
 _REMOVE = """

@@ -43,7 +43,7 @@ _ENDING_S = 1.0
 _COPY_TIMEOUT_S = 600.0
 _RECEIVE = 'cat > "$1" && chmod "$2" "$1"'
 _waits: set[Future[Any]] = set()
-"""What this process waits for, of all machines."""
+"""Pending operations of this process, on all machines."""
 
 
 def give_up() -> None:
@@ -196,8 +196,8 @@ class Remote(Machine):
     def _follow(
         self, line: str, command: Command, on_line: Callable[[str], None], limit_s: float
     ) -> Outcome:
-        """As :meth:`_finish`. Lines are handed out here, not in the connection's thread: whoever
-        gets one may use the machine."""
+        """Do as :meth:`_finish`. Lines are handed out here, not in the connection's thread: callers
+        that get them may use the machine."""
         said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         work = asyncio.run_coroutine_threadsafe(
             self._read_lines(line, command.timeout_s, said), self._loop
