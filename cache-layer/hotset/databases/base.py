@@ -1,4 +1,4 @@
-"""What hotset asks of a database engine beside running a workload on it, whatever the product.
+"""Interface to a database engine for all but running a workload on it, whatever the product.
 
 Reading verbs return records, or `Unavailable` with the reason where a server has no such view or
 the user may not see it: never zeros. Verbs that change something return a `Change`, the statements
@@ -52,8 +52,8 @@ class DatabaseFile:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the server's machine has (as far as the server knows) and what the server may take
-    (None: as much as it likes)."""
+    """Memory of the server's machine (as far as the server knows) and the server's limit
+    (None: no limit)."""
 
     machine: Bytes | Unavailable
     cap: Bytes | None
@@ -104,7 +104,7 @@ class Change:
 
 
 class Connection(Protocol):
-    """What an adapter needs: the sessions of `hotset.tpcc` have it."""
+    """Connection that an adapter needs: the sessions of `hotset.tpcc` have it."""
 
     def script(self, sql: str) -> None:
         """Run one batch."""
@@ -135,7 +135,7 @@ class Engine(Protocol):
     def labels(
         self, level: Level, machine: Machine, below: PurePosixPath | None
     ) -> Label | Unavailable:
-        """What tells by a file's path which database, or which table, it belongs to.
+        """Return a function that maps a file's path to its database or its table.
 
         :param machine: the one whose paths are told.
         :param below: where to look for the server's files, beside where it says that they are.
@@ -176,7 +176,7 @@ class Engine(Protocol):
 
 
 class Adapter:
-    """What adapters have in common: one connection, and their statements in files."""
+    """Base of the adapters: one connection, and their statements in files."""
 
     name: str
 
@@ -196,7 +196,7 @@ class Adapter:
     def _rows(self, name: str, view: str, **filled: str) -> list[Row] | Unavailable:
         """Rows of a view that may be missing or forbidden.
 
-        :param filled: what stands in the statement's braces.
+        :param filled: values for the placeholders in the statement.
         """
         text = self._sql(name)
         try:
@@ -236,7 +236,7 @@ _COUNTED: dict[type, tuple[str, ...]] = {
 
 
 def difference(before: Sequence[Figure], after: Sequence[Figure]) -> list[Figure]:
-    """What was added between two readings, in the order of the second; gauges as they are.
+    """Subtract two readings, in the order of the second; gauges as they are.
 
     A name that the first reading lacks starts at zero there (a wait that had not happened yet);
     what fell (the server was restarted) counts from zero.

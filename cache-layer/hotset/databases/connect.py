@@ -35,7 +35,7 @@ PASSWORD_SEPARATELY = Remedy("give the password", parameters={"password": "…"}
 
 
 class DsnError(RequestError):
-    """What was given does not say where the database is; the message names the part."""
+    """The DSN does not say where the database is; the message names the part."""
 
 
 def database(engine: EngineName, dsn: str, password: str | None = None) -> SqlDatabase:
@@ -141,7 +141,7 @@ def looking(database: SqlDatabase) -> SqlDatabase:
 def tpch_database(
     engine: EngineName, dsn: str, password: str | None = None, *, looks: bool = False
 ) -> PostgresTpch | SqlServerTpch:
-    """As `database`, for TPC-H.
+    """Open what `database` opens, for TPC-H.
 
     :param looks: as `looking`.
     """

@@ -97,8 +97,8 @@ def files_of(engine: str, dsn: str) -> Iterator[tuple[str, str]]:
 
 
 def _takes_tickets(parts: Mapping[str, str]) -> bool:
-    """Whether ``require_auth`` lets a server ask for them; without it, the environment forbids it
-    (:func:`hotset.core.environment.of_server`)."""
+    """True if ``require_auth`` lets a server ask for tickets; without it, the environment forbids
+    it (:func:`hotset.core.environment.of_server`)."""
     ways = {one.strip() for one in parts.get("require_auth", "").split(",")} - {""}
     if any(way.startswith("!") for way in ways):
         return not {f"!{ticket}" for ticket in _TICKETS} <= ways

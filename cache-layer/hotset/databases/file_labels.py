@@ -67,10 +67,10 @@ def postgres(
 
 
 def target_of(by: str, name: str) -> str | None:
-    """What a warm-up or a pin calls the owner that a report names; None: it has no target of its
+    """Return the warm-up or pin target of an owner in a report; None: it has no target of its
     own.
 
-    :param by: what the report lists: ``file``, ``table``, ``database`` or ``extent``.
+    :param by: unit of the report: ``file``, ``table``, ``database`` or ``extent``.
 
     >>> target_of("table", "public.stock"), target_of("table", "public.stock_pkey (index)")
     ('table:public.stock', 'index:public.stock_pkey')

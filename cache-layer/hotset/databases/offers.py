@@ -1,4 +1,4 @@
-"""What a database server has that a warm-up or a pin can name: for those who complete words."""
+"""Targets for warm-ups and pins on a database server, for word completion."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class NamesServer(Protocol):
 def label_of(
     machine: Machine, device: PurePosixPath | None, by: str, request: NamesServer
 ) -> Label:
-    """What names the owner of a file: itself, its database or its table.
+    """Return a function that names the owner of a file: itself, its database or its table.
 
     :param device: the accelerated disk, where one is meant: the server's files may be there under
         other names than the server has for them.

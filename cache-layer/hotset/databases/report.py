@@ -1,4 +1,4 @@
-"""What a server tells: records, and tables of them for people."""
+"""Readings of a database server: records, and tables of them for people."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class NotTold:
-    """What a server does not give, and why."""
+    """Reading that a server does not give, and why."""
 
     unavailable: str
 
@@ -87,7 +87,7 @@ class DatabaseServer(Record):
 
 @dataclass(frozen=True)
 class DatabaseCounters(Record):
-    """What a server counted in an interval."""
+    """Counters of a server in an interval."""
 
     interval_s: float
     files: tuple[FileIo, ...] | NotTold
@@ -191,7 +191,7 @@ def _records(
 
 
 def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
-    """What is unavailable has a line too, without a value."""
+    """List the counters, one per line; unavailable parts have a line too, without a value."""
     lines: list[Sequence[Cell]] = []
     for part in ("files", "waits", "counters"):
         figures = getattr(found, part)

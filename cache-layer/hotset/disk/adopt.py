@@ -61,7 +61,7 @@ def scan(machine: Machine) -> tuple[list[Found], list[Unread]]:
 
 
 def _why(error: CardError | CommandError | CommandTimeoutError) -> str:
-    """Of a command that failed its last words alone: which one it was is no help here."""
+    """Describe why a card cannot be read; of a failed command only the last line."""
     if not isinstance(error, CommandError):
         return str(error)
     said = error.result.stderr.strip().splitlines() or [f"code {error.result.rc}"]
@@ -155,7 +155,7 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
 
 
 def _answers_as(machine: Machine, card: Card) -> bool:
-    """Whether a card's flash device has the card's label."""
+    """True if a card's flash device has the card's label."""
     try:
         found = cards.read_card(machine, card.flash)
     except (CardError, CommandError, CommandTimeoutError):

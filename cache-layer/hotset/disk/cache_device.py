@@ -54,7 +54,7 @@ _FIRST_NAME = "main"
 
 
 class CardError(RequestError):
-    """What is asked for does not fit what the machine's cards say; the message names the remedy."""
+    """The request does not fit the machine's cards; the message names the remedy."""
 
 
 class NotSetUpError(CardError):
@@ -107,7 +107,7 @@ class Disk:
 
     @property
     def is_complete(self) -> bool:
-        """Whether its creation came to its end."""
+        """True if its creation has ended."""
         return self.phase != "creating"
 
     @property
@@ -151,7 +151,7 @@ class Card:
         return Slice(f"{PREFIX}volume{suffix}", self.volume)
 
     def free(self) -> tuple[Part, ...]:
-        """What nothing was cut from yet, in order, in whole units."""
+        """Parts that nothing was cut from yet, in order, in whole units."""
         used = [*self.volume, *(part for disk in self.disks for part in disk.metadata + disk.cache)]
         return gaps(used, RESERVED, self.size.align_down(UNIT))
 
@@ -232,7 +232,7 @@ def device_of(kind: TierKind, disk: str) -> PurePosixPath:
 
 
 def volume_is_active(machine: Machine, card: Card) -> bool:
-    """Whether the card's volume is there."""
+    """True if the card's volume is active."""
     volume = card.volume_slice
     if card.devices == "loop":
         return any(
@@ -255,7 +255,7 @@ def remove_volume(machine: Machine, card: Card) -> None:
 
 
 def gaps(used: Iterable[Part], start: Bytes, end: Bytes) -> tuple[Part, ...]:
-    """What lies between the used parts.
+    """List the gaps between the used parts.
 
     >>> gaps([Part(Bytes(4), Bytes(2)), Part(Bytes(1), Bytes(1))], Bytes(0), Bytes(8))
     (Part(start=Bytes(0), size=Bytes(1)), Part(start=Bytes(2), size=Bytes(2)), \
@@ -328,7 +328,7 @@ class Inventory:
         return [AttachedDisk(machine, card, disk) for card in self.cards for disk in card.disks]
 
     def without(self, disk: Disk) -> Inventory:
-        """As it is once a disk is gone, and with it a card that has nothing else."""
+        """Return the inventory without a disk, and without its card if nothing else is on it."""
         left = (card.without(disk.name) for card in self.cards)
         return replace(self, cards=tuple(card for card in left if card.disks or card.volume))
 
@@ -425,7 +425,7 @@ def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
 
 
 def is_ours(machine: Machine, card: Card) -> bool:
-    """Whether a card belongs to this machine, and to no clone of it. Where the firmware did not
+    """True if a card belongs to this machine, and to no clone of it. Where the firmware did not
     tell, that is not known: it counts as the machine's, which its next activation or change says.
     """
     if card.host and card.host != owner.host_id(machine):
@@ -516,8 +516,8 @@ def render(card: Card) -> str:
 
 
 def of_each(disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk], T]) -> list[T]:
-    """What a look finds of each disk, in their order: side by side, so that one whose engine does
-    not answer keeps no other waiting. Fewer at a time than sessions that a server's ssh allows."""
+    """Inspect all disks in parallel, results in their order: a disk whose engine does not
+    answer keeps no other waiting. Fewer at a time than sessions that a server's ssh allows."""
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(look, disks))
 

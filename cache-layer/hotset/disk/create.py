@@ -38,7 +38,7 @@ _TAKEN = re.compile(r"volume(-.*)?|flat|.*-(meta|cache|backing)")
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """What the user asks for; None leaves it to the kind of database (``volume``: to the card).
+    """Parameters of a creation; None leaves it to the kind of database (``volume``: to the card).
 
     ``reserve``: keep other hosts from writing to the origin, where the storage can do that;
     ``break_reservation``: also if another host holds that right now.
@@ -296,7 +296,7 @@ def _ready(creating: AttachedDisk) -> None:
 
 
 def _finished(left: AttachedDisk, say: Say) -> bool:
-    """Whether a creation that was cut short had come so far that the device may be in use."""
+    """True if a creation that was cut short had come so far that the device may be in use."""
     disk = left.disk
     if disk.phase != "creating":
         raise CardError(

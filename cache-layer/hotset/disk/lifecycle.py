@@ -121,7 +121,7 @@ def left_of(attached: AttachedDisk, answers: bool = True) -> Word | None:
 
 
 def may_be_dirty(disk: Disk, left: Word | None) -> bool:
-    """Whether an inactive disk's origin may lack writes."""
+    """True if an inactive disk's origin may lack writes."""
     return disk.spec.mode == "writeback" and (left != "clean")
 
 
@@ -198,7 +198,7 @@ def claim_origin(attached: AttachedDisk, say: Say, by_force: bool) -> Iterator[N
 
 @contextmanager
 def removed_unless_up(tier: DiskTier) -> Iterator[None]:
-    """What was made for a tier, or to look into it, does not stay where it does not come up,
+    """Remove what was made for a tier, or to look into it, if the tier does not come up,
     whatever the reason: it would hold the flash."""
     try:
         yield
@@ -490,7 +490,7 @@ def _as_ready_if_used(attached: AttachedDisk, tier: DiskTier) -> AttachedDisk:
 
 
 def _is_gone(attached: AttachedDisk) -> bool:
-    """Whether the origin is not there, or a device that does not answer."""
+    """True if the origin does not exist, or is a device that does not answer."""
     machine, path = attached.machine, attached.disk.origin
     type_ = devices.type_of(machine, path)
     return type_ is None or (type_ == "device" and not devices.answers(machine, path))
@@ -558,7 +558,7 @@ def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> 
 
 
 def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
-    """What none of the machine's disks needs any more, but for the one that is going."""
+    """Remove what no disk of the machine but ``going`` needs."""
     known = cards.inventory(machine)
     if going is not None:
         known = known.without(going)
@@ -567,13 +567,13 @@ def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
 
 
 def _forget_counting(attached: AttachedDisk, tier: DiskTier) -> None:
-    """What works for a disk beside its tier."""
+    """Remove what works for a disk next to its tier: its engine's service, the region tracing."""
     tier.uninstall()
     regions.end_tracing(attached.machine, attached.disk.name)
 
 
 def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
-    """What the machine was told of a disk that is no more.
+    """Remove what the machine knows of a disk that no longer exists.
 
     :param waits: for the unit's stop: not where the flash may hang, or the tier is still active,
         since that would wait for the lock of whoever is here.
@@ -617,7 +617,7 @@ def _write_back(attached: AttachedDisk, tier: DiskTier, progress: OnFlush, say: 
 
 
 def _only_on_flash(tier: DiskTier, disk: Disk, left: Word | None) -> str | None:
-    """What the flash holds that the origin lacks, in words; None if that is nothing."""
+    """Describe the data that only the flash holds; None if there is none."""
     is_active = tier.is_active()
     if disk.spec.mode == "writethrough" or (not is_active and not may_be_dirty(disk, left)):
         return None
@@ -653,7 +653,7 @@ def destroy(
 ) -> None:
     """Detach all disks of a card and give up its volume and the card itself.
 
-    :param progress: what a disk's flush is told to.
+    :param progress: called with the progress of each flush.
     :param yes: also several disks, a volume that is not empty, and with a flash or an origin that
         is gone what was only on the flash; the loss is said.
     :raises InUseError: something is in use.
@@ -728,11 +728,11 @@ def active(attached: AttachedDisk) -> DiskTier:
 
 
 def not_active(disk: Disk) -> TierRefusedError:
-    """What everybody says whose work wants an active disk."""
+    """Return the error of an operation that needs an active disk."""
     activate_it = Remedy("activate it", "tier activate", {"disk": disk.name})
     return TierRefusedError(f"{disk.device} is not active", activate_it)
 
 
 def is_up(tier: DiskTier) -> bool:
-    """Whether it is active, and what serves it at work."""
+    """True if it is active, and what serves it is running."""
     return tier.is_active() and not tier.has_ended()

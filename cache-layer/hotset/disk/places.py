@@ -87,7 +87,7 @@ def disk_of(
 def disk_as_root(
     name: str, disk: str | None, what: str, commands: list[str] | None = None
 ) -> Iterator[AttachedDisk]:
-    """As :func:`disk_of`, on a machine on which hotset is root; a dry run locks nothing."""
+    """Do as :func:`disk_of`, on a machine where hotset is root; a dry run locks nothing."""
     from hotset.core.machines.dry_run import DryRun
 
     from . import cache_device
@@ -114,7 +114,7 @@ def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[AttachedDi
 def locked(
     machine: Machine, disk: str | None, what: str, mode: Mode = "exclusive"
 ) -> Iterator[AttachedDisk]:
-    """As :func:`disk_of`, on a machine that is open."""
+    """Do as :func:`disk_of`, on a machine that is open."""
     from hotset.core.machines import locks
 
     from . import cache_device
@@ -137,7 +137,7 @@ def disks(name: str) -> list[str]:
 
 
 def cards(name: str) -> list[str]:
-    """As :func:`disks`, the cards."""
+    """List the cards, as :func:`disks` lists disks."""
     return [card.name for card in _cards(name)]
 
 
@@ -152,7 +152,7 @@ def _cards(name: str) -> tuple[Card, ...]:
 
 
 def on_disk(machine: str, disk: str | None) -> Lock:
-    """What needs a disk for itself."""
+    """Return the lock for exclusive use of a disk."""
     return Lock(f"machine {machine}", disk)
 
 

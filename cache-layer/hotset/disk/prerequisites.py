@@ -1,5 +1,5 @@
-"""What a machine needs for a tier, looked at before anything is written: also what only a boot, a
-repair or a detach will ask for."""
+"""Prerequisites of a tier on a machine, checked before anything is written: also those of a later
+boot, repair or detach."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def require(machine: Machine, kind: TierKind) -> None:
 
 
 def lacking(machine: Machine, kind: TierKind) -> Iterator[str]:
-    """What a tier of that kind lacks there. The kernel's modules are loaded, by root."""
+    """List missing prerequisites of a kind of tier. The kernel's modules are loaded, by root."""
     known = kinds.of(kind)
     missing = machine.run(lacking_argv(known.programs)).stdout.split()
     for package, names in groupby(missing, lambda name: PROGRAMS[name].package):

@@ -125,8 +125,8 @@ def _salvage(
 
 
 def _written_back(attached: AttachedDisk, tier: DiskTier) -> Salvage:
-    """What is certain is on the origin; it is on record that its own cache wrote that, also where
-    it came half the way."""
+    """Write back what is proven; it is on record that the origin's own cache wrote that, even if
+    it was cut short."""
     try:
         found = tier.salvage(write=True)
     except TierFailedError:
@@ -138,7 +138,7 @@ def _written_back(attached: AttachedDisk, tier: DiskTier) -> Salvage:
 
 
 def _to_be_asked(disk: Disk, found: Salvage) -> TierRefusedError:
-    """What repair would do, and what each way out loses."""
+    """Return the refusal that says what repair would do, and what each way out loses."""
     lost = f"whatever the {found.unknown} unknown blocks hold is lost" if found.unknown else ""
     return TierRefusedError(
         f"of the cache of {disk.name} these are certain: {found.dirty} blocks hold"

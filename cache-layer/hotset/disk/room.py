@@ -1,4 +1,4 @@
-"""Whether a flash device fits an origin, and has the room that it shows: looked at before anything
+"""Checks that a flash device fits an origin, and has the room that it shows, before anything
 is written."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _sectors(machine: Machine, kind: TierKind, flash: Device, origin: Device) ->
 
 
 def _promised(machine: Machine, flash: Device) -> Sequence[Finding]:
-    """What the flash lies on, if that may run out of room."""
+    """Report a layer below the flash that may run out of room."""
     if flash.is_file or not flash.node.name.startswith("dm-"):
         return ()
     argv = ["lsblk", "--inverse", "--noheadings", "--list", "--output", "NAME", str(flash.node)]

@@ -38,7 +38,7 @@ def retune(
     """Change what is named; returns the disk as it is then.
 
     :raises CardError: the kind of tier has no such policy.
-    :raises FlushStalledError: what is dirty cannot be written back, so it stays in write-back.
+    :raises FlushStalledError: dirty data cannot be written back, so it stays in write-back.
     """
     machine, disk, tier = attached.machine, attached.disk, active(attached)
     cards.require_ours(machine, attached.card)
@@ -126,9 +126,9 @@ def rename_origin(
 
 
 def _proved(attached: AttachedDisk, origin: PurePosixPath) -> OriginId:
-    """What is known of the origin from now on.
+    """Return the origin's identity from now on.
 
-    :raises DeviceRefusedError: it is another disk, or nobody knows.
+    :raises DeviceRefusedError: it is another disk, or that is not known.
     """
     disk = attached.disk
     known, found = disk.origin_id or OriginId(Bytes(0)), origins.identify(attached.machine, origin)
@@ -154,7 +154,7 @@ def _proved(attached: AttachedDisk, origin: PurePosixPath) -> OriginId:
 
 
 def _by_content(attached: AttachedDisk, origin: PurePosixPath) -> Compared | None:
-    """What the UUID of what lies there says; None: nothing, since none was known.
+    """Compare by the UUID of the contents; None: none was known, or a dry run cannot ask.
 
     :raises DeviceRefusedError: the origin may be another disk that is there, too.
     """

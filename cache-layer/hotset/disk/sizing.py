@@ -1,4 +1,4 @@
-"""What the kind of database picks for a tier, and why: said by ``hotset tier create``.
+"""Defaults of a tier by the kind of database, and why: shown by ``hotset tier create``.
 
 OLTP reads and writes single pages all over its hot set: small blocks, writes held back on flash,
 nothing bypassed. A warehouse scans: larger blocks, writes that reach the origin at once (they are
@@ -33,7 +33,7 @@ def choose(
 ) -> Choice:
     """:param flash: size of the whole flash: dm-cache's metadata is made large enough for a cache
         that grows to it (its size cannot be changed later). So with the cache in user space.
-    :param mode: what was asked for; None picks. So with ``block``.
+    :param mode: requested mode; None picks. So with ``block``.
     :param database_size: None if nobody has said; the user-space engine picks its blocks by it.
     :raises ChoiceError: sizes that the kind cannot have.
     """

@@ -85,7 +85,7 @@ class PostgresDatabase:
             raise CannotConnect(self.refusal(error)) from None
 
     def statement_limit(self) -> limits.StatementLimit:
-        """What the server's own limit of time for a statement is. Raises CannotConnect."""
+        """Return the server's own time limit for a statement. Raises CannotConnect."""
         with closing(self.session()) as session:
             return session.limit
 
@@ -108,8 +108,8 @@ class PostgresDatabase:
         return connection
 
     def is_pooled(self) -> bool:
-        """Whether something between here and the server answers in its place, such as pgbouncer:
-        the process that it named when it let us in is not the one that works for us."""
+        """True if something such as pgbouncer answers in the server's place: the process that it
+        named when it let us in is not the process that works for us."""
         with closing(self.session()) as session:
             return session.is_pooled()
 
@@ -128,7 +128,7 @@ class PostgresDatabase:
         return conninfo.make_conninfo(**named)
 
     def libpq(self) -> Libpq:
-        """What a program of its own needs to connect as `session` does."""
+        """Return the connection data with which another program connects as `session` does."""
         return Libpq(
             _library(),
             self._parameters(),
@@ -252,8 +252,8 @@ class PostgresSession:
 
 
 def ended(connection: psycopg.Connection, error: psycopg.Error) -> str:
-    """What an error says. Of a server that ends a session while data are sent to it, libpq loses
-    the words and supposes a crash: one that answers has ended the session alone."""
+    """Describe an error. If a server ends a session while data is sent to it, libpq loses the
+    message and supposes a crash: a server that answers has ended the session alone."""
     if error.sqlstate is not None or not connection.broken:
         if connection.info.encoding == "ascii" and error.pgresult is not None:
             return one_line(error.pgresult.get_error_message())
@@ -287,16 +287,16 @@ def meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:
 
 
 def is_gone(state: str | None, *, broken: bool) -> bool:
-    """Whether an error with this SQLSTATE means that the connection is of no more use."""
+    """True if an error with this SQLSTATE means that the connection is of no more use."""
     return broken or state is None or state.startswith(_GONE_CLASSES)
 
 
 _ATTEMPT = re.compile(r"^(- host: .*?': )?(connection failed: )?")
-"""What stands before libpq's sentence, of the first attempt or of several."""
+"""Prefix of libpq's sentence, for the first attempt or for each of several."""
 
 
 def one_line(error: psycopg.Error | str) -> str:
-    """What psycopg says, on one line. libpq says it once per attempt: with TLS, then without.
+    """Put psycopg's message on one line. libpq repeats it per attempt: with TLS, then without.
 
     >>> one_line(psycopg.OperationalError("connection failed: at db1: no\\nat db1: no\\nask her"))
     'connection failed: at db1: no; ask her'

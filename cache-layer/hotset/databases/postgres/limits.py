@@ -34,7 +34,7 @@ _WHO = {
     "client": "the connection's options (DSN, service or PGOPTIONS)",
     "session": "a SET of this session",
 }
-"""What the column `source` of pg_settings names."""
+"""Descriptions of the values in the column `source` of pg_settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class StatementLimit:
         )
 
     def explain(self, message: str, state: str | None, seconds: float) -> str:
-        """What the server said of a statement that ran for so long, with this limit where it, and
-        nobody's cancelling, was the end of it.
+        """Return the server's message on a failed statement, with this limit where it, and nobody's
+        cancelling, ended it.
 
         >>> StatementLimit(0, "default").explain("canceled", CANCELLED, 3.0)
         'canceled'
@@ -70,7 +70,7 @@ class StatementLimit:
 
 
 NONE = StatementLimit(0, "session")
-"""Of a session that has set its own."""
+"""Limit of a session that has set its own."""
 
 
 def read_limit(connection: psycopg.Connection) -> StatementLimit:
@@ -86,7 +86,7 @@ def limit_lock_wait(connection: psycopg.Connection) -> None:
 
 
 def locked(connection: psycopg.Connection) -> Locked:
-    """What a look that did not get its lock in time says."""
+    """Build the error for a lock that was not obtained in time, with its holders."""
     try:
         rows = connection.execute(sql("postgres", "lock_holders").encode()).fetchall()
     except psycopg.Error as error:

@@ -21,7 +21,7 @@ _REMEDY = (
     f" export {VARIABLE}=/usr/lib/postgresql/17/bin/{PROGRAM}"
 )
 _FOLDERS = ("lib/postgresql/*/bin", "pgsql-*/bin")
-"""Of the server's own programs below /usr: Debian's and postgresql.org's for Red Hat."""
+"""Folders of the server's own programs below /usr: Debian's and postgresql.org's for Red Hat."""
 _PROBE_S = 60.0
 
 
@@ -70,7 +70,7 @@ def _version(program: Path) -> str:
 
 
 def call(program: Path, *argv: str, folder: Path | None = None) -> str:
-    """What it says, whatever its exit code."""
+    """Return the program's output, whatever its exit code."""
     return subprocess.run(
         [program, *argv],
         cwd=folder,

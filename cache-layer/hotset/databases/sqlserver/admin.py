@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MIB = 1024**2
 _DATA_STEP_MB, _LOG_STEP_MB = 256, 64
 _UNLIMITED = Bytes(2147483647 * _MIB)
-"""What `max server memory` says when nobody has set it."""
+"""Value of `max server memory` when it is not set."""
 _SMALLEST_CAP = Bytes(512 * _MIB)
 """Below that a server may not come up again (Linux asks for 2 GB in the machine)."""
 _GROWING = 272696576

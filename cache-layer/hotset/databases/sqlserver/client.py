@@ -43,7 +43,7 @@ class SqlServerDatabase(Address):
         return odbc.driver(self.driver)
 
     def uses_freetds(self) -> bool:
-        """Whether that is FreeTDS, which other programs cannot have check a certificate."""
+        """True if the driver is FreeTDS, which other programs cannot have check a certificate."""
         return is_freetds(self.odbc_driver())
 
     def session(self) -> SqlServerSession:

@@ -32,7 +32,7 @@ def is_freetds(driver: str) -> bool:
 
 
 def is_checked(database: Address) -> bool:
-    """Whether the DSN asks for a look at the server's certificate."""
+    """True if the DSN asks for a check of the server's certificate."""
     return not database.trust and _ENCRYPTION.get(database.encrypt) == "require"
 
 

@@ -42,7 +42,7 @@ _REMEDY = f"{added(Extra.SQLSERVER)} brings pyodbc" + (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a driver reports: SQLSTATE, the server's message numbers (may be none), the text."""
+    """Error of a driver: SQLSTATE, the server's message numbers (may be none), the text."""
 
     state: str
     numbers: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What SQL Server's management views do not tell a login, and why."""
+"""Refusals of SQL Server's management views to a login, and their reasons."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ class SqlServerStatements:
                     return
 
     def check(self, parts: Sequence[str]) -> str | None:
-        """What the server finds wrong with a statement's text, which it reads and does not run
-        (SET PARSEONLY). A table that is not there may be made by the statement before."""
+        """Return the server's complaint about a statement's text, which it parses and does not run
+        (SET PARSEONLY). A missing table may be made by the statement before."""
         self._run(self._plain, "SET PARSEONLY ON")
         try:
             self._run(self._plain, "1".join(parts))

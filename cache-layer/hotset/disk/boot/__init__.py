@@ -1,1 +1,1 @@
-"""What stands on the machine for its next start."""
+"""Preparations on the machine for its next boot."""

@@ -28,12 +28,12 @@ class Entry:
 
     @property
     def mounts_a_part(self) -> bool:
-        """Whether it mounts a stretch of a file."""
+        """True if it mounts a stretch of a file."""
         return bool(re.search(r"(^|,)(offset|sizelimit)=", self.options))
 
     @property
     def is_early(self) -> bool:
-        """Whether the initrd mounts it, which knows no unit of the root disk's."""
+        """True if the initrd mounts it, which knows no unit of the root disk's."""
         return "x-initrd.mount" in self.options.split(",")
 
     def through(self, device: PurePosixPath, unit: str, remote: bool) -> str:
@@ -140,7 +140,7 @@ def _target(machine: Machine) -> PurePosixPath:
 
 
 def advice(found: Sequence[Entry], device: PurePosixPath, unit: str, remote: bool) -> str:
-    """What is wrong with entries, and how they have to read; ``remote`` as of
+    """Describe wrong entries and how they have to read; ``remote`` as of
     :meth:`Entry.through`."""
     shown = "; ".join(
         f"line {one.number}, `{one.line.strip()}`, should read"

@@ -1,4 +1,4 @@
-"""What would mount an origin past its tier: /etc/fstab, units of systemd, autofs, crypttab, the
+"""Mounts of an origin past its tier: /etc/fstab, units of systemd, autofs, crypttab, the
 kernel's command line.
 
 Origin and tier have one file system and so one UUID and label: what mounts by those takes whichever
@@ -35,16 +35,16 @@ _LINKS = {
     "by-partlabel": "PARTLABEL",
 }
 _PROBED = {"PART_ENTRY_UUID": "PARTUUID", "PART_ENTRY_NAME": "PARTLABEL"}
-"""What blkid calls otherwise than mount."""
+"""blkid's names of tags that differ from mount's."""
 _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Mounting:
-    """What would mount an origin past its tier.
+    """Mounts of an origin past its tier.
 
     :ivar entries: lines of /etc/fstab that can mount the tier instead.
-    :ivar others: what hotset does not change, in words.
+    :ivar others: mounts that hotset does not change, in words.
     :ivar unread: where nobody but autofs can look, in words.
     """
 
@@ -54,7 +54,7 @@ class Mounting:
 
 
 def find_mounts(machine: Machine, origin: PurePosixPath) -> Mounting:
-    """What would mount an origin, by whatever name."""
+    """Find whatever would mount an origin, by any name."""
     lines = fstab.entries(fstab.read(machine))
     elsewhere = [*_in_units(machine), *_in_crypttab(machine), *_on_command_line(machine)]
     unread = list[str]()
@@ -90,7 +90,7 @@ def _in_units(machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def _on_command_line(machine: Machine) -> Iterator[tuple[str, str]]:
-    """What systemd-fstab-generator(8) mounts beside fstab, and what the initrd does."""
+    """List the mounts of systemd-fstab-generator(8) besides fstab, and those of the initrd."""
     words = machine.run(["cat", "/proc/cmdline"], check=False).stdout.split()
     for word in words:
         name, _, value = word.strip('"').partition("=")
@@ -109,7 +109,7 @@ def _in_crypttab(machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def _in_autofs(machine: Machine) -> Iterator[tuple[str, str | None]]:
-    """What maps of autofs mount of this computer's own; None for a map that is no file."""
+    """List the local devices that autofs maps mount; None for a map that is no file."""
     argv = ["grep", "-RsE", "^[[:space:]]*[^#[:space:]]", *_AUTOFS]
     maps = list[str]()
     for line in machine.run(argv, check=False).stdout.splitlines():
@@ -189,7 +189,7 @@ def _tags(machine: Machine, device: PurePosixPath) -> dict[str, str]:
 
 
 def _inside(machine: Machine, origin: PurePosixPath) -> list[dict[str, Any]]:
-    """What lies on an origin, and is a device already, with its tags; without its tier."""
+    """List the devices on an origin, with their tags; without its tier."""
     if not origin.is_relative_to("/dev"):
         return []
     columns = "NAME,MAJ:MIN,UUID,LABEL,PARTUUID,PARTLABEL"
@@ -230,7 +230,7 @@ def _leading_paths(
 
 
 def _there(machine: Machine, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, str]:
-    """What these names lead to, of those that lead anywhere: its type, file system and inode."""
+    """Resolve the names that lead anywhere: type, file system and inode."""
     wanted, found = sorted(map(str, paths)), dict[PurePosixPath, str]()
     for first in range(0, len(wanted), _AT_ONCE):
         some = wanted[first : first + _AT_ONCE]

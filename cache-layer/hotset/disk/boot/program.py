@@ -21,14 +21,14 @@ _TIMEOUT_S = 1000.0
 """It reads what is hashed of the origin, which may be a log of 2 GiB."""
 
 _IN_USE = 5
-"""What ``hotset-boot stop`` ends with then (boot/src/main.rs)."""
+"""Exit code of ``hotset-boot stop`` when the tier is in use (boot/src/main.rs)."""
 
 Verb = Literal["start", "stop", "decide"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a disk that is down may come up: with what is cached, with an ``empty`` cache, or not
+    """Decision on activating a disk that is down: with what is cached, ``empty``, or not
     at all. ``origin``: whether it is as it was; ``why``: in words."""
 
     action: Literal["start", "empty", "refuse"]
@@ -38,12 +38,12 @@ class Verdict:
 
 
 def command(attached: AttachedDisk, verb: Verb) -> list[str]:
-    """What the unit at boot calls."""
+    """Build the command that the unit calls at boot."""
     return _words(attached, verb)
 
 
 def decide(attached: AttachedDisk) -> Verdict | None:
-    """Of a disk that is down, and whose label says what the card does; None in a dry run where the
+    """Decide on an inactive disk whose label agrees with the card; None in a dry run where the
     program is not on the machine yet."""
     said = attached.machine.run(command(attached, "decide"), timeout_s=_TIMEOUT_S)
     return None if said.made_up else Verdict(**json.loads(said.stdout))
@@ -57,7 +57,7 @@ def content(machine: Machine, origin: PurePosixPath) -> str | None:
 
 
 def describe_unchecked(what: str) -> str:
-    """What a dry run says where it cannot ask the program."""
+    """Describe a check that a dry run skips as it lacks the program."""
     return f"not checked: {what}, as {boot_program.NAME} is not on the machine yet"
 
 

@@ -26,9 +26,9 @@ def require(
 ) -> None:
     """See that a boot will know the origin.
 
-    :param wanted: what needs that, in words.
+    :param wanted: purpose of the proof, in words.
     :param say: told where a dry run cannot see that.
-    :param recorded: what is on record of the origin; None: what it shows now will be.
+    :param recorded: recorded identity of the origin; None: the identity it shows now.
     :raises DeviceRefusedError: to a boot it looks like any other disk of its size.
     """
     known = _is_known(machine, origin, recorded)
@@ -86,7 +86,7 @@ def _unknown(origin: PurePosixPath, recorded: OriginId | None) -> str:
 def _is_known(
     machine: Machine, origin: PurePosixPath, recorded: OriginId | None = None
 ) -> bool | None:
-    """Whether a boot will know it; None where a dry run cannot ask.
+    """True if a boot will recognise the origin; None where a dry run cannot ask.
 
     :param recorded: what is on record of it, by which a boot goes; None: what it shows now will be.
     """

@@ -22,7 +22,7 @@ from .systemd_unit import FOLDER
 SNAPSHOTS = PurePosixPath("/var/lib/hotset")
 PREFIX = "hotset-warmup-"
 WANTED_BY = ("multi-user.target", "timers.target")
-"""What has systemd start a service or a timer."""
+"""Targets by which systemd starts a service or a timer."""
 _STAMPS = PurePosixPath("/var/lib/systemd/timers")
 """Where systemd keeps when each timer fired last; a later timer of that name would fire at once
 as it seems to have missed its time."""
@@ -31,7 +31,7 @@ _NEVER: tuple[Last, str] = ("", "")
 
 
 class ScheduleError(RequestError):
-    """What is asked for is no schedule; the message says what would be one."""
+    """The text is no schedule; the message says what would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Schedules(Record):
-    """Those of a machine."""
+    """Schedules of a machine."""
 
     csv_rows = "schedules"
 
@@ -97,7 +97,7 @@ def list_units(machine: Machine) -> list[Unit]:
 
 
 def rows(machine: Machine, found: Sequence[Unit]) -> list[Schedule]:
-    """What there is to tell of each schedule."""
+    """Describe each schedule."""
     timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
     services = [unit for unit in found if unit.name not in timers]
     outcomes = _outcomes(machine, [unit.name for unit in services])
@@ -174,7 +174,7 @@ def _is_on(said: Mapping[str, str]) -> bool:
 
 
 def _saved(machine: Machine, disk: str) -> tuple[Last, str]:
-    """As of :func:`_outcomes`; systemd forgets at the start what it did at the shutdown."""
+    """Do as :func:`_outcomes`; systemd forgets at boot what it did at shutdown."""
     saved = machine.run(["stat", "--format=%y", str(snapshot_of(disk))], check=False)
     # To the second, as systemd tells its times.
     at = re.sub(r"\.\d+", "", saved.stdout.strip())
@@ -215,7 +215,7 @@ def end_for(machine: Machine, disk: str) -> list[str]:
 
 
 def of_disk(units: Sequence[Unit], disk: str) -> list[Unit]:
-    """Those of a disk's schedules."""
+    """List the units of a disk's schedules."""
     mine = {unit.name.rpartition(".")[0] for unit in units if _disk_of(unit) == disk}
     return [unit for unit in units if unit.name.rpartition(".")[0] in mine]
 

@@ -1,4 +1,4 @@
-"""What a boot does for a disk: its unit makes the tier, and /etc/fstab mounts that."""
+"""Activation of a disk at boot: its unit makes the tier, and /etc/fstab mounts that."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def check(
     unit: bool = False,
     recorded: origins.OriginId | None = None,
 ) -> tuple[fstab.Entry, ...]:
-    """What of /etc/fstab :func:`set_up` will change.
+    """List the entries of /etc/fstab that :func:`set_up` will change.
 
     :param say: told what a dry run cannot check.
     :param unit: the disk gets one in any case, not only where an entry is to require it.
-    :param recorded: what is on record of the origin; None: what it shows now will be.
+    :param recorded: recorded identity of the origin; None: the identity it shows now.
     :raises DeviceRefusedError: a unit would not know the origin after a reboot.
     :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
         cannot be changed; or something else would, which hotset does not change.

@@ -23,7 +23,7 @@ BOOTS = FOLDER / "hotset-boots.service"
 """Puts down every start; ``hotset-boot`` counts them only if systemd is told to do that."""
 _COUNTED = PurePosixPath("/etc/hotset/boots")
 _SCRIPTS = PurePosixPath("/etc/hotset/boot")
-"""What versions before 2 of the card's description had the unit call."""
+"""Folder of the scripts that units called before version 2 of the card's description."""
 
 _START_LIMIT_S, _STOP_LIMIT_S = 900, 300
 """The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
@@ -114,7 +114,7 @@ def _write(attached: AttachedDisk) -> bool:
 
 
 def _is_apart(machine: Machine, called: str) -> bool:
-    """Whether a program is on another file system than the root, which a boot mounts later."""
+    """True if a program is on another file system than the root, which a boot mounts later."""
     argv = ["findmnt", "--noheadings", "--output", "TARGET", "--target", called]
     return machine.run(argv, check=False).stdout.strip() not in ("", "/")
 
@@ -124,7 +124,7 @@ def _script_of(disk: Disk) -> PurePosixPath:
 
 
 def is_installed(attached: AttachedDisk) -> bool:
-    """Whether a boot activates the disk without hotset being asked."""
+    """True if a boot activates the disk without hotset being called."""
     return attached.machine.run(["test", "-e", str(path_of(attached.disk))], check=False).rc == 0
 
 
@@ -164,7 +164,7 @@ def reload(machine: Machine) -> None:
 
 
 def runs(machine: Machine) -> bool:
-    """Whether systemd is what runs the machine (sd_booted(3))."""
+    """True if systemd runs the machine (sd_booted(3))."""
     return machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
 
 
@@ -235,7 +235,7 @@ WantedBy=sysinit.target
 
 
 def _waits(card: Card, disk: Disk) -> dict[PurePosixPath, str]:
-    """What systemd is to know of the devices that the unit makes: a mount's 90 s for its device
+    """Build the drop-ins for the devices that the unit makes: a mount's 90 s for its device
     begin once that has ended, and nobody waits for a device when it has failed."""
     unit, volume = name_of(disk.name), card.volume_slice.path
     head = f"# Written by hotset.\n[Unit]\nAfter={unit}\n"

@@ -146,7 +146,7 @@ def _apply(attached: AttachedDisk, shown: Shown | None) -> None:
 
 
 def _links(machine: Machine, origin: PurePosixPath) -> list[str]:
-    """Those that udev has lead to a device by what lies on it."""
+    """List the links that udev makes to a device by its contents."""
     argv = ["udevadm", "info", "--query=symlink", str(origin)]
     try:
         said = machine.run(argv, check=False).stdout.split()
@@ -156,7 +156,7 @@ def _links(machine: Machine, origin: PurePosixPath) -> list[str]:
 
 
 def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
-    """What matches the origin by the name that the user gave it. The kernel's own may be another
+    """Match the origin by the name that the user gave it. The kernel's own may be another
     disk's after a boot, so its file system is looked at as well."""
     name = str(origin)
     patterns = "|".join((name, f"{name} *", f"* {name}", f"* {name} *"))
@@ -170,7 +170,7 @@ def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
 
 
 def _paths(origin: Shown | None) -> list[str]:
-    """What matches every path to it: by its World Wide Name, and its partition's UUID."""
+    """Match every path to it: by its World Wide Name, and its partition's UUID."""
     if origin is None or origin.partition == origin.number:
         return []
     partition = f'ENV{{ID_PART_ENTRY_UUID}}=="{origin.partition}"'
@@ -178,8 +178,8 @@ def _paths(origin: Shown | None) -> list[str]:
 
 
 def _whole(origin: Shown | None) -> list[str]:
-    """What matches every path to the disk that an origin is a partition of, as far as that has a
-    World Wide Name: a partition itself goes and comes whenever the table is read anew, and its
+    """Match every path to the disk that an origin is a partition of, as far as that has a
+    World Wide Name: a partition itself goes and comes whenever the table is read again, and its
     disk's count of writes goes on."""
     if origin is None or not origin.partition:
         return []

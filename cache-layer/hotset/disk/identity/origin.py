@@ -36,7 +36,7 @@ done
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Whether one disk is another; ``why`` it is not, or is not known to be, in words."""
+    """Comparison of two disks; ``why`` they differ, or are not known to be the same, in words."""
 
     answer: Literal["same", "other", "unknown"]
     why: str = ""
@@ -44,7 +44,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class OriginId:
-    """What stays with a disk; empty where it has no such thing."""
+    """Lasting identity of a disk; a field is empty where it has no such thing."""
 
     size: Bytes
     wwn: str = ""
@@ -54,11 +54,11 @@ class OriginId:
 
     @property
     def is_nameless(self) -> bool:
-        """Whether it is known by nothing but its size."""
+        """True if nothing identifies it but its size."""
         return not any(map(str.strip, (self.wwn, self.serial, self.partition, self.mapper)))
 
     def compare(self, now: OriginId) -> Compared:
-        """Whether a disk as it is now is this one."""
+        """Compare this disk with a disk as it is now."""
         argv = [str(boot_program.built()), "compare"]
         both = json.dumps({"known": asdict(self), "now": asdict(now)})
         return Compared(**json.loads(Local().run(argv, stdin=both).stdout))
@@ -81,18 +81,18 @@ def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
 
 
 def kind(machine: Machine, device: PurePosixPath) -> str:
-    """As lsblk calls it: ``disk``, ``part``, ``mpath``, ``lvm`` …"""
+    """Return the type that lsblk gives: ``disk``, ``part``, ``mpath``, ``lvm`` …"""
     return _lsblk(machine, device, "--nodeps").get("type") or "unknown"
 
 
 def is_remote(machine: Machine, device: PurePosixPath) -> bool:
-    """Whether it comes over the network, and so not before that is up."""
+    """True if it comes over the network, and so not before that is up."""
     return any(_transport(machine, one) in _REMOTE for one in chain(machine, device))
 
 
 def _transport(machine: Machine, one: dict[str, Any]) -> str:
-    """What carries a disk, as lsblk says it. NVMe disks are all "nvme" to lsblk: of them as the
-    kernel says it, of several paths one that is remote."""
+    """Return a disk's transport, from lsblk. To lsblk all NVMe disks are "nvme": for them the
+    kernel is asked, and of several paths a remote path counts."""
     name, said = str(one.get("name") or ""), str(one.get("tran") or "")
     if not name.startswith("nvme"):
         return said
@@ -117,7 +117,7 @@ def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
 
 
 def _wwids(machine: Machine) -> dict[str, str]:
-    """What the kernel has kept of each disk since it found it; udev forgets the World Wide Name of
+    """Read the ids that the kernel has kept of each disk; udev forgets the World Wide Name of
     a path that is dead (``wwid`` in drivers/scsi/scsi_sysfs.c, drivers/nvme/host/sysfs.c)."""
     said = machine.run(["sh", "-c", _WWIDS, "hotset-wwids"]).stdout
     return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
@@ -135,7 +135,7 @@ def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a device shows, whichever path leads there.
+    """Identity of the bytes behind a device, whichever path leads there.
 
     :ivar number: its own ``major:minor``; None for a file.
     :ivar below: ``major:minor`` of it and of all that it lies on.
@@ -152,13 +152,13 @@ class Shown:
     partition: str
 
     def is_same(self, other: Shown) -> bool:
-        """Whether both hold the same bytes."""
+        """True if both hold the same bytes."""
         if self.number is not None and self.number == other.number:
             return True
         return bool(self.disks & other.disks) and self.partition == other.partition
 
     def overlaps(self, other: Shown) -> bool:
-        """Whether a write to the one may change the other: a disk and a partition of it, a volume
+        """True if a write to the one may change the other: a disk and a partition of it, a volume
         and a disk below it."""
         if {self.number, other.number} & self.below & other.below:
             return True
@@ -191,7 +191,7 @@ def shown(machine: Machine, device: PurePosixPath) -> Shown | None:
 
 
 def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
-    """Whether two names lead to one disk, or to a disk and a partition of it."""
+    """True if two names lead to one disk, or to a disk and a partition of it."""
     nodes = [
         machine.run(["readlink", "-f", str(name)], check=False).stdout for name in (one, other)
     ]

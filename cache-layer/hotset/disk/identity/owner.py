@@ -21,7 +21,7 @@ _SALT = "hotset flash owner"
 _FIRMWARE = PurePosixPath("/sys/class/dmi/id/product_uuid")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOBODYS = re.compile(r"0[0-]*|f[f-]*|03000200-0400-0500-0006-000700080009")
-"""What firmware says that was never told a UUID."""
+"""UUIDs of firmware without a UUID of its own."""
 
 
 def host_id(machine: Machine) -> str:
@@ -50,7 +50,7 @@ def hardware_id(machine: Machine) -> str:
 
 
 def host_name(machine: Machine) -> str:
-    """What people call it; for messages alone."""
+    """Return the machine's host name; for messages alone."""
     return machine.run(["uname", "-n"], check=False).stdout.strip() or machine.kind
 
 

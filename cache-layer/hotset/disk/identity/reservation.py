@@ -107,7 +107,7 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
 
 
 def is_held(machine: Machine, origin: PurePosixPath) -> bool:
-    """Whether this host holds a reservation on the origin, or a clone that has the same key."""
+    """True if this host holds a reservation on the origin, or a clone that has the same key."""
     if devices.type_of(machine, origin) != "device":
         return False
     try:
@@ -144,7 +144,7 @@ def key(machine: Machine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """Of this host. ``former``: what earlier versions registered, and what is left where the
+    """Keys of this host. ``former``: what earlier versions registered, and what is left where the
     firmware tells nothing: clones have that in common."""
 
     mine: str
@@ -158,7 +158,7 @@ def _keys(machine: Machine) -> _Keys:
 
 
 def _is_ours(machine: Machine, paths: Sequence[PurePosixPath], theirs: str, keys: _Keys) -> bool:
-    """Whether this host holds the reservation, whose key becomes its own then.
+    """True if this host holds the reservation, whose key becomes its own then.
 
     A key that a clone may have, too, is ours where the storage lets us change it: it does so for
     the path alone that registered the key (SPC-4, 5.13.7).
