@@ -41,7 +41,7 @@ class Tally(HitRatios):
 
     @classmethod
     def from_hits(cls, hits: Hits) -> Tally:
-        """What a tier's own counters gained: requests that none of them counts are not in it."""
+        """Convert a gain of the tier's counters: requests that none of them counts are left out."""
         reads = hits.read_hits + hits.read_misses + (hits.bypassed or 0)
         writes = (hits.write_hits or 0) + (hits.write_misses or 0)
         return cls(
@@ -60,7 +60,7 @@ class Tally(HitRatios):
 
     @property
     def denominator(self) -> str:
-        """What a ratio of this tally is a share of, in words."""
+        """Denominator of this tally's ratios, in words."""
         reads = "read hits + read misses"
         counted = reads if self.write_hits is None else f"{reads} + write hits + write misses"
         left_out = {
@@ -71,7 +71,7 @@ class Tally(HitRatios):
         return f"requests: {counted}{left_out}{unlooked if self.write_hits is None else ''}"
 
     def minus(self, earlier: Tally) -> Tally:
-        """What was added since; negative where the counters began anew."""
+        """Subtract an earlier tally; negative where the counters restarted."""
         return Tally(
             *(
                 None if now is None or then is None else now - then
@@ -81,7 +81,7 @@ class Tally(HitRatios):
 
     @property
     def is_growth(self) -> bool:
-        """Whether no figure is negative."""
+        """True if no counter is negative."""
         return all(figure is None or figure >= 0 for figure in _figures(self))
 
 
@@ -163,7 +163,7 @@ class Reading:
 
 
 def difference(earlier: Mapping[int, Tally], later: Mapping[int, Tally]) -> dict[int, Tally]:
-    """What was added per region; regions where nothing was are left out.
+    """Subtract tallies per region; regions without requests since are left out.
 
     :raises ValueError: a figure shrank: the two are not of one counting.
     """
@@ -183,7 +183,7 @@ def cacheable_requests(tally: Tally) -> int:
 
 
 def decay(heat: float, seconds: float, half_life_s: float) -> float:
-    """What is left of heat after some seconds.
+    """Decay heat over some seconds.
 
     >>> decay(8.0, 2 * 86400, 86400)
     2.0

@@ -69,7 +69,7 @@ def hottest(heats: Mapping[int, float], grid: Grid) -> tuple[list[float], list[f
 
 
 def between(value: float, known: list[float], images: list[float]) -> float:
-    """What a value comes to on the straight lines between known ones; beyond these, the outermost.
+    """Interpolate linearly between known values; beyond these, the outermost.
 
     :param known: ascending.
 

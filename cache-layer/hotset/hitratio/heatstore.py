@@ -66,7 +66,7 @@ PRAGMA user_version = {_VERSION};
 
 @dataclass(frozen=True, slots=True)
 class CounterDelta:
-    """What was counted from ``begun`` to ``at`` (seconds of the store), per region.
+    """Counter deltas per region, from ``begun`` to ``at`` (seconds of the store).
 
     ``dropped`` requests were counted in no region: the kernel's table was full.
     """
@@ -86,7 +86,7 @@ def store_path(machine: str, disk: str, identity: str) -> Path:
     """The file of a disk's heat. Another disk with the name of one that is gone has its own.
 
     :param machine: as ``--machine`` names it.
-    :param identity: what names the disk for good; empty where nothing does.
+    :param identity: lasting identity of the disk; empty: it has none.
     """
     folder = data_dir() / "heat"
     folder.mkdir(exist_ok=True)
@@ -145,7 +145,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 class StoreError(HotsetError):
-    """What is kept cannot be used, or does not fit what was read; the message says what to do."""
+    """The store cannot be used, or does not fit a reading; the message says what to do."""
 
 
 def _of_another(path: Path, what: str) -> StoreError:
@@ -178,7 +178,7 @@ class Store:
         return wall + self._ahead
 
     def wall(self, at: float) -> float:
-        """What the wall clock as it goes now says of a time of the store."""
+        """Convert a time of the store to the wall clock as it goes now."""
         return at - self._ahead
 
     @property
@@ -225,7 +225,7 @@ class Store:
         return gained
 
     def since(self, start: float) -> CounterDelta | None:
-        """What the readings after a time have added; the first of them may have begun before it.
+        """Add up the readings after a time; the first of them may have begun before it.
 
         None where there is none.
         """
@@ -302,7 +302,7 @@ class Store:
             self._execute("INSERT INTO asked VALUES (?)", (at,))
 
     def hottest(self, block: Bytes, at: float) -> list[tuple[Run, float]]:
-        """As :func:`hottest`."""
+        """Rank as :func:`hottest` does."""
         grid = self.grid
         if grid is None:
             return []

@@ -36,13 +36,13 @@ class Trigger:
     values: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """As it is written to the ``trigger`` file."""
+        """Render the trigger for the ``trigger`` file."""
         values = f":vals={','.join(self.values)}" if self.values else ""
         return f"hist:keys={','.join(self.keys)}{values}:size={self.size} if {self.condition}"
 
     @property
     def shown(self) -> str:
-        """As the kernel shows it (``[active]`` left out)."""
+        """Trigger as the kernel shows it (``[active]`` left out)."""
         values = ",".join(("hitcount", *self.values))
         return (
             f"hist:keys={','.join(self.keys)}:vals={values}:sort=hitcount:size={self.size}"

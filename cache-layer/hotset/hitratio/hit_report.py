@@ -219,7 +219,7 @@ def of_parts(
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """What was counted per region from one time of the wall clock to another."""
+    """Counts per region from one time of the wall clock to another."""
 
     begun: float
     ended: float
@@ -279,7 +279,7 @@ def _start(store: Store, since: Since) -> float | None:
 
 
 def _lost(samples: Sequence[tuple[float, Counters]], counting: Counting) -> list[str]:
-    """What was counted before the counters began anew, and was read by nobody."""
+    """Describe the counts that a restart of the counters lost, as they were not read before."""
     settled = [(at, one) for at, one in samples if not one.stale]
     return [
         _anew(before, after.begun or at)

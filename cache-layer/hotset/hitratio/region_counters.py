@@ -18,7 +18,7 @@ _LAB = "lab"
 
 
 class CountedTier(Protocol):
-    """What is asked of a tier."""
+    """Tier as far as counting its regions needs it."""
 
     @property
     def machine(self) -> Machine:
@@ -30,7 +30,7 @@ class CountedTier(Protocol):
 
 
 def find_counters(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
-    """What counts the regions of a tier.
+    """Return the region counters of a tier.
 
     :param disk: the disk's name, which its tracing instance takes; a lab's is on no card.
     :raises ValueError: its device is not what was recorded for it.
@@ -50,7 +50,7 @@ def find_counters(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
 
 
 class _NoCounters:
-    """Of a kind whose regions nobody counts."""
+    """Counters of a kind whose regions cannot be counted."""
 
     def __init__(self, why: str) -> None:
         self._why = why

@@ -71,7 +71,7 @@ _HEADS = {
 
 
 def render(report: HitRatios) -> str:
-    """As a table; the total is the last line."""
+    """Format hit ratios as a table; the total is the last line."""
     lines = _lines(report)
     columns = [column for column in columns_of(HitRow) if column != "system"]
     shown = [column for column in columns if column == "name" or _known(lines, column)]

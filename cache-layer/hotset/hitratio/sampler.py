@@ -66,7 +66,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What lies between two samples; shares of all cores' time.
+    """Difference between two samples; shares of all cores' time.
 
     ``user`` and ``system`` are parts of ``cpu``; ``system`` includes interrupts.
     ``steal`` is what a hypervisor gave to others while this machine had work; ``cpu`` counts it as
@@ -140,7 +140,7 @@ def between(first: Sample, last: Sample, counting: Counting) -> Window:
 
 
 def _has_counted(before: Sample, after: Sample) -> bool:
-    """Whether a tier that counts late has counted between two samples, as its misses show. Of its
+    """True if a tier that counts late has counted between two samples, as its misses show. Of its
     hits some may show earlier."""
     was, now = before.counters, after.counters
     return (
@@ -192,7 +192,7 @@ class Sampler(AbstractContextManager["Sampler"]):
         return self._counting.lag_s
 
     def window(self, start: float, end: float) -> Window:
-        """What happened from ``start`` to ``end`` (``time.time()``), by the nearest samples; waits
+        """Measure from ``start`` to ``end`` (``time.time()``), by the nearest samples; waits
         for a kind of tier that counts late. Its hits are of that time and of up to ``lag_s`` before
         and after it.
 

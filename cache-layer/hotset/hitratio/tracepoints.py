@@ -34,7 +34,7 @@ from .histogram import Histogram, Trigger
 
 _BOOT = PurePosixPath("/proc/sys/kernel/random/boot_id")
 _MINOR_BITS = 20
-"""Of a device number inside the kernel (include/linux/kdev_t.h), which is what events hold."""
+"""Bits of the minor in the kernel's own device numbers (include/linux/kdev_t.h), as events have."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -43,7 +43,7 @@ class NotCountedError(PrerequisiteError):
 
 
 class RegionCounters(Protocol):
-    """What counts the regions of one disk."""
+    """Region counters of a disk."""
 
     def start(self) -> bool:
         """Begin to count; False: it is counted already."""
@@ -67,7 +67,7 @@ class Table:
 
 
 class Source(Protocol):
-    """What one kind of tier lets the kernel count."""
+    """Events of a kind of tier that the kernel can count."""
 
     @property
     def grid(self) -> Grid:
@@ -96,7 +96,7 @@ class Traced:
         return self._source.grid
 
     def tables(self) -> Sequence[Table]:
-        """What the kernel is to keep."""
+        """Return the tables for the kernel to keep."""
         return self._source.tables()
 
     def start(self) -> bool:

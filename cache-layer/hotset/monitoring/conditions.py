@@ -1,5 +1,5 @@
-"""What the tiers, the devices below them and their warm-ups say of their condition, as OpenMetrics
-families beside their counters. What a disk does not tell has no line."""
+"""Condition of the tiers, the devices below them and their warm-ups, as OpenMetrics
+families beside their counters. What a disk does not report has no line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FAMILIES: Mapping[str, tuple[str, str]] = {
 
 
 def families(machine: Machine) -> list[Family]:
-    """Of all accelerated disks of a machine."""
+    """Return the families of all accelerated disks of a machine."""
     found = cache_device.of_each(cache_device.attached_disks(machine), _of_disk)
     lines = [line for lines_of_one in found for line in lines_of_one]
     return [

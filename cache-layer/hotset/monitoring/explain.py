@@ -108,7 +108,7 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
 
 
 def _kept_to(preference: Kind, where: Sequence[Extent], owners: Owners, block: Bytes) -> str:
-    """What the cache does by itself for what lies there now: it knows blocks, and no names."""
+    """Explain what the cache does by itself for what lies there now: it knows blocks, not names."""
     named = owners.pinned if preference == "pinned" else owners.excluded
     kept = extents.of_runs(extents.union(*(one.runs for one in named)), block)
     # An excluded file's first and last block may be others' as well, which stay cacheable.
@@ -129,8 +129,8 @@ def _dirty(contents: Contents, counters: Counters, where: Sequence[Extent]) -> f
 
 
 def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:
-    """What was said of the file or a folder above it, or of the table; exclusion wins, as in a
-    plan."""
+    """Return the preference for a file or a folder above it, or for a table; exclusion wins, as in
+    a plan."""
     names = {f"table:{name}"} if table else {name, *map(str, PurePosixPath(name).parents)}
     if names & set(wanted.excluded):
         return "excluded"

@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class HeatRanking(Record):
-    """What is hot, the hottest first. ``by``: what the rows are."""
+    """Ranking by heat, the hottest first. ``by``: what the rows are."""
 
     csv_rows = "rows"
 
@@ -92,7 +92,7 @@ def by_owner(
 ) -> list[Hot]:
     """Owners by heat; the shared and the unowned regions as one line each.
 
-    :param by: what the owners are: ``file``, ``table`` or ``database``.
+    :param by: kind of the owners: ``file``, ``table`` or ``database``.
     """
     whose = attribution.of_regions(grid, found)
     sums: defaultdict[str, float] = defaultdict(float)
@@ -147,7 +147,7 @@ def level_of(heat_per_mib: float, most: float) -> float:
 
 
 def top_text(found: HeatRanking) -> str:
-    """As a table."""
+    """Format a ranking as a table."""
     heads = (found.by, "heat", "of all", "size", "heat/MiB", "in cache")
     return text_table(heads, [_cells(row) for row in found.rows])
 

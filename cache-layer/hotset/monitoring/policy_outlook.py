@@ -1,4 +1,4 @@
-"""What a tier will do next with blocks, in words that are true of its kind and policy."""
+"""Next actions of a tier on blocks, in words that are true of its kind and policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``hotset tier status`` and ``resident`` print: records in, rows out."""
+"""Output of ``hotset tier status`` and ``resident``: records in, rows out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class CachedRange:
 
 @dataclass(frozen=True)
 class CachedRanges(Versioned):
-    """What is cached of a disk, in order: the first of ``count``; ``cached_bytes`` are of all."""
+    """Cached ranges of a disk, in order: the first of ``count``; ``cached_bytes`` are of all."""
 
     csv_rows = "runs"
 
@@ -167,7 +167,7 @@ class LabelledFlash(Versioned):
         return "\n".join(lines)
 
     def failure(self) -> Exception | None:
-        """What could not be looked at may be a card."""
+        """Return the failure for devices that could not be read, as they may be cards."""
         if not self.unread:
             return None
         said = "; ".join(f"{one.device}: {one.why}" for one in self.unread)

@@ -34,7 +34,7 @@ _WAITS_SHOWN = 3
 class DiskReading:
     """An accelerated disk at one time; without counters where its tier gives none.
 
-    :ivar identity: what it is known by for good; empty: it has none.
+    :ivar identity: lasting identity; empty: it has none.
     :ivar cache: how large its cache was asked to be.
     """
 
@@ -61,7 +61,7 @@ class DiskView:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a database server did in an interval: rates a second, times in ms. None: not counted."""
+    """Load of a database server in an interval: rates a second, times in ms. None: not counted."""
 
     commits: float | None
     reads: float | None
@@ -71,7 +71,7 @@ class Load:
     waits: tuple[tuple[str, float], ...]
     """Name and ms waited a second, the longest first."""
     missing: tuple[str, ...]
-    """What the server does not show, with its reasons."""
+    """Reasons why the server does not show parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def inspect(machine: Machine) -> list[DiskReading]:
 
 
 def load_of(reading: Reading, seconds: float) -> Load:
-    """What was added in an interval, as rates."""
+    """Convert the counts of an interval to rates."""
     counters: list[Counter] = _known(reading.counters)
     files: list[FileIo] = _known(reading.files)
     waits: list[Wait] = _known(reading.waits)

@@ -35,7 +35,7 @@ _KEYS: dict[Order, Callable[[DiskView], tuple[float, str]]] = {
 def screen(
     picture: Picture | None, order: Order, title: str, width: int, height: int, help_: bool
 ) -> Text:
-    """What fits, in ``height`` lines of at most ``width`` signs."""
+    """Render what fits, in ``height`` lines of at most ``width`` characters."""
     lines = [_head(picture, order, title, width)]
     if help_:
         lines += [Text(), *(Text(line) for line in _HELP)]

@@ -75,7 +75,7 @@ def lines(
 def line(
     before: Counters, now: Counters, at: float, seconds: float, counting: Counting, block: Bytes
 ) -> Line:
-    """What lies between two readings, ``seconds`` apart; ``at`` is the time of the second."""
+    """Compare two readings, ``seconds`` apart; ``at`` is the time of the second."""
     seconds = max(seconds, 1e-9)
     counted = hits_between(before, now, counting)
     tally = Tally.from_hits(counted)

@@ -1,1 +1,1 @@
-"""What the caches served, and what is asked for most."""
+"""Commands that show what the caches served, and what is hot."""

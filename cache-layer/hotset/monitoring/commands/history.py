@@ -1,4 +1,4 @@
-"""What a console recorded of a disk, to be read without a browser."""
+"""Command that shows a console's history of a disk without a browser."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a console has seen of a machine's tiers: recorded, kept for a week, and shown later."""
+"""History of a machine's tiers from a console: recorded, kept for a week, and shown later."""

@@ -1,4 +1,4 @@
-"""What is counted in a span of time, in numbers that can be added up.
+"""Counts in a span of time, in numbers that can be added up.
 
 A ratio of a long span is never the mean of ratios of short ones: it is made of their added counts.
 """

@@ -1,4 +1,4 @@
-"""What happened between two readings of a machine, told by comparing them."""
+"""Events between two readings of a machine, derived by comparing them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.disks: dict[str, Facts] = {}
-        """As they were seen last, by their identity."""
+        """Facts as last seen, by the disk's identity."""
         self._began = False
         self._before: Observation | None = None
         self._lasting: dict[tuple[EventKind, str], Event] = {}
@@ -43,7 +43,7 @@ class Changes:
         self._began = True
 
     def since(self, seen: Observation) -> list[Event]:
-        """What happened until this reading."""
+        """Return the events up to this reading."""
         before, self._before = self._before, seen
         at, is_watched = seen.moment.up, before is not None and not before.error
         found = self._lasts("unreachable", "", at, seen.error)

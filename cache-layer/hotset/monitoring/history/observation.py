@@ -1,4 +1,4 @@
-"""What a history is made of: readings of a machine, and what happened to it."""
+"""Parts of a history: readings of a machine, and its events."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ EventKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a disk is, apart from what it counts.
+    """Description of a disk, apart from its counters.
 
     :ivar identity: what it is known by for good; of two disks with one name, one after the other,
         it tells which. Empty in a reading: it has none, and is the same for as long as it is
         watched.
-    :ivar size: of its cache, as it was requested; None: not known.
+    :ivar size: requested size of its cache; None: not known.
     :ivar present: it was there when the machine was read last.
     """
 
@@ -50,8 +50,8 @@ class SeenDisk:
     """A disk in one reading.
 
     :ivar counters: None: its tier gives none.
-    :ivar block: what levels of the counters are counted in.
-    :ivar device: what went through the accelerated device; None: it is not shown.
+    :ivar block: unit of the levels among the counters.
+    :ivar device: I/O of the accelerated device; None: not shown.
     """
 
     facts: Facts
@@ -64,7 +64,7 @@ class SeenDisk:
 class Observation:
     """A machine at one moment, or why it cannot be read.
 
-    :ivar tpm: of the TPC-C runs at work; None: none is.
+    :ivar tpm: transactions a minute of running TPC-C; None: none is running.
     """
 
     moment: Moment

@@ -112,7 +112,7 @@ def writing(path: Path) -> Iterator[Store]:
 
 
 def look(path: Path, read: Callable[[Store], T]) -> T | None:
-    """What ``read`` makes of a history, for one who changes nothing: neither the file nor those
+    """Apply ``read`` to a history without changing anything: neither the file nor those
     beside it. None: there is no history.
 
     :raises DamagedError: it cannot be read.

@@ -23,7 +23,7 @@ from .observation import SeenDisk
 GAP_MS = 35_000
 """Between two readings that are further apart, what happened when is not known."""
 COUNTED = NAMES[1:]
-"""What a reading holds, in this order, and after it the levels."""
+"""Counters of a reading, in this order; the levels come after them."""
 LEVELS = ("dirty", "used", "size")
 _OF_TIER = COUNTED[:5]
 _NARROW = ("read_io_ms", "write_io_ms")
@@ -34,13 +34,13 @@ bits 7 million requests a second."""
 _VALUE_MAX = 2**63 - 1
 _NO_TIER = Counting(64)
 Counts = tuple[int | None, ...]
-"""Of :data:`COUNTED`."""
+"""Values of :data:`COUNTED`."""
 Course = Literal["goes on", "unknown", "began anew", "contradiction"]
 
 
 @dataclass(slots=True)
 class Reading:
-    """What the counters of a disk said.
+    """Counters of a disk at one moment.
 
     :ivar disk: its identity; empty: the machine, whose counters are of TPC-C.
     :ivar ms: when; as it is kept, milliseconds since the computer started, as it is read, since
@@ -61,7 +61,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What was counted in a step that begins at ``start``, seconds since 1970; ``dirty`` and
+    """Amounts of a step that begins at ``start``, seconds since 1970; ``dirty`` and
     ``used`` at their highest, ``size`` of the cache at the end."""
 
     start: int
@@ -75,7 +75,7 @@ Values = tuple[tuple[int | None, ...], tuple[int, int, int]]
 
 
 def values_of(seen: SeenDisk) -> Values | None:
-    """What its counters say, and its levels; None: nothing that can be compared."""
+    """Return a disk's counters and levels; None: nothing that can be compared."""
     counters, device = seen.counters, seen.device
     if counters is None or counters.stale:
         return None
@@ -115,7 +115,7 @@ def course(before: SeenDisk, now: SeenDisk) -> Course:
 
 
 def returns(before: Counts, first: Counts, now: Counts) -> bool:
-    """Whether a counter that fell is back where it was: then not all of it was counted since, and
+    """True if a counter that fell is back where it was: then not all of it was counted since, and
     the reading in between may have been wrong."""
     every = list(zip(before, first, now, strict=True))[: len(_OF_TIER)]
     known = [(a, b, c) for a, b, c in every if a is not None and b is not None and c is not None]
@@ -125,9 +125,9 @@ def returns(before: Counts, first: Counts, now: Counts) -> bool:
 def spans(
     readings: Sequence[Reading], starts: range, counting: Counting = _NO_TIER
 ) -> dict[int, Span]:
-    """What was counted in each step, by its start; a step of which nothing is known has none.
+    """Compute the span of each step, by its start; a step of which nothing is known has none.
 
-    :param readings: of one disk, in their order.
+    :param readings: readings of a single disk, in their order.
     :param starts: seconds since 1970, one step apart.
     """
     parts: dict[int, list[Span]] = {}
@@ -156,8 +156,8 @@ def _runs(readings: Sequence[Reading]) -> Iterator[Sequence[Reading]]:
 
 
 def _of_run(run: Sequence[Reading], starts: range, counting: Counting) -> Iterator[Span]:
-    """Of readings that go on from one another: between two of them requests are taken as spread
-    evenly, and the spans add up to what was counted from the first to the last."""
+    """Split readings that go on from one another into spans: between two of them requests count
+    as spread evenly, and the spans add up to what was counted from the first to the last."""
     times = [one.ms for one in run]
     sums = [_sums(name, place, run, counting) for place, name in enumerate(COUNTED)]
     first = max(starts.start, times[0] // 1000 // starts.step * starts.step)
@@ -178,7 +178,7 @@ def _of_run(run: Sequence[Reading], starts: range, counting: Counting) -> Iterat
 def _sums(
     name: str, place: int, readings: Sequence[Reading], counting: Counting
 ) -> list[int] | None:
-    """What was counted by each reading since the first; None: it is not counted.
+    """Accumulate a counter over the readings since the first; None: it is not counted.
 
     Of two sums the later one is right: what a counter took back was never made.
     """
@@ -199,8 +199,8 @@ def _at(sums: list[int], times: list[int], ms: int) -> int:
 
 
 def _gain(name: str, was: int, now: int, counting: Counting, part_bits: int = 1) -> int:
-    """What it counted, around its end if need be; below zero where that is more than one of
-    2^``part_bits`` parts of its range: it fell."""
+    """Subtract two values of a counter, around its end if need be; below zero where that is more
+    than one of 2^``part_bits`` parts of its range: it fell."""
     bits = 32 if name in _NARROW else counting.bits if name in _OF_TIER else 64
     gain = (now - was) % (1 << bits)
     return gain if gain < 1 << bits - part_bits else gain - (1 << bits)

@@ -23,7 +23,7 @@ from .readings import GAP_MS, Reading, course, returns, values_of
 from .store import FINEST_S, Store
 
 HELD_MS = 3_600_000
-"""What cannot be written waits in memory for so long; older readings are lost."""
+"""Time for which unwritten readings wait in memory; older readings are lost."""
 EVENTS_HELD = 360
 """… and at most so many events."""
 _TOLD = {
@@ -57,7 +57,7 @@ class Recorder:
         self._run = uuid.uuid4().hex
         self._last: dict[str, _Last] = {}
         self._before: dict[str, tuple[int | None, ...]] = {}
-        """What the disks' counters said in the file, until they are read again twice."""
+        """Counters of the disks in the file, until they are read again twice."""
         self._watched_ms = self._running_ms = 0
         self._transactions = 0.0
         self._readings: list[Reading] = []
@@ -183,7 +183,7 @@ class Recorder:
     def _news(self, last: str, was_there: bool) -> tuple[EventKind, str]:
         """Why a file is another one than before.
 
-        :param last: what its last console said.
+        :param last: last message of its last console.
         """
         if self._file is None:
             ended = "; the one before ended without a word" if "started" in last else ""
@@ -219,7 +219,7 @@ class Recorder:
         return False
 
     def _set_aside(self, error: DamagedError, seen: Observation) -> None:
-        """What is damaged gets another name, and a new history begins."""
+        """Rename the damaged history and begin a new one."""
         try:
             aside = opening.set_aside(self._path, seen.moment.wall)
         except OSError as hindered:

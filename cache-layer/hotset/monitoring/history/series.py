@@ -34,7 +34,7 @@ class Choice:
 
     @property
     def stretch(self) -> str:
-        """What comes after "the last".
+        """Words that follow "the last".
 
         >>> [one.stretch for one in CHOICES[:2]]
         ['15 minutes', 'hour']

@@ -23,9 +23,9 @@ RESOLUTIONS = ((10, 2 * 3600), (60, 26 * 3600), (300, 8 * DAY_S))
 """Seconds between two readings, and for how long they are kept so."""
 FINEST_S = RESOLUTIONS[0][0]
 READINGS_KEPT = 10_000
-"""Of each disk, however often what it counted was not known in between."""
+"""Readings kept of each disk, however often what it counted was not known in between."""
 EVENTS_KEPT = 500
-"""Of each kind."""
+"""Events kept of each kind."""
 TEXT_MAX = 300
 """Characters of an event's text; a longer one is cut."""
 _NEAR_MS = 2_000 * RESOLUTIONS[-1][0]
@@ -142,7 +142,7 @@ class Store:
         return last or 0
 
     def last_values(self) -> dict[str, tuple[int | None, ...]]:
-        """What each disk's counters said last, of :data:`COUNTED`."""
+        """Return the last counters of each disk, in the order of :data:`COUNTED`."""
         names = dict(self._execute("SELECT id, identity FROM disk"))
         rows = self._execute(
             f"SELECT disk, max(watched_ms), {', '.join(COUNTED)} FROM reading GROUP BY disk"
@@ -159,7 +159,7 @@ class Store:
         return known
 
     def readings(self, begin: float, end: float, now: Moment) -> dict[str, list[Reading]]:
-        """Those of that time (seconds since 1970) and the next ones around it, in their order, by
+        """List the readings of that time (seconds since 1970) and the next around it, in order, by
         the disk's identity; the machine's by none."""
         names = {0: "", **dict(self._execute("SELECT id, identity FROM disk"))}
         found: dict[str, list[Reading]] = {}
@@ -176,7 +176,7 @@ class Store:
         return found
 
     def events(self, begin: float, end: float, now: Moment) -> list[Event]:
-        """What happened then, or had begun before and went on, oldest first."""
+        """List the events that happened then, or had begun before and went on, oldest first."""
         ahead_s = {boot: ahead_ms / 1000 for boot, ahead_ms in self._boots(now).items()}
         rows = self._execute(
             "SELECT boot, key, at, kind, text, until, disk FROM event ORDER BY rowid"

@@ -23,7 +23,7 @@ from .store import DAY_S, RESOLUTIONS
 
 KEPT_S = RESOLUTIONS[-1][1]
 ROWS_MAX = 3000
-"""Of one answer: eight days in the finest steps that are kept of them have 2,304."""
+"""Most rows of a reply: eight days in the finest steps that are kept of them have 2,304."""
 _ROWS_SHOWN = 100
 """About as many rows come without a step of one's own."""
 _HEADS = (
@@ -61,7 +61,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """What happened; ``until``: when it ended, None: at once, not yet, or nobody knows."""
+    """Event of a disk; ``until``: when it ended, None: at once, not yet, or not known."""
 
     at: datetime
     until: datetime | None
@@ -71,9 +71,9 @@ class HistoryEvent:
 
 @dataclass(frozen=True)
 class DiskHistory(Record):
-    """What a console recorded of a disk: steps of ``step_s`` seconds, oldest first.
+    """History of a disk from a console: steps of ``step_s`` seconds, oldest first.
 
-    :ivar watched_s: of all of it; the rest is not known.
+    :ivar watched_s: recorded part of the time; the rest is not known.
     :ivar present: the disk was there when the machine was read last.
     """
 
