@@ -105,7 +105,7 @@ class Counters:
 
     @property
     def reads(self) -> int:
-        """Those that are counted as hit or missed."""
+        """Reads that are counted as hit or missed."""
         return self.read_hits + self.read_misses
 
     @property
@@ -152,7 +152,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """What a warm-up did. ``seconds`` are those of the copy; ``total_seconds`` count metadata and
+    """Result of a warm-up. ``seconds`` are those of the copy; ``total_seconds`` count metadata and
     activation as well; ``origin_mb_per_s`` was measured just before the copy.
 
     ``method``: ``offline`` wrote the cache and its metadata while the tier was down, ``insert``
@@ -178,7 +178,7 @@ class WarmupFailedError(HotsetError):
 
 
 def sample(runs: Sequence[Run], samples: int) -> list[tuple[int, int]]:
-    """Some of the blocks, as (place in the order of the runs, origin block), ends included.
+    """Sample the blocks, as (place in the order of the runs, origin block), ends included.
 
     Chosen by a fixed seed, so that a run can be repeated.
     """
@@ -221,7 +221,7 @@ class HitRatios:
 
 @dataclass(frozen=True, slots=True)
 class Hits(HitRatios):
-    """What happened between two readings of the counters. None where the kind of tier does not
+    """Counter gains between two readings. None where the kind of tier does not
     count."""
 
     read_hits: int
@@ -235,18 +235,18 @@ class Hits(HitRatios):
 
 _EVENTS = tuple(field.name for field in fields(Hits))
 _ASKED = frozenset(("read_hits", "read_misses", "write_hits", "write_misses"))
-"""What hit ratios are made of."""
+"""Counters that hit ratios are made of."""
 _EARLY_PART = 64
 """Less of a count than one part of so many may be early; more that is missing began anew."""
 
 
 def hits_between(earlier: Counters, later: Counters, counting: Counting) -> Hits:
-    """What the counters gained between two readings; as :func:`hits_over`."""
+    """Compute the gains of the counters between two readings; as :func:`hits_over`."""
     return hits_over((earlier, later), counting)
 
 
 def hits_over(readings: Sequence[Counters], counting: Counting) -> Hits:
-    """What the counters gained from the first reading to the last; never more than was requested.
+    """Add up the gains from the first reading to the last; never more than was requested.
 
     Where the kind tells when its counters began, another time is another count, which began at
     zero, and a fall within one is of two that were read side by side and kept in the other order.
@@ -264,7 +264,7 @@ def hits_over(readings: Sequence[Counters], counting: Counting) -> Hits:
 
 
 def began_anew(earlier: Counters, later: Counters, counting: Counting) -> bool:
-    """Whether what hit ratios are made of began again between two readings."""
+    """True if a counter that hit ratios are made of restarted between two readings."""
     return bool(began_again(earlier, later, counting) & _ASKED)
 
 
@@ -296,7 +296,7 @@ def _gain(
 
 
 def _fell(name: str, before: Counters, after: Counters, counting: Counting) -> bool:
-    """Whether a counter fell, and did not wrap around."""
+    """True if a counter fell, and did not wrap around."""
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None or now >= was:
         return False
@@ -305,7 +305,7 @@ def _fell(name: str, before: Counters, after: Counters, counting: Counting) -> b
 
 
 def _were_taken_back(name: str, before: Counters, after: Counters, counting: Counting) -> bool:
-    """Whether a counter that fell is of hits that were none, and no request went out of count but
+    """True if read hits fell since some were misses, and all reads by no more than
     those that were counted early: a small part of all."""
     was, now = (one.reads + (one.bypassed or 0) for one in (before, after))
     return name == "read_hits" and was - now <= min(counting.early, was // _EARLY_PART)
@@ -356,15 +356,15 @@ class Tier(Protocol):
         tier counts what goes through them."""
 
     def parse_devices(self, line: str) -> Readings:
-        """What went through the devices below it, latencies included, from the line of its
-        counters; empty where the kernel counts that, or nobody does. Raises as :meth:`parse`."""
+        """Parse the I/O of the devices below it, latencies included, from the line of its
+        counters; empty where the kernel counts that, or nothing does. Raises as :meth:`parse`."""
 
     @property
     def regions(self) -> Regions:
         """By what its requests are counted region by region."""
 
     def resident(self) -> list[Run]:
-        """What is cached: runs of origin blocks, in origin order."""
+        """List the cached runs of origin blocks, in origin order."""
 
     def fill(self, wanted: Filling) -> Warmup:
         """Have the blocks cached; the accelerated device is active afterwards.

@@ -1,4 +1,4 @@
-"""What can be asked of a tier, and what a kind of tier makes of it."""
+"""Requested properties of a tier, and the choices of a kind of tier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCKS: dict[DatabaseKind, Bytes] = {"oltp": Bytes(64 * 1024), "warehouse": Byt
 _BLOCKS_MAX = 1024**2
 """The kernel warns of wasted memory above (dm-cache-target.c), and LVM keeps below it."""
 _STEP = 1024**2
-"""Of the sizes of an experiment's tier."""
+"""Unit of the sizes of an experiment's tier."""
 
 
 class ChoiceError(RequestError):
@@ -34,8 +34,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a disk's tier is to be like. ``block`` and ``policy``: None lets the kind pick, by the
-    kind of database.
+    """Requested properties of a disk's tier. ``block`` and ``policy``: None lets the kind pick, by
+    the kind of database.
 
     :ivar flash: size of the whole flash: a cache that grows to it needs metadata as large, which
         some kinds cannot enlarge later.
@@ -65,7 +65,7 @@ class Sizes:
     volume: Bytes
 
     def in_blocks(self, policy: str) -> TierSpec:
-        """Of a kind whose cache is of whole blocks.
+        """Build the specification of a kind whose cache is of whole blocks.
 
         :param policy: the kind's own.
         """
@@ -75,7 +75,7 @@ class Sizes:
         return TierSpec(self.mode, self.policy or policy, self.block, metadata, cache, volume)
 
     def without_blocks(self, policy: str, block: Bytes, metadata: Bytes) -> TierSpec:
-        """Of a kind that caches whatever length was asked for.
+        """Build the specification of a kind that caches any length of request.
 
         :param block: the unit of plans and counters.
         """
@@ -92,7 +92,7 @@ def block_of(
     """The size of a cache's blocks, and why: the one that is asked for, or the database's.
 
     :param check: raises a ``ValueError`` for what the kind does not take.
-    :param suits: what the kind would pick in place of the database's, and why.
+    :param suits: choice of the kind in place of the database's, and why.
     :raises ChoiceError: the kind does not take it, or the cache is smaller than one.
     """
     size, why = suits or (_usual(wanted, block_max), f"for {wanted.database}")

@@ -41,7 +41,7 @@ Action = Literal[
     "cache-options",
     "may-be-dirty",
 ]
-"""As ``hotset-boot devices`` has them."""
+"""Actions of ``hotset-boot devices``."""
 _LIMIT_S, _REMOVE_LIMIT_S, _SWAP_LIMIT_S = 1800.0, 180.0, 300.0
 _STOP_LIMIT_S = 1000.0
 """An engine writes its metadata first."""
@@ -59,7 +59,7 @@ _ERRORS: dict[int, type[HotsetError]] = {
     6: MetadataDamagedError,
     8: EngineRefusedError,
 }
-"""What ``hotset-boot`` ends with (boot/src/main.rs)."""
+"""Errors by the exit code of ``hotset-boot`` (boot/src/main.rs)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ def metadata_bytes(cache: Bytes, block: Bytes) -> Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the flash holds of the disk, at one moment, to the byte: in order, none twice.
+    """Contents of the flash at one moment, to the byte: in order, none twice.
 
-    :ivar dirty: what of it is not on the origin yet; None: the kernel does not say which it is.
+    :ivar dirty: extents that are not on the origin yet; None: the kernel does not say which.
     """
 
     cached: list[Extent]
@@ -48,7 +48,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """What a disk is to become: a cache of another size, and an origin that has grown.
+    """Goal of a resize: a cache of another size, and an origin that has grown.
 
     :ivar claim: puts a larger cache on record; cut short then, the card names more flash than the
         cache uses, which harms nobody.
@@ -63,8 +63,8 @@ class Resized:
 
 
 class DiskTier(ABC):
-    """What is done with a disk of any kind. What differs from kind to kind is asked here: nobody
-    else asks which kind it is."""
+    """Interface to a disk of any kind. What differs from kind to kind is here: no other code
+    asks which kind it is."""
 
     kind: TierKind
     counting: Counting
@@ -95,11 +95,11 @@ class DiskTier(ABC):
 
     @abstractmethod
     def prepare(self) -> PurePosixPath:
-        """As `base.Tier.prepare`."""
+        """See `base.Tier.prepare`."""
 
     @abstractmethod
     def create(self) -> PurePosixPath:
-        """As `base.Tier.create`."""
+        """See `base.Tier.create`."""
 
     @abstractmethod
     def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
@@ -112,10 +112,10 @@ class DiskTier(ABC):
 
     @abstractmethod
     def is_active(self) -> bool:
-        """Whether the accelerated device is there, no matter who made it."""
+        """True if the accelerated device exists, no matter who made it."""
 
     def has_ended(self) -> bool:
-        """Whether what serves a device that is there is gone; the kernel's caches never are."""
+        """True if the server of an existing device is gone; the kernel's caches never are."""
         return False
 
     @abstractmethod
@@ -123,33 +123,33 @@ class DiskTier(ABC):
         """How it is now; never raises for a tier that failed."""
 
     def may_be_filled(self) -> bool:
-        """Whether a warm-up can begin, or go on."""
+        """True if a warm-up can begin, or continue."""
         return self.is_active()
 
     @abstractmethod
     def fill(self, wanted: Filling) -> Warmup:
-        """As `base.Tier.fill`."""
+        """See `base.Tier.fill`."""
 
     @abstractmethod
     def status_argv(self) -> list[str]:
-        """As `base.Tier.status_argv`."""
+        """See `base.Tier.status_argv`."""
 
     @abstractmethod
     def parse(self, line: str) -> Counters:
-        """As `base.Tier.parse`."""
+        """See `base.Tier.parse`."""
 
     @abstractmethod
     def devices(self) -> dict[str, PurePosixPath]:
-        """As `base.Tier.devices`."""
+        """See `base.Tier.devices`."""
 
     def parse_devices(self, line: str) -> Readings:  # noqa: ARG002 - the kernel counts them
-        """As `base.Tier.parse_devices`."""
+        """See `base.Tier.parse_devices`."""
         return {}
 
     @property
     @abstractmethod
     def regions(self) -> Regions:
-        """As `base.Tier.regions`."""
+        """See `base.Tier.regions`."""
 
     def divisible(self) -> Divisible | None:
         """Its cache, as one that keeps to pins, exclusions and shares; None: it keeps to none."""
@@ -157,19 +157,19 @@ class DiskTier(ABC):
 
     @abstractmethod
     def counters(self) -> Counters:
-        """As `base.Tier.counters`."""
+        """See `base.Tier.counters`."""
 
     @abstractmethod
     def resident(self) -> list[Run]:
-        """As `base.Tier.resident`."""
+        """See `base.Tier.resident`."""
 
     @abstractmethod
     def by_level(self) -> dict[int, list[Run]]:
-        """What is cached, by its worth to the policy, 0 to 63."""
+        """Group the cached runs by their worth to the policy, 0 to 63."""
 
     @abstractmethod
     def contents(self) -> Contents:
-        """What the flash holds."""
+        """Return the contents of the flash."""
 
     @abstractmethod
     def flush(
@@ -198,7 +198,7 @@ class DiskTier(ABC):
 
     @abstractmethod
     def may_be_dirty(self) -> bool:
-        """Whether the flash may hold writes that the origin lacks; the device is down."""
+        """True if the flash may hold writes that the origin lacks; the device is down."""
 
     @abstractmethod
     def empty(self) -> str:
@@ -206,7 +206,7 @@ class DiskTier(ABC):
         becomes of it, in words."""
 
     def repair(self, write: bool) -> str:  # noqa: ARG002
-        """What can be read of damaged metadata, in words; with ``write``, they hold that afterwards
+        """Describe what can be read of damaged metadata; with ``write``, it is rewritten with that
         and the tier can be activated.
 
         :raises MetadataDamagedError: they cannot be mended.
@@ -214,8 +214,8 @@ class DiskTier(ABC):
         raise MetadataDamagedError(f"{self.kind} has no repair of its own")
 
     def salvage(self, write: bool) -> Salvage | None:  # noqa: ARG002
-        """What is proven of a cache that is refused as damaged; with ``write``, what is dirty is on
-        the origin afterwards, for good. None: of this kind nothing can be proven."""
+        """Examine a cache that is refused as damaged; with ``write``, dirty data is on the origin
+        afterwards, for good. None: of this kind nothing can be proven."""
         return None
 
     @abstractmethod
@@ -231,11 +231,11 @@ class DiskTier(ABC):
         """Take in an origin that has grown, without an interruption; returns its size."""
 
     def resize_drops_dirty(self, cache: Bytes) -> bool:
-        """Whether a cache of that size can only be had by writing back first."""
+        """True if a cache of that size can only be had by writing back first."""
         return cache < self.spec.cache
 
     def metadata_needed(self, cache: Bytes) -> Bytes:  # noqa: ARG002
-        """What a cache of that size needs of metadata; 0: it has them in itself."""
+        """Return the metadata that a cache of that size needs; 0: the cache holds its own."""
         return Bytes(0)
 
     @abstractmethod

@@ -44,13 +44,13 @@ class Owners:
         return (*self.pinned, *self.excluded, *self.shares)
 
     def runs_of(self, name: str) -> tuple[Run, ...] | None:
-        """Those of an owner; None if there is none of that name."""
+        """Return the runs of an owner; None if there is none of that name."""
         return next((one.runs for one in self.every if one.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an owner and those inside it have: blocks of their own, those of them that are cached,
+    """Cache use of an owner and those inside it: their own blocks, those of them that are cached,
     what others leave them and what they may have."""
 
     name: str
@@ -75,10 +75,10 @@ class Division:
 
 
 class Divisible(Protocol):
-    """What is asked of such a cache, whose disk is active."""
+    """Cache that can be divided among owners; its disk is active."""
 
     def owners(self) -> Owners:
-        """What :meth:`divide` said last."""
+        """Return the owners of the last :meth:`divide`."""
 
     def division(self) -> Division:
         """How the cache is divided."""

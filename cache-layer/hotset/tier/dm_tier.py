@@ -1,4 +1,4 @@
-"""What the kernel's tiers have in common: the accelerated device is device-mapper's, and
+"""Base of the kernel's tiers: the accelerated device is device-mapper's, and
 ``hotset-boot`` makes it."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DeviceMapperTier(DiskTier):
         self.identity = identity
 
     def perform(self, action: Action, spec: TierSpec | None = None) -> str:
-        """As `Devices.perform`, for another specification than the tier's own, too."""
+        """Call `Devices.perform` for the tier's own specification, or for ``spec`` if given."""
         described = spec or self.spec
         devices = Devices(self.machine, self.kind, described, self.place, self.identity)
         return devices.perform(action)
@@ -106,7 +106,7 @@ class DeviceMapperTier(DiskTier):
         return self.machine.run(self.status_argv(), check=check, timeout_s=_STATUS_LIMIT_S)
 
     def devices(self) -> dict[str, PurePosixPath]:
-        """As `base.Tier.devices`."""
+        """Implement `base.Tier.devices`."""
         cache = self.place.slice("cache").path
         return {ORIGIN: self.origin, CACHE: cache, VOLUME: self.volume}
 
@@ -117,7 +117,7 @@ class DeviceMapperTier(DiskTier):
         final: bool = False,
         warn: Callable[[str], None] = lambda _: None,
     ) -> int:
-        """As `DiskTier.flush`."""
+        """Implement `DiskTier.flush`."""
         written = self._write_back(progress, final, warn)
         self.make_durable()
         return written
@@ -129,15 +129,15 @@ class DeviceMapperTier(DiskTier):
         final: bool,
         warn: Callable[[str], None],
     ) -> int:
-        """As :meth:`flush`; the origin may have it in a volatile cache."""
+        """Write back for :meth:`flush`; the origin may have it in a volatile cache."""
 
     @abstractmethod
     def _report(self) -> Report:
-        """Of an active one.
+        """Read the report of an active tier.
 
         :raises TierFailedError: it has no figures.
         """
 
     def is_active(self) -> bool:
-        """Whether the accelerated device is there, no matter who made it."""
+        """True if the accelerated device exists, no matter who made it."""
         return self.place.top in devicemapper.active_names(self.machine)

@@ -1,4 +1,4 @@
-"""What a tier is to be filled with, and how."""
+"""Contents and method of a tier's warm-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a kind of tier before there is a disk of it. What a disk of it does is asked of
+"""Facts of a kind of tier before there is a disk of it. What such a disk does is asked of
 its `DiskTier`."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .disk_tier import DiskTier
 
 _ANY = Bytes(0)
 MadeBy = Literal["mapper", "loop"]
-"""What makes the devices of a card: the kernel's device mapper, or loop devices."""
+"""Maker of a card's devices: the kernel's device mapper, or loop devices."""
 
 
 def any_size(block: Bytes) -> Bytes:
@@ -43,16 +43,16 @@ class Kind:
     :ivar made_by: what makes its devices; a card has tiers of one make only.
     :ivar takes_files: origin and flash may be files.
     :ivar keeps_sectors: the accelerated device has the origin's sectors, whatever the flash's are.
-    :ivar programs: what it needs, beside what `looks` look at.
+    :ivar programs: programs it needs, beside what `looks` look at.
     :ivar looks: each raises a `PrerequisiteMissingError` where a machine cannot have it; the first
         that does is told.
     :ivar tier: the tier of a disk, by its specification, its place and its UUID.
-    :ivar choose: what comes of what a user asks for; raises a `ChoiceError`.
-    :ivar spec: what comes of an experiment's sizes.
+    :ivar choose: turns a request into a choice; raises a `ChoiceError`.
+    :ivar spec: turns an experiment's sizes into a specification.
     :ivar check_block: raises a ``ValueError`` for a size that its blocks cannot have.
     :ivar check_policy: raises a ``ValueError`` for a policy that an experiment's file cannot have
         with it.
-    :ivar memory: what a process of its own takes at most, by the origin's size.
+    :ivar memory: most memory of its own process, by the origin's size.
     :ivar cache_min: a smaller cache cannot be had.
     :ivar policies: among which there is a choice, the default first; none: it has one of its own.
     :ivar divides: its cache itself keeps to pins, exclusions and shares; else only warm-ups do.
@@ -95,7 +95,7 @@ class Kind:
 
     @property
     def instead(self) -> tuple[Remedy, ...]:
-        """What to use where a machine cannot have it."""
+        """Remedies where a machine cannot have it."""
         return (IN_USER_SPACE,) if self.in_kernel else ()
 
     def device(self, disk: str) -> PurePosixPath:

@@ -19,7 +19,7 @@ KINDS: list[Kind] = [
 
 
 def names() -> tuple[TierKind, ...]:
-    """What they are called, in the order of the table."""
+    """List the names of the kinds, in the order of the table."""
     return tuple(kind.name for kind in KINDS)
 
 

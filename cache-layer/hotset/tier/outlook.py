@@ -1,4 +1,4 @@
-"""What a policy will do next with blocks, in words that are true of that policy.
+"""Next actions of a policy on blocks, in words that are true of that policy.
 
 smq: drivers/md/dm-cache-policy-smq.c (``update_promote_levels``, ``should_promote``,
 ``queue_demotion``).

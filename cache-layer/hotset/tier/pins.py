@@ -1,4 +1,4 @@
-"""What a disk's cache always keeps (pinned), never takes (excluded), and how it is shared.
+"""Targets that a disk's cache always keeps (pinned), never takes (excluded), or shares.
 
 hotset's own engine keeps to all of it; with the kernel's tiers only warm-ups do, and they know no
 shares. Kept as JSON on the disk's machine, beside its card, so that any hotset that reaches the
@@ -61,7 +61,7 @@ class Preferences:
         return replace(rest, excluded=(*rest.excluded, target))
 
     def kind_of(self, target: str) -> Kind | Literal["shared"] | None:
-        """What a target is; None: none of these."""
+        """Classify a target; None: none of these."""
         if target in self.pinned:
             return "pinned"
         if target in self.excluded:
@@ -98,7 +98,7 @@ def read_preferences(machine: Machine, disk: str) -> Preferences:
 
 
 def _strange(fields: dict[str, object]) -> str:
-    """What of a file is not known here, and would be gone with its next change; empty: nothing."""
+    """Describe an unknown part of a file, which its next change would lose; empty: none."""
     version = fields["schema_version"]
     if version != SCHEMA_VERSION:
         return record.expected(version, SCHEMA_VERSION)
@@ -118,7 +118,7 @@ def save(machine: Machine, disk: str, wanted: Preferences) -> None:
 
 
 def forget(machine: Machine, disk: str) -> None:
-    """Of a disk that is no more: the next of its name begins without."""
+    """Forget a disk that no longer exists: the next of its name begins without pins."""
     machine.run(["rm", "-f", str(_path(disk))])
 
 

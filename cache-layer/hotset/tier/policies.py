@@ -5,5 +5,5 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Policy = Literal["hotset", "smq", "lru", "sieve", "s3-fifo", "arc"]
-"""Those of ``hotset-engine tier --policy``; the first is the default."""
+"""Policies of ``hotset-engine tier --policy``; the first is the default."""
 POLICIES: tuple[Policy, ...] = get_args(Policy)

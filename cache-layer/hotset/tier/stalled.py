@@ -29,7 +29,7 @@ class StallWatch:
         return time.monotonic() - self._since
 
     def stalls(self, left: int) -> bool:
-        """Whether it is time to say something."""
+        """True if it is time to report a stall."""
         now = time.monotonic()
         if self._least is None or left < self._least:
             self._least, self._since, self._told = left, now, now
@@ -46,7 +46,7 @@ class StallWatch:
 def reasons(machine: Machine, origin: PurePosixPath, known: Sequence[str] = ()) -> str:
     """Why nothing is written back, as far as can be seen, and what helps.
 
-    :param known: what the tier's own status tells.
+    :param known: status of the tier.
     """
     found = list(known)
     log = machine.run(["dmesg"], check=False).stdout.splitlines()[-200:]

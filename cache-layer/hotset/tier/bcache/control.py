@@ -1,5 +1,5 @@
-"""What bcache in the kernel is asked and told of a running device by way of sysfs. (It is
-``hotset-boot`` that makes and stops it.)
+"""Control of a running bcache device of the kernel through sysfs. (``hotset-boot`` makes and
+stops it.)
 
 Attributes of drivers/md/bcache/sysfs.c. Names such as ``dm-3`` and ``bcache0`` change from boot to
 boot, so they are asked for each time.
@@ -62,7 +62,7 @@ class Kernel:
         self._machine.run(argv, timeout_s=_SET_LIMIT_S)
 
     def get(self, *attributes: str) -> list[str]:
-        """What attributes are; empty where there is none of that name."""
+        """Read attributes; empty where there is none of that name."""
         folder = self.attributes()
         argv = ["grep", "-sH", "", *(str(folder / attribute) for attribute in attributes)]
         lines = self._machine.run(argv, check=False, timeout_s=_SET_LIMIT_S).stdout.splitlines()
@@ -70,7 +70,7 @@ class Kernel:
         return [found.get(str(folder / attribute), "") for attribute in attributes]
 
     def shows_keys(self) -> bool:
-        """Whether the kernel shows what is cached: one without debugfs, or in lockdown, does not.
+        """True if the kernel shows what is cached: without debugfs, or in lockdown, it does not.
 
         debugfs is mounted for it where it is not.
         """

@@ -65,7 +65,7 @@ def _modules(machine: Machine) -> None:
 
 
 def _next(spec: TierSpec, full: bool, resident: float) -> list[str]:
-    """As `outlook.by_policy`; a full bcache does nothing else than one with room."""
+    """Implement `outlook.by_policy`; a full bcache does the same as one with room."""
     del full
     words: list[str] = []
     if resident < ALL:

@@ -25,7 +25,7 @@ _PAUSE_S = 0.5
 
 
 class ReadTier(Protocol):
-    """What is asked of the tier."""
+    """Tier as far as a warm-up by reading needs it."""
 
     machine: Machine
     spec: TierSpec
@@ -47,7 +47,7 @@ class ReadTier(Protocol):
         """Make (or find) the accelerated device."""
 
     def resident(self) -> list[Run]:
-        """What is cached."""
+        """List the cached runs."""
 
     def caching_every_read(self) -> AbstractContextManager[None]:
         """Nothing is bypassed as sequential while this lasts."""

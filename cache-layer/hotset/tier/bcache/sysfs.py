@@ -1,4 +1,4 @@
-"""What bcache says in sysfs and debugfs, as records.
+"""Records of bcache's output in sysfs and debugfs.
 
 Attributes: drivers/md/bcache/sysfs.c and stats.c; keys of the cache: ``bch_extent_to_text`` in
 drivers/md/bcache/extents.c, dumped by debug.c. An unknown word is an error.
@@ -18,7 +18,7 @@ from ..base import Counters, TierFailedError
 STATES = frozenset(("no cache", "clean", "dirty", "inconsistent"))
 """``bch_cache_state`` as sysfs prints it (sysfs.c, ``SHOW(__bch_cached_dev)``)."""
 WITHOUT_CACHE = frozenset(("no cache", "inconsistent"))
-"""Those in which the origin serves all requests, and bcache counts none."""
+"""States in which the origin serves all requests, and bcache counts none."""
 LAG_S = 14.0
 """bcache adds what it has counted up every 13.6 s (``accounting_delay``, stats.c)."""
 _ADDED_BITS = 16
@@ -76,7 +76,7 @@ _COUNTS = ("reads", "hits", "misses", "bypass_hits", "bypass_misses")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What :data:`STATUS_PROGRAM` prints. ``reads`` are requests that the accelerated device has
+    """Output of :data:`STATUS_PROGRAM`. ``reads`` are requests that the accelerated device has
     served (Documentation/block/stat.rst), up to date; bcache's own counts of them are as of the
     last time it added them up (:data:`LAG_S`). ``dirty`` is rounded as the kernel prints it (but 0
     is 0); ``io_errors`` are requests that the origin has failed since bcache has it; ``unused`` is

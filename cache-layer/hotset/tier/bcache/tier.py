@@ -75,7 +75,7 @@ _TUNABLES = (
     "cache/congested_read_threshold_us",
     "cache/congested_write_threshold_us",
 )
-"""What is told of its settings."""
+"""Settings that are reported."""
 
 
 def bucket_bytes(cache: Bytes) -> Bytes:
@@ -103,7 +103,7 @@ class Bcache(DeviceMapperTier):
         return f"{self.place.top}-backing"
 
     def may_be_dirty(self) -> bool:
-        """Whether the flash may hold writes that the origin lacks; the accelerated device is down.
+        """True if the flash may hold writes that the origin lacks; the accelerated device is down.
         The backing device's superblock says so."""
         return self.perform("may-be-dirty") != "no"
 
@@ -123,13 +123,13 @@ class Bcache(DeviceMapperTier):
         return said
 
     def _is_past_bcache(self) -> bool:
-        """Whether I/O goes to the origin itself, as while a grown one is followed."""
+        """True if I/O goes to the origin itself, as while the cache follows a grown origin."""
         device = self.kernel.device()
         table = self.machine.run(["dmsetup", "table", self.place.top]).stdout.split()
         return device is None or device_number(self.machine, device) not in table
 
     def fill(self, wanted: Filling) -> Warmup:
-        """As `DiskTier.fill`; every block is read through the tier, whose metadata are its own."""
+        """Implement `DiskTier.fill`: read every block through the tier; the metadata is its own."""
         return reading.fill(self, wanted)
 
     @contextmanager
@@ -285,7 +285,7 @@ class Bcache(DeviceMapperTier):
             self.flush()
 
     def _tunables(self) -> tuple[tuple[str, str], ...]:
-        """What they are by the kernel's word."""
+        """Read the settings from the kernel."""
         values = zip(_TUNABLES, self.kernel.get(*_TUNABLES), strict=True)
         return tuple(
             (name, parse_choice(text) if "[" in text else text or "-") for name, text in values

@@ -1,4 +1,4 @@
-"""What a dm-cache's metadata says: which origin block lies in which cache block (a *slot*).
+"""Mappings of a dm-cache's metadata: which origin block lies in which cache block (a *slot*).
 
 Read from ``cache_dump`` and written for ``cache_restore`` (thin-provisioning-tools), changed in
 between: room is made for what is wanted, and that is given places. Arrays, since a cache has up to
@@ -79,11 +79,11 @@ class Slots:
                 self._level[slot] = earlier._level[slot]
 
     def runs(self) -> list[Run]:
-        """What is cached, in origin order."""
+        """List the cached runs, in origin order."""
         return runs_of(origin for origin in self._origin if origin != _FREE)
 
     def by_level(self) -> dict[int, list[Run]]:
-        """What is cached, by level."""
+        """Group the cached runs by level."""
         found: dict[int, list[int]] = {}
         for origin, level in zip(self._origin, self._level, strict=True):
             if origin != _FREE:
@@ -150,7 +150,7 @@ class Slots:
             self._dirty[slots] = bytes(piece.run.count)
 
     def xml(self, block: Bytes, policy: str) -> Iterator[str]:
-        """What ``cache_restore`` takes, line by line, each block's level as its hint."""
+        """Generate the input of ``cache_restore``, line by line, each block's level as its hint."""
         yield (
             f'<superblock uuid="" block_size="{int(block.sectors)}"'
             f' nr_cache_blocks="{len(self._origin)}" policy="{policy}"'

@@ -46,7 +46,7 @@ _ACTIVATE_TRIES, _ACTIVATE_PAUSE_S = 20, 0.5
 
 
 class CacheTier(Protocol):
-    """What is asked of the tier."""
+    """Tier as far as an offline warm-up needs it."""
 
     machine: Machine
     spec: TierSpec
@@ -65,16 +65,16 @@ class CacheTier(Protocol):
         """The CACHE slice's own device."""
 
     def is_active(self) -> bool:
-        """Whether the accelerated device is there."""
+        """True if the accelerated device exists."""
 
     def create(self) -> PurePosixPath:
         """Make the accelerated device."""
 
     def slots(self) -> Slots:
-        """What the cache of an active tier holds, with the levels."""
+        """Read the slots of an active tier, with the levels."""
 
     def slots_at_rest(self) -> Slots:
-        """What it holds while the accelerated device is down."""
+        """Read the slots while the accelerated device is down."""
 
     def restore(self, slots: Slots) -> None:
         """Write the metadata anew, while the accelerated device is down."""
@@ -220,7 +220,7 @@ def _taken_down(tier: CacheTier, before: Slots, records: Records | None) -> Slot
 
 
 def _at_rest(tier: CacheTier) -> Slots:
-    """What the cache holds of a tier that is down; nothing, unless a fill of this machine's last
+    """Read the slots of a tier that is down; emptied, unless a fill of this machine's last
     start took it down and the origin was not written to since."""
     slots = _clean(tier)
     note = tier.machine.run(["cat", str(_note(tier))], check=False).stdout.strip()
@@ -244,7 +244,7 @@ def _clean(tier: CacheTier) -> Slots:
 
 
 def _written(tier: CacheTier) -> int:
-    """What every write to the origin raises; 0 where nothing is asked, in a dry run."""
+    """Return a count that every write to the origin raises; 0 in a dry run, which does not ask."""
     return boot_program.count_writes(tier.machine, tier.origin) or 0
 
 

@@ -31,7 +31,7 @@ _LEAST_PASS_S = 1.1
 
 
 class ReadTier(Protocol):
-    """What is asked of the tier."""
+    """Tier as far as an online warm-up needs it."""
 
     machine: Machine
     spec: TierSpec
@@ -49,7 +49,7 @@ class ReadTier(Protocol):
         """Its status now."""
 
     def resident(self) -> list[Run]:
-        """What is cached."""
+        """List the cached runs."""
 
 
 def fill(tier: ReadTier, wanted: Filling) -> Warmup:

@@ -52,7 +52,7 @@ _CLEAN_SHUTDOWN = 1
 """A bit of the superblock's flags (``superblock_flag_bits``, drivers/md/dm-cache-metadata.c): the
 kernel wrote its dirty bits out. Without it they are from an earlier time and mean nothing."""
 _SUPERBLOCK_WORDS, _FLAGS, _FORMAT = 11, 1, 10
-"""Of 32 bits: csum, flags, blocknr, uuid, magic, version (``cache_disk_superblock`` in
+"""Words of 32 bits: csum, flags, blocknr, uuid, magic, version (``cache_disk_superblock`` in
 drivers/md/dm-cache-metadata.c)."""
 ARCHIVE = PurePosixPath("/var/lib/hotset/archive")
 _ARCHIVE_KEEP = 5
@@ -133,7 +133,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             return self._read_active(_COPY_SUSPENDED).runs()
 
     def slots(self) -> Slots:
-        """What the cache of an active tier holds, with the levels, which the kernel writes only
+        """Read the slots of an active tier, with the levels, which the kernel writes only
         when the device is suspended: that is done for the moment of the copy."""
         return self._read_active(_COPY_SUSPENDED)
 
@@ -143,7 +143,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return bool({self.place.top, self.place.slice("cache").name} & there)
 
     def fill(self, wanted: Filling) -> Warmup:
-        """As `DiskTier.fill`, off line or on line."""
+        """Implement `DiskTier.fill`, off line or on line."""
         if self._is_filled_on_line(wanted):
             return online.fill(self, wanted)
         return offline.fill(self, wanted)
@@ -170,7 +170,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             return self._dumped(copy)
 
     def slots_at_rest(self) -> Slots:
-        """What the metadata on the flash say while the accelerated device is down. Every block
+        """Read the metadata on the flash while the accelerated device is down. Every block
         counts as dirty after a crash, and where the tools here do not read which are."""
         slots = self._dumped(self.metadata)
         if not self._tells_what_is_dirty():
@@ -178,7 +178,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return slots
 
     def _tells_what_is_dirty(self) -> bool:
-        """Whether the kernel closed the metadata, so that the dirty bits in them are true, and
+        """True if the kernel closed the metadata, so that the dirty bits in it are true, and
         ``cache_dump`` reads them: those of format 2 lie in an array of their own, and before
         version 1.0 it passes over that and calls every block clean."""
         at = self.place.metadata[0].start // 4096
@@ -195,7 +195,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return words[_FORMAT] == "2" and bool(re.match(r"[1-9][0-9]*\.", said))
 
     def may_be_dirty(self) -> bool:
-        """Whether the flash may hold writes that the origin lacks; the accelerated device is down.
+        """True if the flash may hold writes that the origin lacks; the accelerated device is down.
         It may where its metadata cannot be read, which need not be damaged for that."""
         if self.spec.mode == "writethrough":
             return False
@@ -283,8 +283,8 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return None
 
     def repair(self, write: bool) -> str:
-        """What ``cache_repair`` still finds in damaged metadata; with ``write``, they are rewritten
-        by that, and the old ones kept.
+        """Describe what ``cache_repair`` still finds in damaged metadata; with ``write``, it is
+        rewritten by that, and the old metadata kept.
 
         Which blocks are dirty cannot be known any more (``cache_repair`` makes the metadata look
         closed in good order): in write-back mode all of them are taken for dirty.

@@ -1,4 +1,4 @@
-"""What every tier of hotset's own cache engine does, wherever its engine came from: it is asked
+"""Base of every tier of hotset's own cache engine, wherever its engine came from: it is asked
 through the control socket, by commands on the machine, as a kernel's tier is."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RATE_PROBE = Bytes(48 * 1024**2)
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """What a warm-up has brought in; ``skipped`` blocks were cached already, or are excluded.
+    """Result of a fetch; ``skipped`` blocks were cached already, or are excluded.
 
     :ivar size: bytes.
     """
@@ -53,11 +53,11 @@ class EngineTier(ABC):
     @property
     @abstractmethod
     def origin(self) -> PurePosixPath:
-        """What holds the origin's bytes, on the machine: a device or a file."""
+        """Device or file on the machine that holds the origin's bytes."""
 
     @abstractmethod
     def create(self) -> PurePosixPath:
-        """As `base.Tier.create`: the engine runs afterwards."""
+        """Implement `base.Tier.create`: the engine runs afterwards."""
 
     def status_argv(self) -> list[str]:
         return engine.counters_argv(engine_program.on(self.machine), self.control)
@@ -99,8 +99,8 @@ class EngineTier(ABC):
         return engine.flush(self.machine, self.control, progress)
 
     def fill(self, wanted: Filling) -> Warmup:
-        """As `base.Tier.fill`, while the disk is in use. Blocks are compared with the origin where
-        nobody uses the disk. All runs are asked for, not what is missing of them alone: others
+        """Implement `base.Tier.fill`, while the disk is in use. Blocks are compared with the origin
+        where nobody uses the disk. All runs are requested, not only the missing: others
         make way for that, but not what is planned and cached."""
         begun, runs = time.monotonic(), wanted.runs
         self.create()

@@ -31,7 +31,7 @@ PATIENCE_S = 60.0
 """After which an engine hangs, as systemd has it."""
 _TOO_MUCH = "can be promised"  # as an engine says it: crates/engine/src/tier/shares.rs
 PROTOCOL = 1
-"""Of the answers as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
+"""Version of the replies as they are read here (``PROTOCOL``, engine/src/tier/protocol.rs)."""
 _COUNTERS: dict[str, Any] = {"counters": {}}
 _DEVICES = "devices"
 
@@ -71,7 +71,7 @@ class WriteBackFailure:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What a running engine says of itself. ``state``: ``serving``, ``flushing``, ``stopping``,
+    """Status of a running engine. ``state``: ``serving``, ``flushing``, ``stopping``,
     ``pass-through`` (the flash failed, nothing is cached) or ``read-only`` (a device failed while
     the flash held what the origin lacks)."""
 
@@ -81,7 +81,7 @@ class Serving:
     mode: str
     state: str
     devices: Readings | None = None
-    """What went through its devices, where that was asked for."""
+    """I/O of its devices, where that was asked for."""
     refill: Refill | None = None
     """None where the cache did not begin empty."""
     front: Front | None = None
@@ -93,7 +93,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """What is cached, in origin order, and what of it is dirty."""
+    """Cached runs, in origin order, and the dirty runs among them."""
 
     runs: list[Run]
     dirty: list[Run]
@@ -178,7 +178,7 @@ def _refill(reply: Answer) -> Refill:
 
 
 def parse_devices(line: str) -> Readings:
-    """What went through the engine's devices; raises as :func:`parse_serving` does."""
+    """Parse the I/O of the engine's devices; raises as :func:`parse_serving` does."""
     return parse_serving(line).devices or {}
 
 
@@ -273,13 +273,13 @@ def look(machine: Machine, control: PurePosixPath, what: dict[str, Any]) -> Answ
 
 
 def resident(machine: Machine, control: PurePosixPath) -> Resident:
-    """What is cached now; raises as :func:`ask` does."""
+    """Read what is cached now; raises as :func:`ask` does."""
     reply = look(machine, control, {"resident": {}})
     return Resident(_runs(reply["runs"]), _runs(reply["dirty"]))
 
 
 def by_level(machine: Machine, control: PurePosixPath) -> dict[int, list[Run]]:
-    """What is cached, by its worth to the policy (0 to 63); raises as :func:`ask` does."""
+    """Group the cached runs by their worth to the policy (0 to 63); raises as :func:`ask` does."""
     levels: dict[int, list[Run]] = {}
     for first, _, level in look(machine, control, {"heat": {"extent_blocks": 1}})["extents"]:
         runs = levels.setdefault(level, [])
@@ -296,7 +296,7 @@ def division(machine: Machine, control: PurePosixPath) -> Division:
 
 
 def owners(machine: Machine, control: PurePosixPath) -> Owners:
-    """What :func:`divide` said last; raises as :func:`ask` does."""
+    """Return the owners of the last :func:`divide`; raises as :func:`ask` does."""
     reply = ask(machine, control, {"shared": {}}, limit_s=_LOOK_S)[-1]
 
     def named(found: list[Answer]) -> tuple[Owner, ...]:

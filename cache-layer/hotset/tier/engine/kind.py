@@ -16,8 +16,8 @@ from .control import COUNTING
 from .tier import BLOCK_MAX, Userspace, check_block, require
 
 _SMALL_BLOCK = Bytes(16 * 1024)
-"""Of a cache that holds less than a third of an OLTP database: its pages are wanted one by one, and
-large blocks bring in neighbours in place of what else is wanted
+"""Block of a cache for less than a third of an OLTP database: its pages are wanted one by one,
+and large blocks bring in neighbours in place of what else is wanted
 (``reports/published/20261122-small-caches``)."""
 
 
@@ -61,8 +61,8 @@ def _runs_the_engine(machine: Machine) -> None:
 
 
 _MEMORY, _MEMORY_OF_SLOT = Bytes(35 * 10**6), 54
-"""Of the process without a cache, and for each block that the cache has room for, with the policy
-that takes most (measured: ``crates/README.md``)."""
+"""Memory of the process without a cache, and for each block that the cache has room for, with
+the policy that takes most (measured: ``crates/README.md``)."""
 _BY_BLOCK, _SPARSE_FROM, _SPARSE = 4, 16, 80
 """And by block of the origin, as ``ByBlock`` keeps it (``cache-core/src/policy/by_block.rs``)."""
 

@@ -20,7 +20,7 @@ def witness_of(disk: str) -> PurePosixPath:
 
 
 def script_of(disk: str) -> PurePosixPath:
-    """What starts the engine, and answers whether it is there."""
+    """Return the script that starts the engine, and reports whether it is there."""
     return SCRIPTS / f"{disk}.sh"
 
 

@@ -92,13 +92,13 @@ class Userspace(EngineTier, InPlaceTier):
         return loop.FOLDER / self.place.name
 
     def is_active(self) -> bool:
-        """Whether the accelerated device is there."""
+        """True if the accelerated device exists."""
         said = self._script("attached")
         return said.rc == 0 and not said.made_up
 
     def has_ended(self) -> bool:
-        """Whether the engine of a device that is there runs no more and nobody watches over it:
-        nobody knows since when, nor who wrote to the origin meanwhile."""
+        """True if the engine of an existing device has ended; under systemd a restart is no end.
+        Since when, and who wrote to the origin meanwhile, is unknown."""
         rc = self._script("alive").rc
         if rc not in (0, 1):
             # No answer is not that it has.
@@ -106,7 +106,7 @@ class Userspace(EngineTier, InPlaceTier):
         return rc == 1
 
     def perform(self, action: Action) -> str:
-        """As `Devices.perform`."""
+        """Call `Devices.perform`."""
         devices = Devices(self.machine, self.kind, self.spec, self.place, self.identity)
         return devices.perform(action)
 
@@ -146,8 +146,8 @@ class Userspace(EngineTier, InPlaceTier):
             self.follow_cache()
 
     def salvage(self, write: bool) -> salvage.Salvage:
-        """What is proven of a cache that is refused as damaged; with ``write``, what is dirty is on
-        the origin afterwards, for good. The cache is only read, so it can be repeated.
+        """Examine a cache that is refused as damaged; with ``write``, dirty data is on the origin
+        afterwards, for good. The cache is only read, so it can be repeated.
 
         :raises EngineRefusedError: it is in use, or is another's.
         :raises TierFailedError: the origin could not be read or written.
@@ -167,7 +167,7 @@ class Userspace(EngineTier, InPlaceTier):
         raise (EngineRefusedError if refused else TierFailedError)(f"{self.path}: salvage: {said}")
 
     def may_be_dirty(self) -> bool:
-        """Whether the flash may hold writes that the origin lacks; the engine does not run. Its
+        """True if the flash may hold writes that the origin lacks; the engine does not run. Its
         metadata say so, if it ended in order."""
         if self.spec.mode == "writethrough":
             return False
@@ -219,7 +219,7 @@ class Userspace(EngineTier, InPlaceTier):
             raise
 
     def _is_another(self) -> bool:
-        """Whether the engine answers, and is not what the specification says."""
+        """True if the engine answers, and differs from the specification."""
         try:
             now = engine.serving(self.machine, self.control)
         except TierFailedError:
@@ -316,7 +316,7 @@ class Userspace(EngineTier, InPlaceTier):
         return tuple(words)
 
     def by_level(self) -> dict[int, list[Run]]:
-        """What is cached, by its worth to the policy, 0 to 63."""
+        """Group the cached runs by their worth to the policy, 0 to 63."""
         return engine.by_level(self.machine, self.control)
 
     def divisible(self) -> Userspace:
@@ -328,7 +328,7 @@ class Userspace(EngineTier, InPlaceTier):
         return engine.division(self.machine, self.control)
 
     def owners(self) -> Owners:
-        """What :meth:`divide` said last."""
+        """Return the owners of the last :meth:`divide`."""
         return engine.owners(self.machine, self.control)
 
     def divide(self, owners: Owners, on_left: Callable[[Blocks], None] = lambda _: None) -> None:
@@ -381,7 +381,7 @@ class Userspace(EngineTier, InPlaceTier):
 
 
 def _note(state: str) -> str | None:
-    """What is wrong in a state of the engine, and what to do."""
+    """Describe what is wrong in a state of the engine, and what to do."""
     if state in _WELL:
         return None
     unknown = f"its engine says {state!r}, which this version of hotset does not know"
@@ -389,7 +389,7 @@ def _note(state: str) -> str | None:
 
 
 def _failure_in_words(failure: engine.WriteBackFailure, origin: PurePosixPath) -> str:
-    """What keeps blocks from being written back, and what to do.
+    """Describe what keeps blocks from being written back, and what to do.
 
     >>> failure = engine.WriteBackFailure("origin", "No space left on device", 83.2, Blocks(1099))
     >>> _failure_in_words(failure, PurePosixPath("/srv/shop.img"))
