@@ -26,8 +26,8 @@ from .plan import CANNOT_BE_LOOKED_UP, Request
 from .targets import Target, TargetGoneError, parse
 
 MOVED_SHARE = 0.1
-"""Of a target's blocks, that are elsewhere: a table in use gains some and a vacuum cuts some off,
-which the next warm-up finds; what is written anew (VACUUM FULL, CLUSTER) has moved as a whole."""
+"""Share of a target's blocks that moved: a table in use gains some and a vacuum cuts some off,
+which the next warm-up finds; what is rewritten (VACUUM FULL, CLUSTER) has moved as a whole."""
 _PERCENT = re.compile(r"^(\d{1,3}(?:\.\d+)?)%$")
 
 
@@ -104,9 +104,9 @@ def _divisible(attached: AttachedDisk) -> Divisible:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the cache has of a target.
+    """Cached part of a target.
 
-    :ivar size: of the target; ``cached``: of what is on the flash.
+    :ivar size: of the target; ``cached``: of its cached part.
     :ivar guaranteed: what others leave a share, with what is promised inside it; None: it is none.
     """
 
@@ -116,8 +116,8 @@ class Kept:
 
 
 def measure_kept(attached: AttachedDisk) -> dict[str, Kept]:
-    """What the cache has of each pinned, excluded or shared target; nothing where it does not know
-    of targets."""
+    """Measure what is cached of each pinned, excluded or shared target; nothing where the cache
+    does not know of targets."""
     tier = attached.tier
     cache = tier.divisible()
     if cache is None or not tier.is_active():
@@ -185,7 +185,7 @@ def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) ->
 def ways_out(
     found: Mapping[str, Found], disk: str, machine: str, dsn: str | None
 ) -> tuple[Remedy, ...]:
-    """What helps with what is not where it was.
+    """List the remedies for targets that are not where they were.
 
     :param machine: as ``--machine`` names it; ``dsn``: of the server that was asked.
     """
@@ -267,7 +267,7 @@ def _owners(
 
 
 def _kept_out(owners: Owners, anew: Collection[str], block: Bytes) -> list[str]:
-    """What of a pin or a share an exclusion keeps out, where one of them is new."""
+    """Describe what an exclusion keeps out of a pin or a share, where one of them is new."""
     notes = []
     for excluded in owners.excluded:
         for one in (*owners.pinned, *owners.shares):

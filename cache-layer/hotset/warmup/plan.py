@@ -44,7 +44,7 @@ from .targets import (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a plan does with a target, in cache blocks.
+    """Target of a plan, in cache blocks.
 
     ``blocks`` are its own: neither excluded nor another target's before it. Of those, ``taken``
     will be cached, ``resident`` of the taken are so already, ``left_out`` have no room.
@@ -69,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to have cached: ``runs``, in origin order; and where they come from."""
+    """Plan of what to cache: ``runs``, in origin order; and where they come from."""
 
     rows: tuple[Row, ...]
     runs: list[Run]
@@ -79,17 +79,17 @@ class Plan:
 
     @property
     def bytes(self) -> Bytes:
-        """What has to be fetched."""
+        """Bytes to fetch."""
         return count(self.missing).bytes(self.block)
 
     @property
     def left_out(self) -> Bytes:
-        """What was asked for and has no room."""
+        """Requested bytes that have no room."""
         asked = (row for row in self.rows if row.is_asked)
         return Blocks(sum(row.left_out for row in asked)).bytes(self.block)
 
     def seconds(self, origin_mb_per_s: float) -> float:
-        """What fetching takes at the origin's sequential rate, in 10^6 bytes a second."""
+        """Estimate the seconds to fetch at the origin's sequential rate, in 10^6 bytes a second."""
         return self.bytes / 1e6 / origin_mb_per_s
 
 
@@ -103,7 +103,7 @@ def build_plan(
     """The plan for wishes in the order of importance; pinned ones come before the others.
 
     :param excluded: never taken, whoever wishes for it.
-    :param resident: what is cached now.
+    :param resident: blocks that are cached now.
     """
     taken: list[Run] = []
     rows = []
@@ -183,12 +183,12 @@ def growth_limit(kind: TierKind, capacity: Blocks, origin: Blocks) -> Blocks:
 
 _HEAT_LAYERS = 64
 CANNOT_BE_LOOKED_UP = (RequestError, DatabaseError)
-"""What it is that nobody says where a target lies: no server, no mount, no active disk."""
+"""Errors of a target whose place cannot be looked up: no server, no mount, no active disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a user asked a warm-up for.
+    """Parameters of a warm-up.
 
     :ivar without_gone: a target that is there no more is left out and told; one of them has to be.
     """
@@ -216,7 +216,7 @@ class Planned:
 def plan_with_estimate(
     attached: AttachedDisk, request: Request, origin_mb_per_s: float | None
 ) -> Planned:
-    """As :func:`plan_request`, with the rate that its seconds come from.
+    """Plan as :func:`plan_request`, with the rate that its seconds come from.
 
     :param origin_mb_per_s: None measures it, on the origin's first megabytes.
     """
@@ -255,7 +255,7 @@ def plan_request(attached: AttachedDisk, request: Request) -> tuple[Plan, list[s
 
 @contextmanager
 def looking_up(attached: AttachedDisk, request: Request, notes: list[str]) -> Iterator[_Maker]:
-    """What turns targets into blocks, for the length of a ``with`` block.
+    """Open the lookup that turns targets into blocks, for the length of a ``with`` block.
 
     :param notes: takes what is worth knowing beside.
     """
@@ -268,7 +268,7 @@ def looking_up(attached: AttachedDisk, request: Request, notes: list[str]) -> It
 
 
 def take_snapshot(attached: AttachedDisk) -> Snapshot:
-    """What is cached now, with the files it belongs to where the file system is mounted."""
+    """Record what is cached now, with the files it belongs to where the file system is mounted."""
     machine, disk, tier = attached.machine, attached.disk, attached.tier
     with targets.inspect(machine, disk.device, disk.spec.block, None) as inspect:
         files = attribution.files(machine, disk.device) if inspect.folder else []
@@ -299,7 +299,7 @@ class _Maker:
     def named(
         self, texts: Sequence[str], without_gone: bool, pinned: bool = False
     ) -> list[PlanTarget]:
-        """What is asked for this once.
+        """Look up the targets of this request only.
 
         :raises TargetGoneError: one is gone, or all are where some may be.
         """
@@ -343,13 +343,13 @@ class _Maker:
         return here or paths
 
     def is_server_here(self) -> bool:
-        """Whether the database server has files on the disk: of another it knows nothing."""
+        """True if the database server has files on the disk: of other disks it knows nothing."""
         folders = self.server().folders(self.inspect.machine, self.inspect.folder)
         return bool(self.inspect.split(folders)[0])
 
     def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:
-        """What is pinned or excluded for good. One that cannot be looked up now (a table while the
-        server is down, a file that was dropped) is left out and told, so that the rest is done."""
+        """Look up what is pinned or excluded for good. A target that cannot be located now (a
+        table while the server is down, a dropped file) is noted and left out."""
         wishes = []
         for text in kept:
             if text in but:

@@ -40,10 +40,10 @@ class NoSuchPlanError(NotFoundError):
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """What to have cached on which disk, and what it was looked up from.
+    """Plan of what to cache on which disk, and what it was looked up from.
 
     :ivar runs: where the targets lay at ``looked_up``; empty: when it was ``created``.
-    :ivar left_out: what was asked for beside it and had no room.
+    :ivar left_out: requested data that had no room.
     """
 
     id: str
@@ -154,7 +154,7 @@ def look_again(
 
     :raises WarmupFailedError: the disk is another one by now.
     :raises TargetGoneError: all its targets are gone.
-    :raises RequestError, DatabaseError: nobody says where they lie; all is as it was.
+    :raises RequestError, DatabaseError: the places cannot be looked up; nothing has changed.
     """
     _check(plan, attached.disk, attached.tier)
     whole, notes = planning.plan_request(attached, request)
@@ -172,7 +172,7 @@ def look_again(
 
 
 def missing(attached: AttachedDisk, runs: Sequence[Run]) -> list[Run]:
-    """Those of the blocks that are not cached now."""
+    """List the blocks that are not cached now."""
     return difference(runs, attached.tier.resident())
 
 

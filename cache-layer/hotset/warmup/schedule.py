@@ -40,7 +40,7 @@ _WORDS = frozenset(("hourly", "daily", "weekly", "monthly", "quarterly", "yearly
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRequest:
-    """What a user wants done, and on which of three occasions."""
+    """Parameters of a schedule: what to do, and on which of three occasions."""
 
     targets: tuple[str, ...]
     at: str | None
@@ -288,7 +288,7 @@ def check_calendar(machine: Machine, at: str) -> None:
 
 
 def skipped(machine: Machine, at: str) -> list[str]:
-    """Of the next times those that the machine's clock is set forward over, which systemd leaves
+    """List the next times that the machine's clock is set forward over, which systemd leaves
     out, as ``2027-03-28 02:30:00``. Empty where they are not known.
 
     :param at: as :func:`calendar` gives it.

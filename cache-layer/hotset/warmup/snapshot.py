@@ -29,7 +29,7 @@ class SnapshotError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a disk is known by: its file system's UUID and its size."""
+    """Identity of a disk: its file system's UUID and its size."""
 
     uuid: str
     size: Bytes
@@ -64,14 +64,14 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left of a snapshot today, hottest first, and which files are gone."""
+    """Part of a snapshot that is left today, hottest first, and which files are gone."""
 
     layers: tuple[list[Run], ...]
     deleted: tuple[str, ...]
 
 
 def identity(machine: Machine, inspect: MountedView) -> Identity:
-    """What identifies the disk behind a look at it.
+    """Identify the disk of a view.
 
     :raises SnapshotError: it has no file system, so nothing does.
     """
@@ -132,7 +132,7 @@ def parse(text: str) -> Snapshot:
 
 
 def keep_allocated(snapshot: Snapshot, inspect: MountedView) -> Kept:
-    """What of a snapshot is worth fetching today: not what lies where nothing is any more.
+    """Keep what of a snapshot is worth fetching today: not what lies where nothing is any more.
 
     :raises SnapshotError: it is of another disk.
     """

@@ -38,7 +38,7 @@ _INDEXES, _TABLES = "iI", "rmtp"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a user named: its kind, and the name behind the colon (or the path)."""
+    """Target as a user named it: its kind, and the name behind the colon (or the path)."""
 
     text: str
     kind: Kind
@@ -129,7 +129,7 @@ class Server:
         return [str(path) for (path,) in rows]
 
     def _rows(self, name: str, target: Target, quoted: Callable[[str], str]) -> list[Row]:
-        """Of a statement about a target of PostgreSQL's, by the first spelling that has any."""
+        """Query rows about a target of PostgreSQL's, by the first spelling that has any."""
         assert self.connection is not None
         for spelling in _spellings(target.name):
             try:
@@ -197,8 +197,8 @@ def check_file(target: Target) -> Path:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    r"""What a name stands for: itself, or where there is no such thing one that is no UTF-8, whose
-    bytes are written as they are listed.
+    r"""Yield the spellings of a name: itself, then, if it has escapes for bytes that are no UTF-8,
+    the name with these bytes.
 
     >>> [spelling.encode(errors="surrogateescape") for spelling in _spellings(r"bl\xe4tter")]
     [b'bl\\xe4tter', b'bl\xe4tter']
@@ -268,7 +268,7 @@ def region_of(text: str) -> Extent:
 
 
 def region_name(part: Extent) -> str:
-    """As :func:`region_of` reads it, to the byte.
+    """Format a region as :func:`region_of` reads it, to the byte.
 
     >>> region_name(Extent(Bytes(2**30), Bytes(3 * 2**16)))
     'region:1GiB+192KiB'
@@ -317,7 +317,7 @@ class MountedView:
         return found
 
     def own(self) -> PlanTarget:
-        """What the file system needs beside its files (journal, tables)."""
+        """Return the target of the file system's own metadata (journal, tables)."""
         found = []
         if self.kind is not None:
             found = filesystem.own_extents(self.machine, self.device, self.kind)
@@ -367,7 +367,7 @@ class MountedView:
         return files
 
     def split(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Those that lie on the disk, and the others."""
+        """Split the paths into those on the disk, and the others."""
         number = usage.device_number(self.machine, self.device)
         on = {path: device for path, device, _ in self._kinds(paths, number)}
         here = [path for path in paths if on[path] == number]
@@ -440,7 +440,7 @@ def inspect(
 
 
 def sizes(machine: Machine, paths: Sequence[str]) -> dict[str, Bytes]:
-    """Of files and of all files below folders: bytes by the folder that has them."""
+    """Add up the sizes of files and of all files below folders, by the folder that has them."""
     found: dict[str, Bytes] = {}
     for some in _some(paths):
         places = machine.run(["readlink", "-f", "--", *some]).stdout.splitlines()

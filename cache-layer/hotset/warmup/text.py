@@ -1,4 +1,4 @@
-"""What warm-ups come to and what a cache is to keep: records, and tables of them for people."""
+"""Results of warm-ups and preferences of caches: records, and tables of them for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADS = ("target", "extents", "size", "fits", "cached already", "to fetch", "le
 
 @dataclass(frozen=True, slots=True)
 class PlannedTarget:
-    """What a plan does with a target. ``bytes`` are its own: neither excluded nor those of another
+    """Target of a plan. ``bytes`` are its own: neither excluded nor those of another
     target before it; of these ``fits`` will be cached, and ``resident`` of that are so already."""
 
     order: int
@@ -91,7 +91,7 @@ def _planned(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
 
 
 def render_plan(found: WarmupPlan) -> str:
-    """As a table, with its total and where its seconds come from."""
+    """Format a plan as a table, with its total and where its seconds come from."""
     lines = [
         _line(
             f"{target.order}. {target.target}{' (pinned)' * target.pinned}",
@@ -125,7 +125,7 @@ def summary(whole: Plan) -> str:
 
 @dataclass(frozen=True)
 class WarmupResult(Record):
-    """What a plan came to; see `hotset.tier.base.Warmup`.
+    """Result of a plan; see `hotset.tier.base.Warmup`.
 
     ``job`` is the plan's name; ``cached_share`` is how much is cached now of what was asked for,
     which is what was planned and ``left_out_bytes``, which had no room.
@@ -181,7 +181,7 @@ class WarmupResult(Record):
 
 
 def render_result(found: WarmupResult) -> str:
-    """What was done, in words."""
+    """Format a result as a table."""
     figures = [
         ("plan", found.job),
         ("method", _METHODS[found.method]),
@@ -260,7 +260,7 @@ def render_saved(found: WarmupPlans) -> str:
 
 @dataclass(frozen=True)
 class WarmupTargets(Record):
-    """What a server has that can be named."""
+    """Targets on a server that can be named."""
 
     csv_rows = "targets"
 
@@ -306,7 +306,7 @@ class Preferred:
 
 @dataclass(frozen=True)
 class Preferences(Record):
-    """What a disk's cache is to keep, to leave out, and how it is shared."""
+    """Preferences of a disk's cache: what to keep, to leave out, and how it is shared."""
 
     csv_rows = "preferences"
 
@@ -320,7 +320,7 @@ class Preferences(Record):
         found: Mapping[str, Found],
     ) -> Preferences:
         """
-        :param kept: what the cache has of each, where it tells.
+        :param kept: cached part of each target, where known.
         :param found: where each lies now, where it has a place.
         """
         every = (replace(one, **_of(one.target, kept, found)) for one in _preferred(wanted))
@@ -400,9 +400,9 @@ def describe_preference(
     after: pins.Preferences,
     kept: Mapping[str, Kept] | None,
 ) -> str:
-    """What a change made of a target, in a sentence.
+    """Describe the change of a target's preference, in a sentence.
 
-    :param kept: what the cache has of each target; None: a cache that keeps to no targets itself.
+    :param kept: cached part of each target; None: a cache that does not know targets.
     """
     was, is_ = before.kind_of(target), after.kind_of(target)
     if is_ is None:

@@ -1,4 +1,4 @@
-"""What this package needs from a database, beside what every connection does."""
+"""Requirements of this package on a database, beside what every connection does."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
@@ -44,4 +44,4 @@ class LibpqDatabase(Database, Protocol):
     """A database that libpq speaks to: its users run in the compiled driver (`tpcc/driver`)."""
 
     def libpq(self) -> Libpq:
-        """What that driver needs."""
+        """Return the parameters of the driver."""

@@ -53,7 +53,7 @@ def shapes(database: Database) -> dict[Statement, str]:
 
 
 def _plan(cell: object) -> dict[str, Any]:
-    """Of one statement; drivers hand over JSON as text or read."""
+    """Parse the plan of one statement; drivers hand over JSON as text or parsed."""
     read = json.loads(cell) if isinstance(cell, str) else cell
     assert isinstance(read, list)
     plan: dict[str, Any] = read[0]["Plan"]

@@ -142,7 +142,7 @@ def statement(engine: str, name: str) -> str:
 
 
 def has_statement(engine: str, name: str) -> bool:
-    """Whether an engine has such a file; not every question can be asked of every engine."""
+    """True if an engine has such a file; not every question can be asked of every engine."""
     return (files("hotset.tpcc") / "sql" / engine / f"{name}.sql").is_file()
 
 

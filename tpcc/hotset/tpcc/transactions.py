@@ -1,4 +1,4 @@
-"""What the users type: inputs of the five transactions (clauses 2.4.1 to 2.8.1) and their mix."""
+"""User input: parameters of the five transactions (clauses 2.4.1 to 2.8.1) and their mix."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -29,7 +29,7 @@ _RATIO_TOLERANCE = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What comparing two answers gave; `difference` tells the first one that counts."""
+    """Result of comparing two answers; `difference` describes the first that counts."""
 
     verdict: Verdict
     difference: str = ""

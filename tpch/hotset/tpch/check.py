@@ -25,7 +25,7 @@ class TableCheck:
 
     @property
     def title(self) -> str:
-        """What was looked at."""
+        """Subject of the check."""
         return self.name
 
     @property
@@ -42,7 +42,7 @@ class ReferenceCheck:
 
     @property
     def title(self) -> str:
-        """What was looked at."""
+        """Subject of the check."""
         return self.name
 
     @property
@@ -61,7 +61,7 @@ class AnswerCheck:
 
     @property
     def title(self) -> str:
-        """What was looked at."""
+        """Subject of the check."""
         return f"query {self.number}"
 
     @property

@@ -50,7 +50,7 @@ def text_bytes(scale: float) -> int:
 
 
 def missing_bytes(folder: Path, scale: float) -> int:
-    """What :func:`prepare` would write there: 0 of a data set that is there."""
+    """Return the bytes that :func:`prepare` would write there: 0 if the data set exists."""
     return 0 if _read(folder / f"sf{scale:g}", scale) is not None else text_bytes(scale)
 
 

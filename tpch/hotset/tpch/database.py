@@ -1,4 +1,4 @@
-"""What this package needs from a database, beside what every connection does.
+"""Requirements of this package on a database, beside what every connection does.
 
 What all dialects take is in `sql/common/`, the rest in `sql/<engine>/`.
 """

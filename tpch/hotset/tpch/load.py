@@ -19,7 +19,7 @@ from .workers import Workers
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load did: seconds for making the data (0 when it was there), for the rows alone,
+    """Result of a load: seconds for making the data (0 when it was there), for the rows alone,
     and for everything after the data."""
 
     scale: float

@@ -1,4 +1,4 @@
-"""What loads and runs say while they work, and what they leave."""
+"""Progress and results of loads and runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LoadProgress:
     seconds: float
 
     def show(self, report: Reporter) -> None:
-        """As :class:`~hotset.core.progress.Step`."""
+        """Implement :class:`~hotset.core.progress.Step`."""
         from hotset.core.units import Bytes
 
         step = self.step.replace("_", " ")
@@ -97,7 +97,7 @@ class Begun:
     total: int
 
     def show(self, report: Reporter) -> None:
-        """As :class:`~hotset.core.progress.Step`."""
+        """Implement :class:`~hotset.core.progress.Step`."""
         known = None if self.stream else _measured()(self.place - 1, self.total, "queries")
         where = f"{_stream(self.stream)}query {self.number}"
         report.figure(f"{where} ({self.place} of {self.total})", known)
@@ -111,7 +111,7 @@ class Ended:
     result: QueryResult
 
     def show(self, report: Reporter) -> None:
-        """As :class:`~hotset.core.progress.Step`."""
+        """Implement :class:`~hotset.core.progress.Step`."""
         done = self.result
         rows = "1 row" if done.rows == 1 else f"{done.rows or 0:,} rows"
         ending = rows if done.outcome == "ok" else done.outcome
@@ -129,7 +129,7 @@ class Refreshed:
     seconds: float
 
     def show(self, report: Reporter) -> None:
-        """As :class:`~hotset.core.progress.Step`."""
+        """Implement :class:`~hotset.core.progress.Step`."""
         report.say(f"{_stream(self.stream)}{self.function}: {self.seconds:.3f} s")
 
 

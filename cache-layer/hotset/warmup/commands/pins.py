@@ -1,4 +1,4 @@
-"""What a disk's cache always keeps and never takes, and how it is shared."""
+"""Commands for what a disk's cache always keeps and never takes, and how it is shared."""
 
 from __future__ import annotations
 

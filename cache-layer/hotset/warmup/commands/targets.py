@@ -1,4 +1,4 @@
-"""What a warm-up or a pin can name on a database server."""
+"""Command that lists the targets of a warm-up or a pin on a database server."""
 
 from __future__ import annotations
 

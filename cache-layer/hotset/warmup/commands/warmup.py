@@ -87,7 +87,7 @@ Share = Annotated[
 
 
 class Lookup(Request):
-    """What it takes to find a target's blocks."""
+    """Parameters for finding a target's blocks."""
 
     disk: places.DiskOption = None
     machine: fields.Machine = "local"
@@ -392,7 +392,7 @@ def _look_again(
 
 
 def _planning_again(plan: SavedPlan, request: Run) -> Planning:
-    """As it was asked for; a server that is named now is asked instead."""
+    """Build the planning of a saved plan; a server that is named now is asked instead."""
     server = {"engine": plan.engine, "dsn": plan.dsn} if request.dsn is None else {}
     named = request.model_copy(update=server)
     usual = request.mount_point or plan.mount_point

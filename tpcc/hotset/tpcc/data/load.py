@@ -26,7 +26,7 @@ _ITEMS_ONLY = 0
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load did: rows, and seconds for the rows alone and for everything."""
+    """Result of a load: rows, and seconds for the rows alone and for everything."""
 
     warehouses: int
     rows: int

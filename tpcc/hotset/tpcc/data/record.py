@@ -1,4 +1,4 @@
-"""What a load tells while it lasts."""
+"""Progress of a load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LoadProgress:
     step: str = "rows"
 
     def show(self, report: Reporter) -> None:
-        """As :class:`~hotset.core.progress.Step`."""
+        """Implement :class:`~hotset.core.progress.Step`."""
         from hotset.core.progress import Measured
 
         if self.step != "rows":
