@@ -301,7 +301,7 @@ def overwrite(device: Device, say: Callable[[str], None], confirm: Confirm | Non
 
 
 def ours(device: Device) -> bool:
-    """True if nothing holds the device but hotset's own slices."""
+    """True if the device's first use, if it has any, is a slice of hotset's own."""
     if device.is_file:
         return True  # its volume is behind a loop device
     return all(f"is held by {PREFIX}" in use for use in device.uses[:1])
