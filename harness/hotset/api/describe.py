@@ -105,7 +105,7 @@ def methods(found: Operation) -> list[str]:
 
 
 def operation(found: Operation, method: str) -> dict[str, Any]:
-    """What a route says of itself, as FastAPI takes it."""
+    """Build the OpenAPI description of a route for FastAPI."""
     name = "".join(part.title() for part in found.name.replace("-", " ").split())
     is_job = found.kind is Kind.JOB
     about = schema(found)

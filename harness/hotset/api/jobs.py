@@ -142,7 +142,7 @@ def _permitted(who: Caller, what: str, id_: str) -> Iterator[Job]:
 
 
 def _right_of(job: Job) -> Right:
-    """What starting it took; of what this version does not know, the highest."""
+    """Return the right that starting it took; the highest for unknown operations."""
     try:
         return find(job.verb).right_for(job.values)
     except NotFoundError:
@@ -161,7 +161,7 @@ async def follow_job(
     id: Id,
     last_event_id: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:
-    """What a job says, as server-sent events, until it has ended.
+    """Stream a job's events, as server-sent events, until it has ended.
 
     A client that lost the line asks again with the last event's id.
     """

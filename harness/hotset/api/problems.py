@@ -73,7 +73,7 @@ def build_problem(error: Exception) -> ProblemResponse:
 
 
 async def handle(request: Request, error: Exception) -> ProblemResponse:
-    """As Starlette's exception handlers are called."""
+    """Turn an error into a problem response; a Starlette exception handler."""
     if isinstance(error, HTTPException) and error.status_code == 404:
         return ProblemResponse(
             404, f"{request.url.path}: there is no such thing here; openapi.json names all there is"

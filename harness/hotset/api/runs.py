@@ -108,7 +108,7 @@ async def compare_runs(request: Request) -> Response:
 
 @router.get("/runs/{run}", operation_id="getRun", responses={200: describe.result("runs show")})
 async def show_run(request: Request, run: Run) -> Response:
-    """What a run measured."""
+    """Return a run's measurements."""
     values.only(request.query_params)
     return JSONResponse(await _answered(request, "runs show", {"run": run}))
 

@@ -15,7 +15,7 @@ class _Record(BaseModel):
 
 
 class RemedyRecord(_Record):
-    """What helps."""
+    """A remedy for the error."""
 
     purpose: str = Field(description="What it achieves, read after: to …")
     operation: str | None = Field(description="Such as `tier flush`; null: the refused one again.")

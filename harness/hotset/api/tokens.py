@@ -27,7 +27,7 @@ SCHEMA_VERSION = 1
 PREFIX = "hotset_"
 """So that a token is known as one wherever it turns up."""
 _noted: dict[tuple[Path, str], str] = {}
-"""What this process has kept of uses."""
+"""Uses of tokens that this process has recorded."""
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}", re.ASCII)
 
 
@@ -37,7 +37,7 @@ class TokenError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is kept of a token.
+    """The stored record of a token.
 
     :ivar created: ISO 8601, UTC.
     :ivar sha256: of the token's text, in hexadecimal digits.

@@ -38,7 +38,7 @@ def following(
 
 
 class View:
-    """What the terminal shows: figures of the last second, and a minute of them as bars."""
+    """The live view of the terminal: values of the last second, and a minute of them as bars."""
 
     def __init__(self, options: WindowOptions) -> None:
         self._total_s = options.rampup_s + options.duration_s

@@ -1,4 +1,4 @@
-"""What of a database is hotset's own: the one place that decides what may be dropped.
+"""Objects of a database that are hotset's own: the one place that decides what may be dropped.
 
 `orders`, `customer` and `payment` are names that anybody's database has. An object is hotset's when
 it carries hotset's mark (a comment, or an extended property on SQL Server) and has the columns, or
@@ -53,7 +53,7 @@ _ANOTHER_SCHEMA = {
 
 
 class NotOurs(ConflictError):
-    """What would have to go, or be in the way, is not hotset's."""
+    """An object that would have to go, or is in the way, is not hotset's."""
 
 
 class AlreadyLoaded(RequestError):
@@ -84,7 +84,7 @@ class Kit:
 
     @property
     def hammerdbs_mark(self) -> str:
-        """Of what HammerDB made for hotset: of other types, and with routines of its own."""
+        """Mark of what HammerDB made for hotset: other types, and routines of its own."""
         return f"{self.mark} by HammerDB"
 
     @property
@@ -138,7 +138,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a database's schema holds under the benchmarks' names."""
+    """Objects in a database's schema that have the benchmarks' names."""
 
     engine: str
     server: str
@@ -152,7 +152,7 @@ class Holdings:
         return f"schema {self.schema} of database {self.database} on {product} at {self.server}"
 
     def ours(self, kit: Kit) -> list[Thing]:
-        """What is hotset's, in an order in which it can be dropped."""
+        """List hotset's objects, in an order in which they can be dropped."""
         order = (*kit.tables, *kit.routines, *kit.hammerdbs)
         found = [
             thing for thing in self.things if thing.name in order and self._is_ours(kit, thing)
@@ -160,7 +160,7 @@ class Holdings:
         return sorted(found, key=lambda one: order.index(one.name))
 
     def others(self, kit: Kit) -> list[Thing]:
-        """What has one of the kit's names and is not what the kit made."""
+        """List objects that have one of the kit's names but are not what the kit made."""
         ours = self.ours(kit)
         names = {*kit.tables, *kit.routines}
         if not ours:  # whose own indexes these are
@@ -211,7 +211,7 @@ class Holdings:
         return self.is_unmarked(kit)
 
     def is_unmarked(self, kit: Kit) -> bool:
-        """Whether the tables are all there exactly as hotset makes them, but none has a mark."""
+        """True if all tables exist exactly as hotset makes them, but none has a mark."""
         expected = _expected(kit, self.engine)
         found = {
             thing.name: thing for thing in self.things if thing.kind == "table" and not thing.mark
@@ -223,7 +223,7 @@ class Holdings:
 
 
 def holdings(database: SqlDatabase) -> Holdings:
-    """What is there, by the server's catalog.
+    """Read the schema's objects from the server's catalog.
 
     :raises HotsetError: there is no schema to make anything in.
     :raises DatabaseError: the server says no.
@@ -262,7 +262,7 @@ def require_free(
 
 
 def to_drop(database: SqlDatabase, kit: Kit) -> tuple[Holdings, list[Thing]]:
-    """What a drop would remove; nothing where there is nothing of the kit's names.
+    """Find what a drop would remove; nothing where no object has the kit's names.
 
     :raises NotOurs: tables with the kit's names that are not hotset's, or something that needs
         ours and would go with them.
@@ -284,7 +284,7 @@ def to_drop(database: SqlDatabase, kit: Kit) -> tuple[Holdings, list[Thing]]:
 
 
 def question(database: SqlDatabase, kit: Kit) -> str | None:
-    """What to ask before a drop: server, database, schema, tables and rows; None: of nothing."""
+    """Compose the question before a drop: server, database, schema, tables and rows; or None."""
     found, ours = to_drop(database, kit)
     if not ours:
         return None

@@ -1,4 +1,4 @@
-"""Whether a server's edition may hold what a load makes: asked before hours of loading."""
+"""Size limits of a server's edition, checked before hours of loading."""
 
 from __future__ import annotations
 

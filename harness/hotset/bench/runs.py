@@ -30,14 +30,14 @@ class Runs(ABC, Generic[Options]):
     """A workload by a driver."""
 
     suite: ClassVar[str]
-    """Of its thresholds in JUnit XML."""
+    """Name of its thresholds' suite in JUnit XML."""
 
     def __init__(self, report: Reporter) -> None:
         self._report = report
 
     @abstractmethod
     def title(self, options: Options) -> str:
-        """What is run, for people."""
+        """Describe the run, for people."""
 
     @abstractmethod
     def drive(
@@ -51,7 +51,7 @@ class Runs(ABC, Generic[Options]):
         """
 
     def follow(self, database: SqlDatabase, options: Options) -> Repeat:
-        """As `drive`, shown as it happens."""
+        """Drive the run, and show it as it happens."""
         with following(self._report, options, self.title(options)) as observe:
             return self.drive(database, options, observe)
 
@@ -63,7 +63,7 @@ class Runs(ABC, Generic[Options]):
 
     @abstractmethod
     def values(self, result: Repeat) -> Values:
-        """What limits can name."""
+        """Return the values that thresholds can refer to."""
 
     @abstractmethod
     def rate(self, result: Repeat) -> str:

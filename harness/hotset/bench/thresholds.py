@@ -15,7 +15,7 @@ from hotset.core.errors import RequestError, ThresholdError
 from hotset.reports.model.windows import Verdict
 
 Values = Mapping[str, float | None]
-"""What was measured, by metric; times in ms, shares from 0 to 1. None: known, but not measured."""
+"""Measured values by metric; times in ms, shares from 0 to 1. None: known, but not measured."""
 
 _COMPARE = {
     "<=": operator.le,
@@ -106,7 +106,7 @@ def judge(thresholds: Iterable[Threshold], values: Values) -> list[Verdict]:
 
 
 def verdict(threshold: Threshold, value: float | None) -> Verdict:
-    """Whether a value meets a threshold; None: nothing was measured, which counts as missed."""
+    """Judge a value by a threshold; None: nothing was measured, which counts as missed."""
     met = value is not None and threshold.holds(value)
     if value is None:
         said = f"{threshold.metric} was not measured"
@@ -126,7 +126,7 @@ def require(verdicts: Sequence[Verdict]) -> None:
 
 
 def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
-    """Those that were missed, and what was measured; None: none was."""
+    """Return an error for the missed thresholds, with what was measured; None if all were met."""
     said = [verdict.said for verdict in verdicts if not verdict.met]
     return ThresholdError("; ".join(said)) if said else None
 

@@ -162,7 +162,7 @@ def show(result: Result, form: Format) -> None:
 
 
 def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, by the request's fields; what was left out stays out."""
+    """Return the given values by the request's fields, without those left out."""
     values = dict(given)
     for name, field in found.request.model_fields.items():
         if FieldKind.from_field(field).secret:
@@ -209,7 +209,7 @@ def _info(name: str, field: FieldInfo, kind: FieldKind) -> Any:  # noqa: ANN401 
 
 
 def _plain(text: str) -> str:
-    """As it is: typer takes what stands in brackets for a style, and leaves it out."""
+    """Escape brackets, which typer would take for a style and leave out."""
     return text.replace("[", r"\[")
 
 

@@ -52,7 +52,7 @@ OTHERS: Mapping[str, Mapping[str, Command]] = {
     "tier": {"watch": watch.watch},
     "lab": {"shell": shell.shell},
 }
-"""What is no operation, as it needs a terminal or never ends."""
+"""Commands that are no operation, as they need a terminal or never end."""
 
 
 def fill(app: typer.Typer, words: Sequence[str] | None) -> None:

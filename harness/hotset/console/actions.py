@@ -1,4 +1,4 @@
-"""What is done to a disk or a card that stands: a page that says what comes, and then the job."""
+"""Actions on an active disk or card: a page that shows what will happen, and then the job."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def confirm(request: Request, of: Literal["disk", "card"]) -> Response:
 
 
 async def _status(request: Request, name: str) -> DiskStatus | None:
-    """Of a disk; None: it is not known, and the job will say why."""
+    """Find a disk's status; None: it is not known, and the job will say why."""
     try:
         rows = await backend.disks(console_of(request).settings.machine)
     except backend.BackendError:

@@ -1,4 +1,4 @@
-"""What the pages show of the machine's cards, disks and block devices; nothing is changed here."""
+"""Cards, disks and block devices of the machine, for the pages; nothing is changed here."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def backend(machine: str) -> Backend:
 
 
 async def offer(machine: str) -> Offer:
-    """What the machine can have. Raises BackendError."""
+    """Check which kinds of cache the machine supports. Raises BackendError."""
     return await _there(
         machine,
         lambda there: Offer(

@@ -33,7 +33,7 @@ class Limits:
 
 
 def limit_protocol(limits: Limits) -> type[H11Protocol]:
-    """What uvicorn serves a connection with."""
+    """Build the protocol with which uvicorn serves a connection within these limits."""
 
     class Limited(_Connection):
         _limits = limits

@@ -16,7 +16,7 @@ from hotset.operations.jobs.store import Job
 from .split import Split
 
 Part = tuple[str, str, int]
-"""Of a bar: the class that colours it, words, bytes."""
+"""Segment of a bar: the class that colours it, its text, its bytes."""
 
 
 def rate(value: float | None) -> str:
@@ -85,11 +85,11 @@ SUBJECTS = {
     "heat": "Hot data:",
     "disk": "Modelled disks:",
 }
-"""What the pages call the first word of a command."""
+"""Names that the pages use for the first word of a command."""
 
 
 def heading(job: Job) -> str:
-    """What a job does, in the words of the page it comes from."""
+    """Describe what a job does, in the words of the page it comes from."""
     first, *rest = job.words
     subject = SUBJECTS.get(first, first.capitalize())
     # A card's, the only one of its word.
@@ -103,11 +103,11 @@ IN_FORMS = {
     "flash_is_dead": 'tick "The flash is dead"',
     "password": "fill in its password",
 }
-"""What a form has for a parameter; the others are the command line's alone."""
+"""Form instructions for parameters; the others exist on the command line alone."""
 
 
 def tell_error(message: str, field: str | None, remedies: Iterable[Remedy]) -> str:
-    """As a page says why something failed, with what helps.
+    """Format an error for a page, with its remedies.
 
     >>> tell_error("it is loaded", "dsn", [Remedy("load it again", parameters={"replace": True})])
     'dsn: it is loaded; to load it again: on the command line add --replace'

@@ -21,11 +21,11 @@ from .web import caller, problem, see
 
 
 def values_of(form: FormData | QueryParams, operation: str, **fixed: object) -> dict[str, object]:
-    """What a form says to an operation: fields that are filled in, a list's lines one by one.
+    """Read an operation's values from a form: fields that are filled in, a list's lines one by one.
 
     Fields that the request does not have are left out: one form may serve several operations.
 
-    :param fixed: what is not the form's to say.
+    :param fixed: values that the form does not decide.
     """
     found: dict[str, object] = {}
     for name, field in table.find(operation).fields.items():
@@ -53,7 +53,7 @@ async def start(request: Request, operation: str, values: Mapping[str, object]) 
 async def answer(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Response | None]:
-    """What a query answers, as JSON has it, or what the page says instead."""
+    """Return a query's answer as JSON has it, or the page to show instead."""
     found, refusal = await ask(request, operation, values)
     if refusal is None:
         return found, None
@@ -76,7 +76,7 @@ class Refusal:
 async def ask(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Refusal | None]:
-    """As :func:`answer`, for a page that shows more than this one answer."""
+    """Ask as :func:`answer` does, for a page that shows more than this one answer."""
     values = await run_in_threadpool(lab_database.with_password, operation, values)
     try:
         result = await run_in_threadpool(run.answer, operation, values, False, caller(request))

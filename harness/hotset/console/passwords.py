@@ -58,7 +58,7 @@ def read(path: Path) -> str:
 
 
 def matches(password: str, kept: str) -> bool:
-    """Whether it is the password of this hash. Takes some 50 ms of a core and 64 MiB."""
+    """True if the password matches this hash. Takes some 50 ms of a core and 64 MiB."""
     try:
         return _HASHER.verify(kept, password[: LENGTH_MAX + 1])
     except (VerificationError, InvalidHashError):

@@ -51,7 +51,7 @@ class Sessions:
         return cookie
 
     def alive(self, cookie: str | None, credential: str | None, touch: bool = False) -> bool:
-        """Whether the cookie is that of a session that has not expired.
+        """True if the cookie is that of a session that has not expired.
 
         :param credential: the password's hash now: a new password ends all sessions.
         :param touch: this is something the user did, so the idle time begins anew.

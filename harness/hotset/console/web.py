@@ -1,4 +1,4 @@
-"""What every page stands on: the console's state, its templates, and who may see what.
+"""Base of every page: the console's state, its templates, and access control.
 
 A page is hung up by :func:`page` and a form by :func:`action`; both turn away a browser that is not
 logged in, and a form also one whose token is not its own. There is no third way to hang one up.
@@ -60,7 +60,7 @@ _HEADERS = {
 _FIELD_MAX, _FIELDS_MAX = 64 * 1024, 100
 """Bytes of a form's field, and how many there may be."""
 _PUBLIC_FIELD_MAX, _PUBLIC_FIELDS_MAX = 4096, 8
-"""As much of who is not logged in."""
+"""The same limits for a browser that is not logged in."""
 Page = Callable[[Request], Awaitable[Response]]
 Action = Callable[[Request, FormData], Awaitable[Response]]
 
@@ -81,7 +81,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What all requests share. ``hashing``: as many passwords are looked at at once, each of which
+    """State shared by all requests. ``hashing`` limits the passwords checked at once, each of which
     takes a core and 64 MiB for a moment."""
 
     settings: Settings
@@ -114,7 +114,7 @@ def page(path: str, endpoint: Page, watched: bool = False) -> Route:
 
 
 def action(path: str, endpoint: Action, public: bool = False, watched: bool = False) -> Route:
-    """What a form does.
+    """Build the route of a form.
 
     :param public: also for those who are not logged in yet.
     :param watched: as of :func:`page`.

@@ -24,7 +24,7 @@ _ANSWERS = {
     "hotset-engine ask": json.dumps({"volatile_bytes": 0, "lost_bytes": 0}),
 }
 _EXAMPLE = Bytes(64 * 1024**2)
-"""Of a disk whose size is known once its files are written."""
+"""Example size of a disk whose size is known once its files are written."""
 
 
 def plan(spec: DiskSpec) -> None:

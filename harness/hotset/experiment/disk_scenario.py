@@ -79,7 +79,7 @@ def _phase(disk: str) -> str:
 
 
 def _check(local: Local, spec: DiskSpec) -> None:
-    """What can be refused is refused before the run has a record."""
+    """Refuse what can be refused before the run has a record."""
     if spec.arrays is not None:
         arrays.require(local, spec.arrays.load)
     if spec.reread is not None:
@@ -106,7 +106,7 @@ def _measured(
     paths: Sequence[ServingPath],
     report: Reporter,
 ) -> Generator[DiskResults]:
-    """What each of these phases comes to."""
+    """Measure each of these phases."""
     if spec.reread is not None:
         return _rereads(local, spec.reread, pending, paths, report)
     assert spec.arrays is not None

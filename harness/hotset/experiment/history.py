@@ -73,7 +73,7 @@ def load(archive: Archive, name: str, force: bool) -> tuple[RunDocument, Labelle
 
 
 def metrics(run: RunDocument) -> list[str]:
-    """What can be followed."""
+    """List the metrics that can be followed."""
     return [name for name, value in verdicts.values(run).items() if value]
 
 

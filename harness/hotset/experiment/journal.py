@@ -159,7 +159,7 @@ class Journal:
     def has(
         self, arm: ArmName, repeat: int, workload: Workload, each_users: Sequence[int] = ()
     ) -> bool:
-        """Whether the windows of an arm's repeat are kept: those with all these users."""
+        """True if the windows of an arm's repeat are kept, with all these numbers of users."""
         if workload == "tpch":
             found = self.document.power_arm(arm)
             return found is not None and any(one.repeat == repeat for one in found.repeats)
@@ -191,7 +191,7 @@ class Journal:
         self.change(arms=tuple(arms.values()))
 
     def has_rate(self, arm: ArmName, repeat: int) -> bool:
-        """Whether the highest rate of an arm's repeat is kept."""
+        """True if the highest rate of an arm's repeat is kept."""
         return any(
             rate.repeat == repeat
             for each in self.document.arms
@@ -264,7 +264,7 @@ class Journal:
         self.change(phases=phases, **ended)
 
     def _phases(self, state: Literal["done", "failed", "interrupted"]) -> tuple[Phase, ...]:
-        """Those that are done, and the one under way in this state."""
+        """Return the phases that are done, and the current one in this state."""
         assert self._phase is not None
         name, begun = self._phase
         done = (phase for phase in self.document.phases if phase.state == "done")

@@ -38,7 +38,7 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
 
 
 def _reads(seconds: Sequence[Window | None]) -> list[float] | None:
-    """Of all devices, in each second; None where one was not seen."""
+    """Sum the reads of all devices in each second; None where a second was not seen."""
     found = [second.devices for second in seconds if second is not None]
     if len(found) < len(seconds):
         return None

@@ -276,7 +276,7 @@ def _load(spec: Spec, kind: MachineKind) -> None:
 
 
 def _answers(spec: Spec) -> dict[str, str]:
-    """What reading commands would say, by how the command begins; ``*`` is anything."""
+    """Map each reading command, by its beginning, to assumed output; ``*`` is anything."""
     blocks = spec.database_bytes // 4096
     first = 32 * 1024**2 // 4096
     return {
@@ -305,7 +305,7 @@ def _answers(spec: Spec) -> dict[str, str]:
 
 
 def _engine_answers(spec: Spec) -> dict[str, str]:
-    """What hotset's own engine would say, every block warmed up."""
+    """Return the replies of hotset's own engine, every block warmed up."""
     blocks = spec.storage.size // spec.tier.block
     size: dict[str, object] = {"bytes": int(spec.storage.size), "seconds": 1}
     events = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")

@@ -50,7 +50,7 @@ class Second:
 def is_level(
     seconds: Sequence[Second], read: Sequence[tuple[float, int]], buffers_bytes: int
 ) -> bool | None:
-    """Whether a server's reads are level, by the last seconds of a load.
+    """True if a server's reads are level, by the last seconds of a load.
 
     :param read: what the server had read at which times, since any time.
     :param buffers_bytes: how much it has to read until its buffers can be full.
@@ -113,7 +113,7 @@ class _Load:
                 raise _Enough
 
     def was_too_short(self, failure: NotServed) -> None:
-        """Of some kind no transaction ended in it, which tells nothing of what reads will be.
+        """Note that no transaction of some kind ended in it, which tells nothing of later reads.
 
         :raises NotServed: what was asked for failed; the server is not merely slow.
         """
@@ -135,7 +135,7 @@ class _Load:
         self._probe()
 
     def record(self, users: int, limit_s: float) -> windows.Preparation:
-        """As it stands in the result document."""
+        """Convert to the record of the result document."""
         seen, read = self._seconds(), self._read
         found = is_level(seen, read, self._buffers_bytes)
         return windows.Preparation(
@@ -156,7 +156,7 @@ class _Load:
             self._on_probe(window, self._probe_s)
 
     def _seconds(self) -> list[Second]:
-        """As far as they have been sampled: the sample that ends the last comes a little later."""
+        """List the seconds sampled so far: the sample that ends the last comes a little later."""
         each = self._sampler.each_second(self._start, len(self._transactions))
         if each and each[-1] is None:
             each.pop()
@@ -167,13 +167,13 @@ class _Load:
 
     @property
     def _read(self) -> list[tuple[float, int]]:
-        """What the server had read; empty where it does not count that."""
+        """Bytes that the server had read, by time; empty where it does not count that."""
         each = [(reading.at, reading.counts["read_bytes"]) for reading in self._times.io_readings]
         return [(at, count) for at, count in each if count is not None]
 
 
 def _reads(one: Window | None) -> float | None:
-    """Of all devices, per second; None where none was seen."""
+    """Sum the reads of all devices, per second; None where none was seen."""
     return sum(each.read.iops for each in one.devices) if one and one.devices else None
 
 

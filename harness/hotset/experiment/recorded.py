@@ -48,7 +48,7 @@ class Recorded:
         self._fastest: windows.Repeat | None = None
         """The arm's window of most users and without a rate, where it has just been measured."""
         self._preparation: windows.Preparation | None = None
-        """Of the arm, where it had a load of many users."""
+        """Preparation of the arm, where it had a load of many users."""
 
     def is_done(self, spec: Spec, turn: Turn, workload: Workload) -> bool:
         want = spec.timed

@@ -194,7 +194,7 @@ def _machine(lab: Lab) -> setup.Machine:
 
 
 def this_computer() -> setup.Host:
-    """What carries the machine."""
+    """Describe the computer that the machine runs on."""
     return setup.Host(
         cpu=_cpu_name(),
         cores=os.cpu_count() or 1,

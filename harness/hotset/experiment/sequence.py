@@ -32,10 +32,10 @@ class Turn:
 
 
 class Work(Protocol):
-    """What is done at the steps."""
+    """The actions at each step."""
 
     def is_done(self, spec: Spec, turn: Turn, workload: Workload) -> bool:
-        """Whether an earlier part of the run did it."""
+        """True if an earlier part of the run did it."""
 
     def learn(self, site: Site, workloads: Workloads) -> tuple[Run, ...]:
         """Blocks of the origin, those first that the workloads ask for most often."""

@@ -36,7 +36,7 @@ def begin(placed: Placed) -> Reading | None:
 
 
 def since(site: Site, placed: Placed, workload: Workload, before: Reading | None) -> list[Part]:
-    """What each table and index was asked for since then, the busiest first."""
+    """Count the requests to each table and index since then, the busiest first."""
     if before is None or placed.tier is None:
         return []
     after = region_counters.find_counters(placed.tier).read()
@@ -58,7 +58,7 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
 
 
 def _named(relation: str) -> str:
-    """What a report calls a table or an index; the server's own are one.
+    """Name a table or an index for a report; the server's own share a name.
 
     >>> _named("public.stock"), _named("pg_catalog.pg_proc"), _named("(log)")
     ('stock', '(system tables)', '(log)')

@@ -38,12 +38,12 @@ class Timed(ABC):
 
     @property
     def by_seconds(self) -> bool:
-        """Whether its driver tells of each second as it ends."""
+        """True if its driver reports each second as it ends."""
         return True
 
     @abstractmethod
     def title(self, users: int) -> str:
-        """What is run, for people."""
+        """Describe the run, for people."""
 
     @abstractmethod
     def options(
@@ -52,7 +52,7 @@ class Timed(ABC):
 
     @abstractmethod
     def runs(self, database: PostgresDatabase, report: Reporter) -> Runs[Any]:
-        """What drives it."""
+        """Return the driver of its runs."""
 
     def require(self) -> None:  # noqa: B027 - hotset's own driver is there
         """See that this computer has what drives it, and that this can read it.
@@ -68,7 +68,7 @@ class Timed(ABC):
         report: Reporter,
         observe: Observer = lambda _: None,
     ) -> Repeat:
-        """As `Runs.drive`, told by the report as well."""
+        """Drive as `Runs.drive` does, and show it in the report as well."""
         show = line_printer(report, options.rampup_s + options.duration_s)
 
         def both(event: Tick | Phase) -> None:

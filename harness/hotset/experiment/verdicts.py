@@ -19,7 +19,7 @@ from hotset.reports.model.document import Factor, RunDocument
 from hotset.reports.model.windows import Verdict
 
 Given = Mapping[str, str | list[str]]
-"""As the file has them."""
+"""Thresholds as the file has them."""
 _ARM: ArmName = "accelerated"
 _RATIOS = ("factor", "factor_low", "of_all_flash")
 """``factor_low`` is the lower end of the factor's 95 % interval."""
@@ -36,7 +36,7 @@ _WARMUP = ("warmup", "probe_hit_ratio")
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What an experiment measures.
+    """The kinds of measurement in an experiment.
 
     :ivar timed: the workload of many users, where there is one.
     :ivar queries: whether TPC-H is run.
@@ -51,7 +51,7 @@ class Measures:
 
 
 def metrics(arms: Sequence[ArmName], measured: Measures) -> list[str]:
-    """What a threshold can name."""
+    """List the metrics that a threshold can name."""
     of_arm = (
         *((*_THROUGHPUT[measured.timed], *_OF_ARM) if measured.timed else ()),
         *((_HIGHEST,) if measured.searches else ()),
@@ -111,7 +111,7 @@ def judge_run(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdi
 
 
 def values(document: RunDocument) -> Values:
-    """What was measured, by metric; times in ms."""
+    """Return the measured values, by metric; times in ms."""
     found: dict[str, float | None] = {}
     for arm in answer.arms(document):
         found |= {f"{name}({arm.name})": value for name, value in _figures(document, arm)}

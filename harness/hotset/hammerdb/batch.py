@@ -22,14 +22,14 @@ from .settings import PASSWORD_VARIABLE, Connection, Dictionary
 
 Observer: TypeAlias = Callable[[Line], None]
 SCRIPT, LOG, RECORD = "script.tcl", "output.log", "hammer.sqlite"
-"""What is kept in the folder of a run; nothing of it holds a password."""
+"""Files in the folder of a run; none of them holds a password."""
 _PROBE_S = 60.0
 _POLL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one call works with.
+    """The inputs of one call.
 
     folder   of this run alone: new or empty
     stall_s  how long a run may make no progress

@@ -36,7 +36,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a release said of itself.
+    """The capabilities that a release reports.
 
     databases  those of hotset whose client library it loads
     lacks      why it does not load the others

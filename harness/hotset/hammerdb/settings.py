@@ -23,7 +23,7 @@ Dictionary: TypeAlias = dict[str, dict[str, str]]
 
 PASSWORD_VARIABLE = "HOTSET_HAMMERDB_PASSWORD"  # noqa: S105 - a variable's name
 PASSWORD_WORD = f"$::env({PASSWORD_VARIABLE})"
-"""What stands for the password in every script, dictionary and table of HammerDB.
+"""Placeholder for the password in every script, dictionary and table of HammerDB.
 
 HammerDB pastes the value into Tcl scripts that its threads run; there it is read from the
 environment. So the password itself is in no file. (`quote_passwords` would escape the dollar.)
@@ -55,11 +55,11 @@ class Connection(Protocol):
 
 @runtime_checkable
 class SqlServerConnection(Connection, Protocol):
-    """What a connection to SQL Server says besides.
+    """Further settings of a connection to SQL Server.
 
     encrypt  the driver's own words: yes, no, strict, mandatory, optional
     trust    take the server's certificate unseen
-    trusted  log in as who runs this
+    trusted  log in as the user who runs this
     """
 
     @property
@@ -72,7 +72,7 @@ class SqlServerConnection(Connection, Protocol):
         """The ODBC driver's name or path."""
 
     def uses_freetds(self) -> bool:
-        """Whether that is FreeTDS, which HammerDB's own connection string leaves unencrypted."""
+        """True if that is FreeTDS, which HammerDB's own connection string leaves unencrypted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ def _latency(timing: Timing) -> Latency | None:
 
 
 def _overall(timings: list[Timing]) -> Latency:
-    """Of all types: mean and maximum; percentiles cannot be put together from percentiles."""
+    """Combine all types: mean and maximum; percentiles cannot be combined from percentiles."""
     calls = sum(timing.calls for timing in timings)
     mean = sum(timing.mean * timing.calls for timing in timings) / calls
     return Latency(mean=mean, max=max(timing.max for timing in timings))

@@ -64,7 +64,7 @@ class Backend(Protocol):
 
     @property
     def flash_description(self) -> str:
-        """What holds cache and volume, for reports."""
+        """Description of the device with cache and volume, for reports."""
 
     def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> SlowDisk:
         """A modelled disk, not attached yet; those that stand at one time have different names."""

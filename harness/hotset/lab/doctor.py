@@ -1,4 +1,4 @@
-"""What is present, what is missing, and what installs it; derived from the list of programs."""
+"""Prerequisites, present or missing, and what installs them; derived from the list of programs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BUILT: dict[str, Callable[[], Path]] = {
     engine_program.NAME: engine_program.built,
     boot_program.NAME: boot_program.built,
 }
-"""What no package has, and where it is."""
+"""Programs that no package has, and where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def examine_server(machine: Machine) -> list[Finding]:
 
 
 def _programs_of(machine: Machine) -> Finding:
-    """Whether it can run hotset's programs, before one is copied there."""
+    """Check that it can run hotset's programs, before one is copied there."""
     what = "hotset's programs"
     try:
         fitting = copies.fitting(machine, engine_program.built())
@@ -272,7 +272,7 @@ def _acceleration() -> Finding:
 
 
 def examine_sql_server() -> Finding:
-    """What reaches a SQL Server from this computer, and what it makes sure of."""
+    """Describe how this computer reaches a SQL Server, and what the driver checks."""
     what = "SQL Server"
     try:
         name = odbc.driver(None)

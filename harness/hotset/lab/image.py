@@ -246,7 +246,7 @@ def _recipe_argv(work: Path, root: Path, mode: str) -> list[str]:
 
 
 def _settings_hooks(work: Path, into: str) -> list[str]:
-    """What packages find set: the kernel's makes its initrd, once, PostgreSQL's no cluster."""
+    """Preset what packages read: the kernel's makes its initrd, once, PostgreSQL's no cluster."""
     return [
         f"--essential-hook=mkdir -p {into}/etc/initramfs-tools/conf.d",
         f"--essential-hook=upload {work}/initramfs.conf /etc/initramfs-tools/conf.d/hotset",

@@ -67,7 +67,7 @@ LEFT_UP = "lab up"
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """What the lab is made of. ``saved`` is the file of the saved database image.
+    """The configuration of the lab. ``saved`` is the file of the saved database image.
 
     ``flash_device``: a device that the user named, in place of a file (``local`` alone).
     ``guest``: a machine with a kernel of its own, also where this computer's would do.
@@ -132,7 +132,7 @@ class LabProcess:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is running, and who started it."""
+    """The state of the lab: what is running, and who started it."""
 
     state: Literal["down", "up", "running", "left over"]
     purpose: str
@@ -146,7 +146,7 @@ def lab_folder() -> Path:
 
 
 def kernel_has_dm_cache() -> bool:
-    """Whether this computer's kernel has device-mapper's cache target (or a module of it)."""
+    """True if this computer's kernel has device-mapper's cache target (or a module of it)."""
     release = os.uname().release
     modules = Path("/lib/modules") / release
     built_in = modules / "modules.builtin"

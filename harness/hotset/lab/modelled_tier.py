@@ -129,8 +129,8 @@ def serving(machine: Machine, folder: Path) -> Serving | None:
 
 
 def identity(folder: Path) -> str:
-    """What the tier whose control socket lies in a folder is known by: each has a socket of its
-    own. Empty where there is none."""
+    """Identify the tier whose control socket lies in a folder: each has a socket of its own. Empty
+    where there is none."""
     try:
         return f"lab:{(folder / CONTROL).stat().st_mtime_ns}"
     except FileNotFoundError:

@@ -50,8 +50,8 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """What a served device has to tell. ``members`` is empty where it has no array; ``reads`` is
-    None where no flash is in front of a disk."""
+    """The state that a served device reports. ``members`` is empty where it has no array; ``reads``
+    is None where no flash is in front of a disk."""
 
     members: tuple[Member, ...]
     spares: int
@@ -80,7 +80,7 @@ class DiskArray(DeviceState, Versioned):
 
 @dataclass(frozen=True)
 class DiskPowerCut(Versioned):
-    """What a loss of power has taken of what was written and not flushed."""
+    """Loss of data in a power cut: written, and not flushed."""
 
     lost_bytes: Bytes
 
@@ -102,7 +102,7 @@ Way = Literal["file", "loop"]
 
 @dataclass(frozen=True, slots=True)
 class ServingPath:
-    """What serving takes of a small request's time on this computer, in microseconds.
+    """Time that serving adds to a small request on this computer, in microseconds.
 
     :ivar path_us: the median of the runs; a model's device is so much faster.
     :ivar runs_us: each as it was measured.

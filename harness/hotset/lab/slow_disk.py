@@ -31,7 +31,7 @@ class Transport(Protocol):
     """How a file of this computer becomes a disk of the machine."""
 
     is_here: bool
-    """Whether the machine shares this computer's files, and so reaches a control socket."""
+    """True if the machine shares this computer's files, and so reaches a control socket."""
 
     @property
     def description(self) -> str:
@@ -191,7 +191,7 @@ class SlowDisk(Protocol):
 
     @property
     def description(self) -> str:
-        """What it is, for reports."""
+        """Description of the disk, for reports."""
 
     def restore(self, image: Path, cleanup: Cleanup) -> None:
         """Put a saved disk image on it (only while it is not attached)."""

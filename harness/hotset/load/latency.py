@@ -17,7 +17,7 @@ LOWEST_US = 1
 HIGHEST_US = 3_600_000_000
 SIGNIFICANT_FIGURES = 3
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
-"""Those of `Latency`, in its order."""
+"""The percentiles of `Latency`, in its order."""
 _HALF = 1024
 """Counts of one power of two (HdrHistogram's sub_bucket_half_count at three figures)."""
 
@@ -63,7 +63,7 @@ class Latencies:
         self._histogram.add(other._histogram)
 
     def encode(self) -> str:
-        """As text."""
+        """Encode as text."""
         return str(self._histogram.encode().decode("ascii"))
 
     def percentiles_ms(self, percentiles: Sequence[float]) -> list[float]:

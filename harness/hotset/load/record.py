@@ -1,4 +1,4 @@
-"""What a run leaves: records for the observer, the result, and how it fails."""
+"""Output of a run: records for the observer, the result, and its errors."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -182,7 +182,7 @@ class _Run:
         return RunFailed(cause, self._partial())
 
     def _partial(self) -> Repeat | None:
-        """What the window held if it had opened."""
+        """Return the result of the window so far; None if it has not opened."""
         now = time.monotonic()
         if self._log is None or now <= self._log.window[0]:
             return None

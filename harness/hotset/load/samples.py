@@ -93,7 +93,7 @@ class _Second:
 
 
 class Recorder:
-    """What the users of one process did since it was last collected; any thread may record."""
+    """Records of one process's users since the last collection; any thread may record."""
 
     def __init__(self, kinds: int) -> None:
         """:param kinds: of transactions, which go by their numbers from 0."""
@@ -175,7 +175,7 @@ class RunLog:
         self._epoch = epoch
         self._tallies: dict[int, list[Tally]] = defaultdict(list)
         self._untold: list[Tally] = []
-        """What came since the last tick."""
+        """Tallies since the last tick."""
         self._last_failure: tuple[int, str] | None = None
         self._failures: Counter[str] = Counter()
         self._said: dict[tuple[int, str], str] = {}
@@ -284,7 +284,7 @@ class RunLog:
         return whole.arrived(rate_per_s, arrivals.growth(edges, due, done))
 
     def _unfinished(self, closes: float) -> Unfinished | None:
-        """What was under way when the users were sent home, the ramp-up's too."""
+        """Count transactions under way when the users were sent home, the ramp-up's too."""
         counts = {
             second: sum(
                 count
@@ -310,7 +310,7 @@ def _told(cause: str, said: str) -> str:
 
 
 def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> tuple[Steadiness, ...]:
-    """Of the throughput, and of each kind that occurs in every round; whole seconds only."""
+    """Judge the throughput, and each kind that occurs in every round; whole seconds only."""
     spans = steady.spans(len(seconds))
     rounds = [_Figures(kinds) for _ in spans]
     for span, one in zip(spans, rounds, strict=True):
@@ -327,7 +327,7 @@ def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> tuple[Steadi
 
 
 class _Figures:
-    """Some tallies added up."""
+    """The sum of some tallies."""
 
     def __init__(self, kinds: Sequence[str], tallies: Iterable[Tally] = ()) -> None:
         self._latencies = [Latencies() for _ in kinds]
@@ -368,7 +368,7 @@ class _Figures:
         return self.count() + self.total("rolled back") + self.total("failed")
 
     def latency(self) -> Latency | None:
-        """Of all kinds."""
+        """Return the latency over all kinds."""
         whole = Latencies()
         for latency in self._latencies:
             whole.add(latency)

@@ -19,9 +19,9 @@ from .record import NotServed, WindowOptions
 RESOLUTION = 0.05
 """The search ends when the lowest rate that failed is so much above the highest that held."""
 LOWEST_SHARE = 1 / 64
-"""Of the highest throughput: below this the search gives up."""
+"""Share of the highest throughput below which the search gives up."""
 GROWTH_SHARE = 0.02
-"""Of what was due: the queue may grow by so much over a window."""
+"""Share of due transactions by which the queue may grow over a window."""
 CHANCE = 2.0
 """By so many standard deviations it may grow by chance. That of arrivals less departures, both
 random, over a window is the root of twice their number."""
@@ -33,7 +33,7 @@ Judge = Callable[[Repeat], str]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a rate must meet.
+    """Limits that a rate must meet.
 
     texts   as the user gave them
     missed  which of them a window misses
@@ -45,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class FoundRate:
-    """What a search came to.
+    """The result of a search.
 
     record  with its trials in the order they were run, each with a seed of its own: the same rows
             again would be in memory

@@ -1,4 +1,4 @@
-"""Whether a window did what was due: a server that refuses everything is fast.
+"""Check of what a window did: a server that refuses everything is fast.
 
 What succeeded alone says nothing: a role without the right to write reads at full speed, a standby
 too, a counter that is full fails one order in six. Such a window is a failed run, whatever its
@@ -14,12 +14,12 @@ from .record import DRAIN_S
 ASKED_LEAST = 5
 """A kind that was asked so often and never got through is not there by chance."""
 FAILED_SHARE = 0.02
-"""Of a kind, or of all: more failed transactions are a failed run."""
+"""Share of a kind, or of all: more failed transactions are a failed run."""
 _CAUSES = 3
 
 
 def shortfall(result: Repeat) -> str:
-    """What of that which was due was not done, and what the server said; empty where it was."""
+    """Describe what was due and not done, with the server's messages; empty if all was done."""
     faults = [*_nothing(result), *_never(result), *_too_often(result)]
     if not faults:
         return ""

@@ -55,7 +55,7 @@ def spans(seconds: int) -> list[range]:
 
 
 def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[int]) -> Steadiness:
-    """Whether some rounds are steady; `starts` are the seconds where they begin."""
+    """Judge if some rounds are steady; `starts` are the seconds where they begin."""
     values = [one.value for one in rounds]
     average = fmean(values)
     high, low = max(rounds, key=_value), min(rounds, key=_value)
@@ -85,7 +85,7 @@ def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[i
 def judge_reads(
     reads: Sequence[float], transactions: Sequence[float], first: int = 0
 ) -> Steadiness | None:
-    """Whether reads per transaction are level.
+    """Judge if reads per transaction are level.
 
     :param reads: in each second.
     :param transactions: in the same seconds.
@@ -108,7 +108,7 @@ def judge_reads(
 
 
 def level(reads: Sequence[float], transactions: Sequence[float] | None = None) -> bool | None:
-    """Whether reads have stopped changing, by the last seconds of a ramp-up.
+    """True if reads have stopped changing, by the last seconds of a ramp-up.
 
     Their two halves are compared. They are level where the halves differ by `EXCURSION` of the
     average at most even if chance (two standard errors, by how the seconds of a half scatter) hid
@@ -164,8 +164,8 @@ def _value(one: Round) -> float:
 
 
 def _line(rounds: Sequence[Round]) -> tuple[float, float]:
-    """What the least-squares line changes by from the first round to the last, and how much of that
-    chance explains."""
+    """Return the change of the least-squares line from the first round to the last, and how much of
+    that chance explains."""
     steps = len(rounds) - 1
     places = [place - steps / 2 for place in range(len(rounds))]
     squares = sum(place**2 for place in places)

@@ -21,7 +21,7 @@ def stream(seed: int, *name: str | int) -> Random:
 
 
 def stream_words(seed: int, *name: str | int) -> list[int]:
-    """What another Mersenne Twister needs to draw as `stream` does: 32-bit words, the lowest first.
+    """Return the seed for another Mersenne Twister to draw as `stream`: 32-bit words, lowest first.
 
     >>> Random(sum(word << 32 * at for at, word in enumerate(stream_words(1, "user", 3)))
     ...        ).random() == stream(1, "user", 3).random()

@@ -75,7 +75,7 @@ class Finished:
 
 
 class _Gate:
-    """What the users of a process wait for, and until when they work."""
+    """The start of work for the users of a process, and its end."""
 
     def __init__(self, users: int) -> None:
         self.begun = threading.Event()

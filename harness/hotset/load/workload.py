@@ -1,4 +1,4 @@
-"""What users do in a run: a `Workload`, of which TPC-C is one.
+"""Model of what users do in a run: a `Workload`, such as TPC-C.
 
 Run, worker processes and samples know no more of a transaction than the number of its kind.
 """

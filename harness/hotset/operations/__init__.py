@@ -1,1 +1,1 @@
-"""What hotset can do, as a table of operations that all ways in call."""
+"""Table of hotset's operations, which all ways in call."""

@@ -1,4 +1,4 @@
-"""What hotset does on this computer now, whoever started it."""
+"""Current activity of hotset on this computer, by any user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .jobs import store as jobs
 
 
 def running() -> tuple[str, ...]:
-    """What hotset runs here now: jobs with their latest figure, and the lab's experiment."""
+    """List hotset's current work here: jobs with their latest value, and the lab's experiment."""
     lines = [
         f"{job.verb}  {job.progress or (job.said[-1] if job.said else 'starting')}"
         for job in jobs.running()
@@ -28,7 +28,7 @@ def running() -> tuple[str, ...]:
 
 
 def _newest_run() -> str:
-    """What the newest run has come to, if it is not over."""
+    """Describe the progress of the newest run, if it is not over."""
     try:
         document = Archive.default().load("last")
     except NoSuchRunError:

@@ -144,7 +144,7 @@ class AuditLog(Record):
 
 
 def describe(entry: Entry) -> str:
-    """What was asked, in one line, as one would write it.
+    """Format the request on one line, as a user would write it.
 
     >>> values = {"targets": ["/a", "/b"], "check": True, "pin": [], "rate": None}
     >>> describe(Entry("", "", "me", "", "warmup run", values, "done"))
@@ -182,7 +182,7 @@ def doing(caller: Caller, found: Operation, request: Request) -> Iterator[None]:
 
 
 def counts(found: Operation, request: Request) -> bool:
-    """Whether a call is kept: it is one that may change something."""
+    """True if a call is logged: it is one that may change something."""
     only_reads = Right.READ.includes(found.right_for(dict(request))) or found.name == "audit"
     return not only_reads and not getattr(request, "dry_run", False)
 
@@ -265,8 +265,8 @@ def entries(limit: int) -> list[Entry]:
 
 
 def running() -> list[Entry]:
-    """What was begun by processes that are still at it, without what they were given to do as
-    jobs; the newest first."""
+    """List the operations of processes still running, except those they run as jobs; the newest
+    first."""
     return [
         entry for entry in entries(_LOOKED_AT) if entry.outcome == "started" and _is_alive(entry)
     ]
@@ -282,7 +282,7 @@ def _own_process() -> str:
 
 
 def values_of(request: Request) -> dict[str, Any]:
-    """What was asked, without secrets."""
+    """Return the request's values, without secrets."""
     values = request.model_dump(mode="json", exclude_unset=True, exclude_none=True)
     values.pop("password", None)
     if "dsn" in values:

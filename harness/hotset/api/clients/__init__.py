@@ -1,4 +1,4 @@
-"""What the clients of the HTTP API take from the table of operations: the cmdlets of the PowerShell
+"""Clients of the HTTP API, generated from the table of operations: the cmdlets of the PowerShell
 module and the commands of the bash script.
 
 `make build` makes those that :func:`made` names, which are not kept in git; `make docs` writes
@@ -17,7 +17,7 @@ PAGE = SCRIPTS.parent / "docs/reference/powershell.md"
 
 
 def made() -> dict[Path, str]:
-    """What is wholly generated of the PowerShell module, with the text it has to have."""
+    """Map each wholly generated file of the PowerShell module to its text."""
     every = cmdlets.every()
     return {
         MODULE / "Public/Generated.ps1": powershell.functions(every),

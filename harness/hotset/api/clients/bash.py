@@ -34,8 +34,8 @@ def with_commands(text: str, every: Sequence[Cmdlet]) -> str:
 
 
 def fields(cmdlet: Cmdlet) -> list[str]:
-    """As the script's `collect` takes them, the argument first: text, number#, flag?, list+,
-    numbers%."""
+    """List the fields as the script's `collect` takes them, the argument first: text, number#,
+    flag?, list+, numbers%."""
     operation = cmdlet.operation
     known = dict(operation.fields)
     if "runs" in known and cmdlet.path.endswith("/compare"):

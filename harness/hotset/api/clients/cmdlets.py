@@ -73,7 +73,7 @@ _NAMES = {
     "timeout": "QueryTimeoutSeconds",
 }
 _KEYS = ("disk", "card", "run", "file", "socket", "name", "flash")
-"""What is taken from the pipeline: the first of these that an operation has."""
+"""Fields bound from the pipeline: the first of these that an operation has."""
 _NOT_KEYS = frozenset(
     (("tier create", "disk"), ("tier create", "flash"), ("warmup schedule add", "name"))
 )
@@ -231,7 +231,7 @@ def _cmdlet(found: Operation) -> Cmdlet:
 
 
 def _confirmations(found: Operation) -> dict[str, str]:
-    """What the confirmation becomes: it was asked for before."""
+    """Return the values that carry the confirmation, which was asked for before."""
     sent = {}
     if found.needs_yes and "yes" in found.fields:
         sent["yes"] = "$go"

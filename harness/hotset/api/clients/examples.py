@@ -141,7 +141,7 @@ _OWN = {
 
 
 def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
-    """What to type, and what it does."""
+    """Yield example commands with their descriptions."""
     own = _OWN.get(cmdlet.operation.name, [])
     yield from own
     if own:

@@ -1,4 +1,4 @@
-"""What the module's manifest exports."""
+"""Exports of the module's manifest."""
 
 from __future__ import annotations
 

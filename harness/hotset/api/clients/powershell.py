@@ -240,7 +240,7 @@ def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]
 
 
 def _subject(cmdlet: Cmdlet, key: Parameter | None) -> str:
-    """What the question names."""
+    """Return the PowerShell expression for the subject of the question."""
     if key is not None:
         return "$each" if key.key else f"(${key.sent[1:].partition('.')[0]} -join ', ')"
     names = [parameter.name for parameter in cmdlet.parameters]

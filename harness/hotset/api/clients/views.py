@@ -76,7 +76,7 @@ _SCRIPTS = {
         " ForEach-Object { $_.Name }) -join ', '",
     },
 }
-"""What is computed from the lists in an object."""
+"""Properties computed from the lists in an object."""
 _FORMATS = {"0-1": "{0:P1}", "s": "{0:N1}", "ms": "{0:N1}", "MB/s": "{0:N1}", "us": "{0:N1}"}
 
 
@@ -172,7 +172,7 @@ def _head(name: str, about: dict[str, Any]) -> str:
 
 
 def _label(name: str, about: dict[str, Any]) -> str:
-    """Of a size, which is shown in GiB; other properties go by their own names."""
+    """Label a size, which is shown in GiB; other properties keep their own names."""
     if about.get("x-unit") != "bytes":
         return ""
     words = pascal(name.removesuffix("_bytes")) if name != "bytes" else "Size"

@@ -101,7 +101,7 @@ def summary(found: Operation) -> str:
 
 
 def description(found: Operation) -> str:
-    """What else its help says, how it runs, and the right that it takes."""
+    """Compose the rest of its help: details, how it runs, and the right it needs."""
     parts = [_sentences(one, "") for one in found.help.split("\n\n")[1:]]
     if found.kind is Kind.JOB:
         parts.append(

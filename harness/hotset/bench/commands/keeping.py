@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 LIMIT_VARIABLE, _LIMIT = "HOTSET_ARCHIVE_LIMIT", "10GB"
 _COUNTING_S = 2.0
 _NOT_OF_THE_RUN = {"password", "output", "junit", "yes"}
-"""What has no part in what is measured; the command leaves it out."""
+"""Fields that do not affect the measurement; the command leaves them out."""
 
 
 def command(operation: str, request: Request) -> tuple[str, ...]:
-    """What was called, with what differs from the defaults and without secrets."""
+    """Return the command as called: values that differ from the defaults, without secrets."""
     given = request.model_dump(
         mode="json", exclude_defaults=True, exclude_none=True, exclude=_NOT_OF_THE_RUN
     )
@@ -98,7 +98,7 @@ def size_limit() -> Bytes:
 
 
 def _warn_of_size(kept: Kept, context: Context) -> None:
-    """What somebody measured is theirs to delete: a large archive is only said to be one."""
+    """Note that an archive is large; deleting runs is left to the user."""
     if kept.archive is None:
         return
     size, limit = kept.archive.size(_COUNTING_S), size_limit()
@@ -113,7 +113,7 @@ def _warn_of_size(kept: Kept, context: Context) -> None:
 
 @contextmanager
 def failing(kept: Kept) -> Iterator[None]:
-    """What ends the block without a result is in the record of the measurement."""
+    """Record an error that ends the block without a result, and raise it again."""
     try:
         yield
     except BaseException as error:
@@ -168,7 +168,7 @@ def _subject(
     settings: dict[str, JsonValue],
     **more: Any,  # noqa: ANN401 - fields of the subject
 ) -> Subject:
-    """What an operation measures; its runs have the name of its first word."""
+    """Build the subject of an operation's measurement; its first word names the runs."""
     from ..kept.measurement import Subject
 
     return Subject(
@@ -264,7 +264,7 @@ def _most_users(request: Any) -> int:  # noqa: ANN401 - of either
 
 
 def _windows(request: Any, rampup_s: float) -> dict[str, JsonValue]:  # noqa: ANN401 - of either
-    """What windows of both have."""
+    """Return the settings of windows that both kinds of run have."""
     return {
         "users": request.users,
         "rampup_s": rampup_s,

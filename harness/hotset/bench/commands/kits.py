@@ -1,4 +1,4 @@
-"""What `tpcc` and `tpch` do alike with the tables that hotset made: ask before, and drop them."""
+"""Shared steps of `tpcc` and `tpch` for hotset's own tables: ask first, and drop them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def database(request: OfDatabase) -> SqlDatabase:
 
 
 def question(request: OfDatabase, kit: Kit) -> str | None:
-    """What to ask before a kit's tables go; None where there are none."""
+    """Compose the question before dropping a kit's tables; None where there are none."""
     from .. import ownership
 
     return ownership.question(database(request), kit)

@@ -1,4 +1,4 @@
-"""What modelled disks gain when the same files are read again."""
+"""Gain of modelled disks when the same files are read again."""
 
 from __future__ import annotations
 

@@ -97,9 +97,9 @@ class ArrayFailure:
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """What became of a file that was written when the power failed. ``flushed_every``: pages;
-    None: never. Bytes that were answered, of them those that its own flushes had made safe, what
-    it lacks of both afterwards; of what was flushed it must lack nothing."""
+    """A file that was being written when the power failed. ``flushed_every``: pages; None: never.
+    Bytes acknowledged, of these the bytes made durable by its own flushes, and the bytes lost of
+    both; no flushed byte may be lost."""
 
     flushed_every: int | None
     written_bytes: int
@@ -128,7 +128,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """What was measured. ``paths``: what serving takes of a small request's time here."""
+    """The measurements of arrays. ``paths``: time that serving adds to a small request here."""
 
     lines: tuple[ArrayLine, ...] = ()
     failures: tuple[ArrayFailure, ...] = ()
@@ -203,7 +203,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is measured on one array."""
+    """A measurement to take on an array."""
 
     kind: Literal["search", "values", "failure", "power cut"]
     array: str
@@ -249,9 +249,9 @@ def measure(
     paths: Sequence[ServingPath],
     report: Reporter,
 ) -> Generator[Arrays]:
-    """What each of these parts comes to, in their order.
+    """Measure each of these parts, in their order.
 
-    :param paths: what serving takes here, as :func:`serving_path.measure` found it for their ways.
+    :param paths: the serving times here, from :func:`serving_path.measure` for their ways.
     """
     searched = [one.array for one in wanted if one.kind == "search"]
     through_loop, as_file = (serving_path.find_us(paths, way) for way in ("loop", "file"))
@@ -308,7 +308,7 @@ def table(local: Local, array: str, load: Load, path_us: int | None) -> Iterator
 def cells(
     local: Local, file: Path, size: Bytes, seconds: float, repeats: int
 ) -> Iterator[disk_bench.Cell]:
-    """What fio measures of an array."""
+    """Measure an array with fio."""
     directions: tuple[Direction, ...] = ("read", "write")
     profiles = (_SEQUENTIAL, _RANDOM)
     return disk_bench.run(local, file, size, seconds, repeats, directions, profiles)
@@ -323,7 +323,7 @@ def reads(local: Local, file: Path, size: Bytes, seconds: float) -> float:
 def promise(
     local: Local, array: str, size: Bytes, profile: str, direction: Direction, seconds: float
 ) -> Sample:
-    """What the model makes of the same load in virtual time."""
+    """Return the model's result for the same load in virtual time."""
     one = _profile(profile)
     words = ["--size", str(int(size)), "--load", direction, "--seconds", str(max(1, int(seconds)))]
     words += ["--block", str(one.block), "--depth", str(one.depth)]
@@ -362,7 +362,7 @@ def _slower(unit: str, most: float) -> str:
 
 
 def _faster(path_us: int | None) -> str:
-    """What is taken off for the way is all that makes a model faster than it is."""
+    """Explain a faster result: only the compensation for the path can make a model faster."""
     if not path_us:
         return "it was served faster, and no reason is known"
     return f"it was served faster, as its way took less than the {path_us} µs that were measured"
@@ -482,7 +482,7 @@ def _write(drive: Path, where: range, every: int | None) -> _Written:
 
 
 def _left(stored: BinaryIO, written: _Written) -> CutFile:
-    """What the drive holds of a file after the cut."""
+    """Count the bytes of a file that the drive lost in the power cut."""
     stored.seek(written.first * _PAGE)
     lost = [nth for nth, page in enumerate(written.pages) if stored.read(_PAGE) != page]
     flushed_lost = sum(nth < written.flushed for nth in lost)

@@ -1,4 +1,4 @@
-"""What `disk bench` measures: a file, a block device, or a model that is served for it."""
+"""Targets of `disk bench`: a file, a block device, or a model that is served for it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Cell:
 
     @property
     def median(self) -> Sample:
-        """Of each figure on its own."""
+        """The median of each value on its own."""
         return Sample(
             statistics.median(sample.mb_per_s for sample in self.samples),
             statistics.median(sample.iops for sample in self.samples),
@@ -85,10 +85,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class DiskBench:
-    """What a benchmark found.
+    """The result of a disk benchmark.
 
     :ivar emulated: the target was a model.
-    :ivar paths: what serving it takes of a small request's time here.
+    :ivar paths: time that serving it adds to a small request here.
     """
 
     target: str
@@ -238,7 +238,7 @@ def measure(
 
 
 def sample_of(text: str) -> Sample:
-    """What fio's JSON says of its one job, reads and writes together.
+    """Parse fio's JSON for its one job, reads and writes together.
 
     >>> sample_of('note {"jobs": [{"read": {"iops": 30.0, "bw_bytes": 3000000, "total_ios": 30,'
     ...     ' "lat_ns": {"mean": 1000.0}}, "write": {"iops": 10.0, "bw_bytes": 1000000,'

@@ -1,4 +1,4 @@
-"""What of a disk's benchmark thresholds can name."""
+"""Metrics of a disk benchmark that thresholds can refer to."""
 
 from __future__ import annotations
 

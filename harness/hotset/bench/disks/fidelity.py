@@ -106,7 +106,7 @@ class Cell:
 
     @derived
     def off(self) -> float:
-        """Of the requests a second, which is that of MB/s as well, as a share of the expected."""
+        """Relative error of the requests per second, which is that of MB/s as well."""
         return self.measured.iops / self.expected.iops - 1
 
     @derived
@@ -115,13 +115,13 @@ class Cell:
 
     @property
     def is_within(self) -> bool:
-        """As near as is asked for: rates of 1 MiB requests nearer than those of small ones."""
+        """True if within tolerance, which is tighter for the rates of 1 MiB requests."""
         allowed = TOLERANCE_MB_PER_S if self.block == _SEQUENTIAL else TOLERANCE
         return abs(self.off) <= allowed and abs(self.latency_off) <= TOLERANCE
 
     @property
     def is_at_ceiling(self) -> bool:
-        """Whether it asks for about as much as this computer serves at all, and got about that."""
+        """True if about this computer's ceiling was expected, and about that was measured."""
         if self.ceiling is None:
             return False
         most = _NEAR_CEILING * self.ceiling.iops
@@ -295,8 +295,8 @@ class _Bench:
 
     @property
     def path_us(self) -> int:
-        """What serving takes of a small request's time on this computer, measured once: a device
-        is so much faster than its model that both together take the model's time."""
+        """Time that serving adds to a small request on this computer, measured once: a device is so
+        much faster than its model that both together take the model's time."""
         if self._path_us is None:
             quiet = Reporter(quiet=True)
             (path,) = serving_path.measure(self._local, ("file",), quiet)

@@ -24,7 +24,7 @@ _SEARCHED_WORDS_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What the index holds of a post."""
+    """The indexed text of a post."""
 
     title: str
     body: str

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Counted = Callable[[], Reads | None]
-"""What a device's flash and the disk behind it have served so far; None of other devices."""
+"""Reads served so far by a device's flash and by the disk behind it; None for other devices."""
 # The tickets of the published test, as far as it names them (a 4, d 10, f 24, j 2); the others
 # fill up to a hundred.
 WEIGHTS = {
@@ -53,7 +53,7 @@ _ALL, _NONE = 0.99, 0.01
 
 
 def nothing_counted() -> None:
-    """Of a device that does not tell what it serves from where."""
+    """Count nothing, for a device that does not report where it serves reads from."""
 
 
 class RaffleError(RequestError):

@@ -118,7 +118,7 @@ class TenFiles:
 
 
 def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
-    """What was read before, in these passes."""
+    """Yield the draws in these passes of posts that were read before."""
     seen: set[str] = set()
     for one in (draw for single in passes for draw in single.draws):
         if one.name in seen:

@@ -36,7 +36,7 @@ _MEMORY = Bytes(128 * 1024**2)
 
 @dataclass(frozen=True, slots=True)
 class SearchLoad:
-    """What is searched, by how many, and how many posts a second come in."""
+    """The load of a search test: posts, users, and posts added per second."""
 
     posts: int = 500_000
     memory: Bytes = _MEMORY

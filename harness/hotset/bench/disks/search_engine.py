@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BATCH = 20_000
 _COMMIT_EVERY_S = 1.0
 _HEAP_BYTES = 16_000_000
-"""Of the writer: what it has collected until then becomes a segment."""
+"""Heap of the writer: when it is full, its content becomes a segment."""
 _FOUND = 10
 """Posts that a search shows."""
 
@@ -32,7 +32,7 @@ class EmptyIndexError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What came of it. Latencies are from the question to the posts that were found, in
+    """The result of a search test. Latencies are from the question to the posts that were found, in
     milliseconds; ``added``: posts that were indexed meanwhile, in ``commits``."""
 
     seconds: float

@@ -1,6 +1,6 @@
-"""What serving a model takes of a small request's time on this computer: the way through FUSE, and
-a loop device where there is one, and threads that have to wake up. It is measured, since it differs
-twofold between computers, and with what else they do: a modelled device is so much faster that both
+"""Time that serving a model adds to a small request on this computer: the path through FUSE, a loop
+device where there is one, and threads that have to wake up. It is measured, since it differs
+twofold between computers, and with their load: a modelled device is so much faster that both
 together take the model's time."""
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SECONDS = 2
-"""Of a run."""
+"""Length of a run."""
 _RUNS = 3
 _LATENCY_US = 500.0
-"""Of the device that it is measured with: long enough that somebody has to wait for it."""
+"""Latency of the device it is measured with: long enough that a thread has to wait for it."""
 _SIZE = Bytes(64 * 1024**2)
 _SMALL = PROFILES[3]
 
@@ -56,7 +56,7 @@ def measure(
     report: Reporter,
     cleanup_at: Callable[[Path, Local], Cleanup] = Cleanup,
 ) -> tuple[ServingPath, ...]:
-    """What each of these ways takes, one 4 KiB read at a time.
+    """Measure each of these ways, one 4 KiB read at a time.
 
     :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     """
@@ -85,12 +85,12 @@ def sentence(path: ServingPath) -> str:
 
 
 def find_us(paths: Sequence[ServingPath], way: Way) -> int | None:
-    """What was measured of a way, the latest; None: nothing."""
+    """Return the latest measurement of a way; None if there is none."""
     return next((one.path_us for one in reversed(paths) if one.way == way), None)
 
 
 def ceiling(local: Local, profile: Profile, direction: Direction) -> Sample:
-    """What this computer serves of such a load, through a file, without any model."""
+    """Measure what this computer serves of such a load, through a file, without any model."""
     with served_model.serve_model(local, plain(0.0), _SIZE, path_us=0) as served:
         return disk_bench.measure(
             local, served.file, _SIZE, SECONDS, profile, direction, refill=False
@@ -112,6 +112,6 @@ def _served(local: Local, way: Way, cleanup_at: Callable[[Path, Local], Cleanup]
 
 
 def print_paths(console: Console, paths: Sequence[ServingPath]) -> None:
-    """What serving the models took here."""
+    """Print the time that serving the models took here."""
     for path in paths:
         console.print(f"{sentence(path)}, which is taken off", markup=False)

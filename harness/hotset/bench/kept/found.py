@@ -1,4 +1,4 @@
-"""What a measurement finds: the database, its server's machine, and the tier that it lies on."""
+"""Environment of a measurement: the database, its server's machine, and the tier below it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FoundDatabase:
     buffers_bytes: int = 0
 
     def record(self, **more: Any) -> setup.Database | None:  # noqa: ANN401 - fields of the record
-        """As the document has it; None where the server did not tell."""
+        """Convert to the document's record; None where the server's version is unknown."""
         if not self.version:
             return None
         return setup.Database(

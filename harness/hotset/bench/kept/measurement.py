@@ -41,10 +41,10 @@ _NOT_KEPT = (OSError, PrerequisiteError, sqlite3.Error, ValidationError)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is measured.
+    """The subject of a measurement.
 
-    :ivar name: of such runs, which makes their ids and their trend.
-    :ivar settings: what makes it another measurement when it changes; without secrets.
+    :ivar name: of such runs, which forms their ids and their trend.
+    :ivar settings: any change makes it another measurement; without secrets.
     """
 
     of: Operation
@@ -59,7 +59,7 @@ class Subject:
 
 
 class NotKeptError(PrerequisiteError):
-    """What was measured is not in the archive, or not all of it; the message says why."""
+    """The measurement is not in the archive, or not completely; the message says why."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
@@ -80,18 +80,18 @@ class Kept:
     archive: Archive | None = None
     fault: NotKeptError | None = None
     hold: IO[bytes] | None = None
-    """Of the run, while it is under way."""
+    """Lock of the run, while it is under way."""
     _begun: float = field(default_factory=time.monotonic)
 
     @property
     def block(self) -> Bytes:
-        """Of the cache below the database; a byte where there is none."""
+        """Block size of the cache below the database; one byte where there is none."""
         tier = self.measurement.tier
         return Bytes(tier.block_bytes if tier else 1)
 
     @property
     def measurement(self) -> Measurement:
-        """What the document has of it."""
+        """The document's record of the measurement."""
         assert self.document.measurement is not None
         return self.document.measurement
 
@@ -156,7 +156,7 @@ class Kept:
         self.change(disks=DiskResults(scenario="bench", bench=lines, paths=paths))
 
     def judge(self, verdicts: Sequence[Verdict]) -> None:
-        """What its thresholds came to."""
+        """Record the verdicts on its thresholds."""
         self.change(thresholds=tuple(verdicts))
 
     def finish(self, state: State, cause: str | None) -> None:
@@ -179,7 +179,7 @@ class Kept:
 
     @property
     def _has_any(self) -> bool:
-        """Whether anything was measured."""
+        """True if anything was measured."""
         found = self.document
         return bool(found.arms or found.power_arms or found.disks)
 
@@ -200,7 +200,7 @@ class Kept:
 
 
 def _verdicts(points: Sequence[window.Outcome]) -> tuple[Verdict, ...]:
-    """Of a curve each has its number of users."""
+    """Collect the verdicts; those of a curve carry their number of users."""
     if len(points) == 1:
         return points[0].verdicts
     return tuple(

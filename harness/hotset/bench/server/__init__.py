@@ -1,1 +1,1 @@
-"""What the database server does during a window: its CPU, its devices, its waits."""
+"""Activity of the database server during a window: its CPU, its devices, its waits."""

@@ -1,4 +1,4 @@
-"""What a database server itself counted while a benchmark ran: pages read and written, syncs, bytes
+"""Counters of the database server itself during a benchmark: pages read and written, syncs, bytes
 of the log. PostgreSQL: pg_stat_io and pg_stat_wal; SQL Server: sys.dm_io_virtual_file_stats."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _counts(rows: Sequence[Row]) -> Counts:
 
 
 def between(first: Counts, last: Counts, seconds: float) -> ServerIo | None:
-    """What was added; None where the server's counters have begun anew in between."""
+    """Return the counter deltas; None where the server reset its counters in between."""
     gained: dict[str, int | None] = {}
     for name in _COUNTED:
         before, now = first[name], last[name]

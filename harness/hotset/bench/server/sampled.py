@@ -30,7 +30,7 @@ class ServerUse:
 
 
 class Watch(Protocol):
-    """What the server did over a run's window; None where it is not watched."""
+    """Source of the server's activity over a run's window; None where it is not watched."""
 
     def __call__(self, start: float, end: float, *, around: bool = False) -> ServerUse | None:
         """
@@ -133,7 +133,7 @@ def window_fields(window: Window) -> dict[str, Any]:
 
 
 def second_fields(window: Window, block: Bytes) -> dict[str, Any]:
-    """As :func:`window_fields`, of a `windows.Second`."""
+    """Return the fields of :func:`window_fields` for a `windows.Second`."""
     counters = window.last.counters
     return {
         "hit_ratio": window.hits.ratio if window.hits else None,

@@ -40,7 +40,7 @@ Spent = Mapping[TimeClass, float]
 
 
 class Readings(Protocol):
-    """What one engine tells of its users' time."""
+    """Readings of how an engine's users spend their time."""
 
     interval_s: float
     missing: str
@@ -50,7 +50,7 @@ class Readings(Protocol):
 
     @property
     def io(self) -> PostgresIo | SqlServerIo:
-        """What the server reads and writes, over the same connection."""
+        """Reader of the server's own I/O counters, over the same connection."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -141,9 +141,9 @@ class PostgresReadings:
 
 
 class WaitSamplingReadings:
-    """What the extension pg_wait_sampling counts of every session's waits in the server itself, a
-    hundred times a second as it comes: its differences are the waits, and what is left of the
-    sessions' time is CPU."""
+    """Waits of every session in the server itself, counted by the extension pg_wait_sampling, by
+    default a hundred times a second: its differences are the waits, and the rest of the sessions'
+    time is CPU."""
 
     interval_s = _PROFILE_INTERVAL_S
 
@@ -324,11 +324,11 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         self.readings: list[Reading] = []
         self.io_readings: list[IoReading] = []
         self.io_missing = ""
-        """What of its reads and writes the server does not count or show, and what does."""
+        """I/O counters that the server does not keep or show, and what enables them."""
 
     @property
     def missing(self) -> str:
-        """What could not be seen, and what permits it; empty where all was."""
+        """Data that could not be read, and what permits it; empty if all was read."""
         return self._readings.missing or self._failed
 
     def __enter__(self) -> Self:
@@ -365,7 +365,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         return self._epoch + time.monotonic()
 
     def io_window(self, start: float, end: float) -> ServerIo | None:
-        """What the server counted from ``start`` to ``end``, by the readings nearest to them."""
+        """Return the server's counter deltas from ``start`` to ``end``, by the nearest readings."""
         found = [self._nearest(at, self.io_readings, _IO_INTERVAL_S) for at in (start, end)]
         first, last = found
         if first is None or last is None:

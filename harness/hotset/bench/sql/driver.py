@@ -1,4 +1,4 @@
-"""What runs scripts: pgbench on PostgreSQL, hotset's own users on SQL Server."""
+"""Drivers of scripts: pgbench on PostgreSQL, hotset's own users on SQL Server."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def threads(users: int) -> int:
 
 
 def options(workload: SqlWorkload) -> list[str]:
-    """Those of a run: all but scripts and database."""
+    """List pgbench's options for a run: all but scripts and database."""
     want = workload.options
     popular = want.seed if workload.popular is None else workload.popular
     # More than it takes, as the time to connect counts; the run is ended when its window is over.

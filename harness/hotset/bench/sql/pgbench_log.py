@@ -1,4 +1,4 @@
-"""What pgbench tells of a run: a line of progress every second, and a log of each transaction.
+"""Output of pgbench: a line of progress every second, and a log of each transaction.
 
 Forms: the manual's page on pgbench, "Per-Transaction Logging".
 """
@@ -23,7 +23,7 @@ _PROGRESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What all users did since the last such line.
+    """Activity of all users since the last such line.
 
     :ivar at: its end, in seconds since 1970.
     :ivar mean_ms: mean latency; None: nothing was committed.

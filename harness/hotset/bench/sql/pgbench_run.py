@@ -148,7 +148,7 @@ class _Load:
         return self._result(self._log)
 
     def _serve_due(self, closes: float) -> float:
-        """What was due in the window is served after it, too.
+        """Go on after the window until all that was due in it is served.
 
         :return: seconds until the last user has waited for a due time of its own.
         """
@@ -171,7 +171,7 @@ class _Load:
         return result
 
     def partial(self) -> Repeat | None:
-        """What the window held by now, as far as the logs tell all of it."""
+        """Return the result of the window so far, as far as the logs are complete."""
         until = self._stopped if self._is_whole else min(self._stopped, self._known_until)
         if self._log is None or until <= self._log.window[0]:
             return None
@@ -198,7 +198,7 @@ class _Load:
         return True
 
     def _cancel(self) -> None:
-        """What a server that is gone still does, nobody can tell."""
+        """Cancel the statements still running; ignore a server that is gone."""
         text = sql("postgres", "cancel_statements")
         with suppress(DatabaseError), closing(self._database.session()) as session:
             name = Literal(self._name).as_string(None)

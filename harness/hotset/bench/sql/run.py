@@ -36,7 +36,7 @@ class Runs(runs.Runs[WindowOptions]):
         self._workload = workload
 
     def check(self, database: SqlDatabase) -> None:
-        """Also have the scripts read."""
+        """Check the scripts as well."""
         driver.require(self._workload)
         super().check(database)
         driver.check(self._workload)
@@ -61,7 +61,7 @@ class Runs(runs.Runs[WindowOptions]):
 
 
 def values(result: Repeat) -> dict[str, float | None]:
-    """What thresholds can name, by metric."""
+    """Return the values that thresholds can refer to, by metric."""
     return {"tps": result.tpm / 60, **window.values(result)}
 
 

@@ -34,7 +34,7 @@ class Source:
 
     @property
     def file_name(self) -> str:
-        """As messages call it."""
+        """Name of the file, for messages."""
         return Path(self.file).name
 
 

@@ -36,7 +36,7 @@ async def _benchmarks(request: Request) -> Response:
 
 
 async def _first(request: Request) -> Response:
-    """What to begin with, where no disk is accelerated yet."""
+    """Show the first step, where no disk is accelerated yet."""
     names = await backend.disk_names(console_of(request).settings.machine)
     return render(request, "benchmarks_first.html", disks=names)
 

@@ -47,7 +47,7 @@ class FormState(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the form asks for, and what comes of it."""
+    """The form's request, and the resulting split."""
 
     wanted: FormState
     split: Split
@@ -128,7 +128,7 @@ async def _do(request: Request, form: FormData) -> Response:
 
 
 def _values(request: Request, proposal: Proposal) -> dict[str, object]:
-    """Of `hotset tier create`. The volume of a card that stands is not asked for again."""
+    """Return the values for `hotset tier create`; an active card keeps its volume."""
     wanted, cut = proposal.wanted, proposal.split
     volume = {"volume": str(int(cut.volume))} if cut.volume_new and cut.volume else {}
     mode = {"mode": wanted.mode} if wanted.mode else {}

@@ -1,4 +1,4 @@
-"""What was recorded of the machine, as charts: for the overview, and for one disk."""
+"""Recorded history of the machine as charts: for the overview, and for one disk."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ async def _series(request: Request) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """What a page with charts needs to know: how much they show, the page's own path, and where
-    the values come from."""
+    """Settings of a page with charts: how much they show, the page's own path, and where the values
+    come from."""
 
     choice: Choice
     path: str
@@ -56,7 +56,7 @@ class Charts:
 
 
 def charts_of(choice: Choice, disk: str | None = None) -> Charts:
-    """Of the whole machine, or of one disk."""
+    """Return the charts of the whole machine, or of one disk."""
     if disk is None:
         return Charts(choice, "/", f"/history?span={choice.key}")
     name = quote(disk, safe="")
@@ -77,7 +77,7 @@ def _text(machine: str, choice: Choice, disk: str | None, moment: int, notice: s
 
 
 def _drawn(found: Series, notice: str) -> dict[str, object]:
-    """As the page's script draws it: values by step, None where there is a gap."""
+    """Convert a series for the page's script: values by step, None where there is a gap."""
     step = found.choice.step_s
     shown = list(enumerate(found.events, 1))[-EVENTS_SHOWN:]
     html = template("history_told.html").render(
@@ -120,7 +120,7 @@ _POINT: Mapping[str, Callable[[Span], float | None]] = {
     "used": lambda span: span.used,
     "dirty": lambda span: span.dirty,
 }
-"""What the charts draw of a span."""
+"""Values of a span that the charts draw."""
 
 
 def _values(spans: Sequence[Span | None]) -> dict[str, list[float | None]]:

@@ -65,7 +65,7 @@ async def _job(request: Request) -> Response:
 
 
 def _told(job: Job, result: Any) -> tuple[results.Told | None, str]:  # noqa: ANN401
-    """What it came to, or why that cannot be told."""
+    """Describe its result, or return why that is unreadable."""
     try:
         return results.tell(job.verb, result), ""
     except results.UnreadableError as error:
@@ -92,7 +92,7 @@ async def _hits(request: Request) -> Response:
 
 
 def _hits_of(job: Job, machine: str) -> str:
-    """As the page's script draws them: seconds since the job began, a line for each disk."""
+    """Format hit ratios for the page's script: seconds since the job began, a line per disk."""
     begin = job.started.timestamp()
     end = time.time() if job.ended is None else job.ended.timestamp()
     try:
@@ -163,7 +163,7 @@ async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[byte
 
 
 def _in_words_of_pages(said: Event) -> Event:
-    """What helps against an error as a page says it; the event has it as a request of the API."""
+    """Word the remedies of an error for a page; the event has them as requests of the API."""
     if said.kind != "error" or said.message is None:
         return said
     remedies = [Remedy(**one) for one in said.remedies or ()]

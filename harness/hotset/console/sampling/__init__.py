@@ -1,1 +1,1 @@
-"""What the console reads of its machine, all the time that it runs."""
+"""Continuous readings of the console's machine."""

@@ -1,4 +1,4 @@
-"""What hotset itself did to a machine, as events of its history: told by the audit log.
+"""Actions of hotset itself on a machine, as events of its history: read from the audit log.
 
 The log knows of the command line, the API and the console of this computer; what was done from
 elsewhere shows only in what the tiers became.
@@ -42,11 +42,11 @@ _KINDS: tuple[tuple[str, EventKind], ...] = (
 )
 """By how an operation's name begins. Policy, mode and size are seen at the disks themselves."""
 _WHEREVER: tuple[EventKind, ...] = ("benchmark",)
-"""What loads a machine without being told which."""
+"""Kinds of event that load a machine without naming it."""
 
 
 class Happenings:
-    """What is new in the audit log, whenever it is asked."""
+    """Reader of what is new in the audit log."""
 
     def __init__(self, machine: str) -> None:
         self._machine = machine

@@ -72,13 +72,13 @@ class Sample:
 
     @property
     def tpm(self) -> int | None:
-        """Of all TPC-C runs that are at work; None: there is none."""
+        """Sum over all TPC-C runs at work; None: there is none."""
         found = [job.tick["tpm"] for job in self.jobs if job.tick is not None]
         return sum(found) if found else None
 
     @property
     def observation(self) -> Observation:
-        """As it is recorded."""
+        """The observation to record."""
         disks = tuple(disk.seen for disk in self.disks if disk.seen is not None)
         return Observation(self.moment, disks, self.tpm, self.error)
 
@@ -166,7 +166,7 @@ class Reader:
 
 
 def _device(machine: Machine, seen: DiskReading) -> IoCounters | None:
-    """What went through the accelerated device; None where there is none."""
+    """Read the I/O counters of the accelerated device; None where there is none."""
     device = cards.device_of(seen.kind, seen.name)
     node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip()
     stat = f"/sys/class/block/{PurePosixPath(node).name}/stat"

@@ -72,8 +72,8 @@ class Sampler:
         await asyncio.to_thread(self._close)
 
     async def frames(self, patience_s: float) -> AsyncIterator[bytes | None]:
-        """What was read, as it is read; None where nothing came for so long. One who is slow
-        misses some."""
+        """Yield what is read, as it is read; None if nothing comes for ``patience_s``. A slow
+        reader misses some."""
         assert self._came is not None
         self._watchers += 1
         self._came.set()

@@ -86,7 +86,7 @@ class Show(Request):
 
 @dataclass(frozen=True, slots=True)
 class RunResult(Result):
-    """What a run measured.
+    """The measurements of a run.
 
     :ivar queries: its CSV is TPC-H's.
     """

@@ -73,7 +73,7 @@ Device = Annotated[
     str, AfterValidator(_checked_device), Field(json_schema_extra={"pattern": "^/dev/"})
 ]
 _SMALLEST_VOLUME = Bytes(128 * 1024**2)
-"""Some log files of PostgreSQL's, 16 MiB each, and as much temporary space."""
+"""Space for some log files of PostgreSQL, 16 MiB each, and as much temporary space."""
 _SCALED_VOLUME = 512 * 1024**2
 _SCALED_SIZES = (("storage", "size"), ("flash", "size"), ("tier", "cache"), ("tier", "volume"))
 
@@ -312,7 +312,7 @@ class Spec(Table):
 
     @property
     def database_bytes(self) -> Bytes:
-        """What the databases will take, tables and indexes."""
+        """Expected size of the databases, tables and indexes."""
         warehouses = self.tpcc.warehouses * WAREHOUSE_BYTES if self.tpcc else 0
         own = self.sql.size if self.sql else 0
         queries = estimated_bytes(self.tpch.scale) if self.tpch else 0
@@ -354,7 +354,7 @@ class Spec(Table):
 
     @property
     def _asked(self) -> str:
-        """What decides how large the databases are, by its keys."""
+        """Keys that decide how large the databases are, with their values."""
         keys = (
             *([f"tpcc.warehouses = {self.tpcc.warehouses}"] if self.tpcc else []),
             *([f"sql.size = {self.sql.size}"] if self.sql else []),
@@ -393,7 +393,7 @@ class Spec(Table):
 
     @property
     def measures(self) -> verdicts.Measures:
-        """What thresholds can name."""
+        """The values that thresholds can refer to."""
         name: TimedWorkload | None = "tpcc" if self.tpcc else "sql" if self.sql else None
         return verdicts.Measures(
             name,

@@ -18,7 +18,7 @@ _READ_UP_TO = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is loaded.
+    """The source of a database to load.
 
     :ivar given: as the experiment file names it.
     :ivar kind: ``sql``: files for psql, in their order; ``archive``: of pg_dump, for pg_restore.
@@ -29,7 +29,7 @@ class Load:
     files: tuple[Path, ...]
 
     def fingerprint(self) -> str:
-        """Of names and contents; of a large file, which would take minutes to read, of its size and
+        """Hash names and contents; of a large file, which would take minutes to read, its size and
         the time of its last change."""
         digest = hashlib.sha256()
         for file in self.files:

@@ -195,12 +195,12 @@ class TimedTable(Table):
 
     @property
     def most_users(self) -> int:
-        """Those of a curve that all but the curve itself is about."""
+        """Users at the last point of a curve; everything but the curve is about these."""
         return self.users[-1]
 
     @property
     def rate_per_s(self) -> float | None:
-        """Of `rate`."""
+        """`rate` in transactions per second."""
         return window.rate_per_s(self.rate)
 
     @model_validator(mode="after")
@@ -231,7 +231,7 @@ class TpccTable(TimedTable):
 
     @property
     def limits(self) -> list[Threshold]:
-        """Those of `find_rate`."""
+        """Limits of `find_rate`."""
         return tpcc_metrics.limits(self.find_rate)
 
     @model_validator(mode="before")
@@ -287,7 +287,7 @@ class SqlTable(TimedTable):
 
     @property
     def limits(self) -> list[Threshold]:
-        """Those of `find_rate`."""
+        """Limits of `find_rate`."""
         return sql_runs.limits(self.find_rate, [one.name for one in self.scripts])
 
     @model_validator(mode="after")

@@ -43,7 +43,7 @@ from ..file.spec import IN_MEMORY_ROOM
 from .context import FOLDER, PLACE, VOLUME_IN_DATA, Site, mount, slow_disk, volume_on_data
 
 Workloads: TypeAlias = Sequence[Workload]
-"""What will be run on one placement, and so what the cache is filled with first."""
+"""Workloads to run on one placement; the cache is filled with their data first."""
 
 _WORTH_MOVING = 1024**2
 _ORIGIN_LOOK = FOLDER / "origin"
@@ -136,7 +136,7 @@ def _with_policy(policy: Policy) -> Callable[[Site, Workloads], AbstractContextM
 
 @contextmanager
 def cold(site: Site, workloads: Workloads) -> Iterator[Placed]:
-    """As `accelerated`, the cache empty."""
+    """Set up as `accelerated` does, with an empty cache."""
     with site.cleanup.part():
         tier = _tier(site)
         tier.prepare()

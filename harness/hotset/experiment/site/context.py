@@ -49,7 +49,7 @@ class SavedImage:
     version: str
 
     def size(self, workloads: Iterable[Workload]) -> Bytes:
-        """What the databases of these workloads take."""
+        """Sum the sizes of these workloads' databases."""
         return Bytes(sum(self.databases[workload].size for workload in workloads))
 
 

@@ -92,7 +92,7 @@ class Live:
 
     @derived
     def next_commands(self) -> tuple[str, ...]:
-        """What to try, each a whole command."""
+        """Commands to try, each of them whole."""
         server = f"--dsn {self.dsn} --password-file {self.password_file}"
         return (
             "hotset tier status",
@@ -108,7 +108,7 @@ class Live:
 
 @dataclass(frozen=True)
 class LabStatus(Status, Versioned):
-    """What is running. ``live``: what is up on this computer itself."""
+    """The state of the lab. ``live``: the lab on this computer itself."""
 
     live: Live | None
 
@@ -130,7 +130,7 @@ class LabStatus(Status, Versioned):
 
 
 def lacking() -> str | None:
-    """What keeps this computer from such a lab, in words; None when nothing does."""
+    """Explain why this computer cannot have such a lab; None if it can."""
     return chroot.lacking()
 
 
@@ -168,8 +168,8 @@ def disk_bytes(warehouses: int) -> int:
 
 
 def was_put_up() -> bool:
-    """Whether a lab was put up on this computer's own kernel and not taken down since; it may have
-    been killed. Takes no lock, so it may be asked at any time."""
+    """True if a lab was put up on this computer's own kernel and not taken down since; it may have
+    been killed. Takes no lock, so it may be called at any time."""
     return (labs.lab_folder() / _FACTS).exists()
 
 

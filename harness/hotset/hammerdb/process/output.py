@@ -104,7 +104,7 @@ class QuerySet:
 
 @dataclass(frozen=True, slots=True)
 class GeometricMean:
-    """Of the queries that returned rows, and how many those were."""
+    """Geometric mean of the queries that returned rows, and their number."""
 
     user: int
     queries: int
@@ -217,7 +217,7 @@ def parse(raw: str) -> Line:
 
 
 def parse_line(user: int, text: str) -> Line:
-    """What a virtual user said, without the `Vuser N:` before it (as in table JOBOUTPUT)."""
+    """Parse a virtual user's line, without the `Vuser N:` before it (as in table JOBOUTPUT)."""
     if text in _STATES:
         return User(user, _STATES[text])
     for form, make in _FORMS:

@@ -1,4 +1,4 @@
-"""What HammerDB says while it works, as progress."""
+"""HammerDB's output as progress."""
 
 from __future__ import annotations
 

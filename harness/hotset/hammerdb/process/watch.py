@@ -1,4 +1,4 @@
-"""What the lines of a run add up to: is it going on, and did it end well?
+"""State of a run by its lines: is it going on, and did it end well?
 
 HammerDB's exit code is 0 on nearly every failure, a run whose user broke off still prints a
 result, and a build whose worker died waits for it for ever.

@@ -1,4 +1,4 @@
-"""What this computer has for hotset, and what it is missing."""
+"""Prerequisites of hotset on this computer, present and missing."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def hold_argv(image: Image, folder: Path) -> list[str]:
 
 
 def lacking() -> str | None:
-    """What keeps this computer from entering the image; None when nothing does."""
+    """Explain why this computer cannot enter the image; None if it can."""
     if os.geteuid():
         return "it needs root"
     missing = lacks_device("/dev/fuse", "fuse") or lacks_device("/dev/loop-control", "loop")

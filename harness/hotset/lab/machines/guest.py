@@ -1,4 +1,4 @@
-"""What the lab's two machines with a kernel of their own have in common.
+"""Common parts of the lab's two machines with a kernel of their own.
 
 QEMU's virtual machine and User-Mode Linux boot the same image, say the same word on the console
 when they are up, and are then reached over SSH and SQL through ports of the loopback address.
@@ -29,7 +29,7 @@ PORTS = (SSH_PORT, POSTGRES_PORT)
 """The guest's ports that this computer's loopback address leads to."""
 
 READY = b"hotset-ready"
-"""What the image's first process says on the console when SSH answers."""
+"""Message of the image's first process on the console when SSH answers."""
 
 FLASH, SAVED = "flash", "saved"
 _LAST_WORDS_S = 2.0
@@ -58,7 +58,7 @@ def disk_path(serial: str) -> PurePosixPath:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a guest keeps in the lab's folder."""
+    """The files of a guest in the lab's folder."""
 
     folder: Path
 

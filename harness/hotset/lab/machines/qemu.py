@@ -46,7 +46,7 @@ _ON_ERROR = ",werror=report"
 
 @dataclass(frozen=True, slots=True)
 class VmSpec:
-    """What to boot. ``tap`` names the tap device for iSCSI, with the guest's address on it."""
+    """A guest to boot. ``tap`` names the tap device for iSCSI, with the guest's address on it."""
 
     accel: Accel
     cores: int
@@ -145,8 +145,7 @@ def best_accel(local: Local, image: Image) -> Accel:
 
 
 def has_kvm(local: Local, image: Image | None) -> bool:
-    """Whether virtual machines have KVM here; as long as there is no image to boot, whether
-    there may be one."""
+    """True if virtual machines have KVM here; without an image to boot, if they may have it."""
     if image is None:
         return os.access("/dev/kvm", os.R_OK | os.W_OK)
     return local.which(_BARE[0]) is not None and best_accel(local, image) == "kvm"

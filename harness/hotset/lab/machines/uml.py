@@ -55,7 +55,7 @@ _START_LIMIT_S = 10.0
 _PROBE_LIMIT_S = 15.0
 _PROBE_MEMORY = Bytes(64 * 1024**2)
 _ROOM = Bytes(64 * 1024**2)
-"""What a guest takes beside its memory: its page tables and its processes on this computer."""
+"""Memory of a guest beside its own: its page tables and its processes on this computer."""
 
 # Holds the network's namespace for as long as the lab stands. $1: the lab's network card, $2: its
 # address, $3: MTU.
@@ -100,7 +100,7 @@ exec "$@"
 
 @dataclass(frozen=True, slots=True)
 class UmlSpec:
-    """What to boot."""
+    """A guest to boot."""
 
     memory: Bytes
     disks: tuple[Disk, ...]
@@ -300,7 +300,7 @@ def _require_memory(memory: Bytes) -> None:
 
 
 def lacking() -> str | None:
-    """What keeps this computer from running it; None when nothing is known to.
+    """Explain why this computer cannot run it; None if no reason is known.
 
     Whether the kernel boots here is known once image and package are there to try it with.
     """
@@ -331,7 +331,7 @@ def _refused_namespaces() -> str | None:
 
 
 def probe(local: Local, image: Image, kernel: Kernel) -> str | None:
-    """What happened instead of a boot; None when the kernel boots here.
+    """Describe a failed boot; None when the kernel boots here.
 
     Tried once per boot of this computer, package, image and kind of user: on some computers a
     package's kernel panics at its first process (seen with 6.1 and 6.12 on CPUs with AMX).

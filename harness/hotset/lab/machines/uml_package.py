@@ -44,7 +44,7 @@ class Kernel:
 
     @property
     def modules(self) -> Path:
-        """What belongs to ``/lib/modules``."""
+        """Content for ``/lib/modules``."""
         return self.folder / "modules"
 
 

@@ -1,4 +1,4 @@
-"""What a child process says while it works: one event a line of its standard error.
+"""Events of a child process while it works: one a line of its standard error.
 
 Those lines are JSON (:mod:`hotset.core.progress`); what is not (a note, another
 program's words) is taken as said.

@@ -44,7 +44,7 @@ State = Literal["running", "done", "failed", "interrupted", "lost"]
 JOB_VARIABLE, CODE, FIGURES = "HOTSET_JOB", "code", "figures"
 """Where the child is told its folder, and what it leaves there."""
 ENDINGS = (signal.SIGINT, signal.SIGTERM)
-"""What a job is ended by in good order."""
+"""Signals that end a job in good order."""
 _JOB, _PROCESS, _OUT, _ERR = "job.json", "process", "out", "err"
 # As much of the end of what was said as tells the latest figure and the last lines.
 _TAIL_BYTES, _LINES = 16 * 1024, 20
@@ -104,7 +104,7 @@ class Job:
 
     @property
     def figures(self) -> Mapping[str, str]:
-        """What it came to, by name, in words; empty where its result has no such values."""
+        """Values of its result by name, in words; empty where its result has none."""
         if self.state == "done":
             with suppress(FileNotFoundError, ValueError):
                 found: dict[str, str] = json.loads((_of(self.id) / FIGURES).read_text())
@@ -122,7 +122,7 @@ class Job:
         return self.said[-1] if self.said else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the job as JSON has it."""
         return {
             "id": self.id,
             "verb": self.verb,
@@ -140,11 +140,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a job is to do.
+    """The task of a job.
 
     :ivar values: of its request, without secrets.
     :ivar machine: as requests name it; empty where there is none.
-    :ivar lock: what it needs for itself.
+    :ivar lock: the lock that it needs.
     """
 
     words: tuple[str, ...]
@@ -189,7 +189,7 @@ def every(limit: int | None = None) -> list[Job]:
 
 
 def running() -> list[Job]:
-    """Those that are at work, the newest first; those that have ended are not even looked at."""
+    """List the jobs at work, the newest first; those that have ended are not even read."""
     names = sorted(
         (
             path.parent.name
@@ -346,7 +346,7 @@ async def follow(id_: str, after: int = 0) -> AsyncIterator[Event]:
 
 
 def _names() -> list[str]:
-    """Of all jobs that are kept, the newest first."""
+    """List the names of all jobs that are kept, the newest first."""
     return sorted((path.parent.name for path in _folder().glob(f"*/{_JOB}")), reverse=True)
 
 

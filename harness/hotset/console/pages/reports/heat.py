@@ -120,8 +120,8 @@ def _extremes(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def _costs_nothing(machine: str, disk: str) -> bool:
-    """Whether the page may ask again and again: hotset's own engine answers beside its work, the
-    kernel's caches pause while their contents are read."""
+    """True if the page may poll: hotset's own engine answers beside its work, the kernel's caches
+    pause while their contents are read."""
     cards = await backend.known_cards(machine)
     found = [one for card in cards for one in card.disks if one.name == disk]
     return any(not kinds.of(one.kind).pauses for one in found)
