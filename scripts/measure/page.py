@@ -15,10 +15,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Page:
-    """What a measurement came to.
+    """The result of a measurement.
 
     :ivar name: of the folder below the one where it is published, after the date.
-    :ivar setup: what was measured on; the computer is said behind it.
+    :ivar setup: the measured system; the computer follows it.
     :ivar body: tables.
     """
 
@@ -35,7 +35,7 @@ class Page:
 
 
 def computer() -> str:
-    """What it is measured on, and how busy that is before."""
+    """Describe the computer, and how busy it is beforehand."""
     cpu = next(
         (
             line.partition(":")[2].strip()
@@ -51,7 +51,7 @@ def computer() -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """As Markdown; every column but the first has numbers."""
+    """Format as Markdown; every column but the first has numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 

@@ -40,8 +40,8 @@ def turns(
 
 
 def ratio(sides: Sequence[float], bases: Sequence[float]) -> Ratio:
-    """Of a side to its base, which were measured in the same rounds: Student's t of the logarithms
-    of the pairs' ratios.
+    """Compute the ratio of a side to its base, measured in the same rounds: Student's t of the
+    logarithms of the pairs' ratios.
 
     >>> f"{ratio([2.0, 4.2], [1.0, 2.0]):.2f}"
     '2.05 (1.50 to 2.79)'

@@ -27,9 +27,9 @@ def run(argv: Sequence[str], cwd: Path | None = None) -> str:
 
 
 def hotset(*words: str) -> Any:  # noqa: ANN401 - JSON
-    """What a command of hotset's answers as JSON.
+    """Run a command of hotset's, and return its JSON.
 
-    :raises subprocess.CalledProcessError: with all that it said.
+    :raises subprocess.CalledProcessError: with all of its output.
     """
     return json.loads(run([HOTSET, *words, "--format", "json"]))
 

@@ -29,7 +29,7 @@ LATEST = '<meta http-equiv="refresh" content="0; url={version}/">\n'
 
 
 def staged() -> Iterator[tuple[str, str | None]]:
-    """What the site consists of: paths in the repository, with the text of pages.
+    """Yield the parts of the site: paths in the repository, with the text of pages.
 
     A link to a folder becomes one to its README; where it has none, its text stays.
 

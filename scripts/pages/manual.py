@@ -48,7 +48,7 @@ def files() -> dict[Path, str]:
 
 
 def completion(shell: str) -> str:
-    """What has a shell ask hotset itself for words."""
+    """Return the script by which a shell asks hotset itself for words."""
     text = get_completion_script(prog_name="hotset", complete_var=COMPLETION, shell=shell)
     # zsh loads it at the first press of Tab, which would only define what the next one calls.
     return f'{text}\n_hotset_completion "$@"\n' if shell == "zsh" else f"{text}\n"
@@ -82,7 +82,7 @@ def page(words: Words, command: Any) -> str:  # noqa: ANN401 - typer's parser
 
 
 def _date() -> str:
-    """Of the sources, so that two builds of them are equal; nothing where it is not known."""
+    """Return the date of the sources, which makes builds equal; nothing where it is not known."""
     seconds = os.environ.get("SOURCE_DATE_EPOCH")
     if seconds is None:
         command = ["git", "log", "-1", "--format=%ct"]
@@ -187,7 +187,7 @@ def roff(text: str) -> str:
 
 
 def _hyphens(text: str) -> str:
-    """What is typed has a minus: a hyphen could not be copied to a command line."""
+    """Escape hyphens to minus signs: a hyphen could not be copied to a command line."""
     return text.replace("-", r"\-")
 
 

@@ -30,7 +30,7 @@ SHOWN_FOLDER = "/tmp/shop"  # noqa: S108 - on the picture alone
 DSN = f"postgresql://postgres@127.0.0.1:{PORT}/tpcc"
 WAIT_S_MAX, READING_S, TYPING_S = 1.0, 6.0, 1.2
 LINE, CHARACTER, MARGIN = 18, 8.43, 16
-"""Of the picture, in its pixels, for a font of 14."""
+"""Measures of the picture, in its pixels, for a font of 14."""
 
 
 @dataclass

@@ -219,7 +219,7 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:  # noqa: ANN401
 
 
 def usage(shown: list[Any]) -> Iterator[str]:
-    """What comes after the words of a command, as its synopsis says it."""
+    """Yield what follows the words of a command in its synopsis."""
     if any(is_option(one) for one in shown):
         yield "[OPTIONS]"
     for one in shown:
@@ -239,12 +239,12 @@ def _row(one: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's parser
 
 
 def is_option(one: Any) -> bool:  # noqa: ANN401 - typer's parser
-    """Whether a parameter has a name on the command line; else it is an argument."""
+    """True if a parameter has a name on the command line; else it is an argument."""
     return bool(one.opts[0].startswith("-"))
 
 
 def metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
-    """What stands for its value: `PATH`, `a|b`; of an option that takes none: nothing."""
+    """Return the placeholder of its value: `PATH`, `a|b`; nothing for an option that takes none."""
     if one.metavar:
         bare = str(one.metavar) + "..." * (not is_option(one) and one.type_descriptor.is_list)
         return bare if is_option(one) or one.required else f"[{bare}]"

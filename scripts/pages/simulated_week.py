@@ -80,7 +80,7 @@ def _starts(now: float) -> Iterator[tuple[int, int]]:
 
 
 def _readings(now: float, disks: Sequence[Facts]) -> Iterator[Reading]:
-    """What the counters said at the end of each span."""
+    """Yield the counters at the end of each span."""
     drawn = random.Random(7)
     sums = {identity: [0] * 11 for identity in ("", *(disk.identity for disk in disks))}
     ends = dict.fromkeys(sums, 0)
@@ -112,7 +112,7 @@ Counted = tuple[list[int], tuple[int, int, int]]
 def _counted(
     start: int, step: int, hours: float, disks: Sequence[Facts], drawn: random.Random
 ) -> dict[str, Counted]:
-    """What each disk did in a span, and its levels."""
+    """Draw what each disk did in a span, and its levels."""
     shop = disks[0]
     day = 0.5 - 0.5 * math.cos(2 * math.pi * ((start / HOUR_S) % 24) / 24)
     has_tpcc = TPCC_H[1] < hours < TPCC_H[0]

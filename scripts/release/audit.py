@@ -31,7 +31,7 @@ _KEYS = {"id": str, "reason": str, "until": date}
 
 
 class Outcome(IntEnum):
-    """Of one language; the value is the exit code."""
+    """Outcome for one language; the value is the exit code."""
 
     CLEAN = 0
     NOT_AUDITED = 3

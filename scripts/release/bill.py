@@ -23,7 +23,7 @@ Bill = dict[str, Any]
 
 
 def python_bill(root: Path) -> Bill:
-    """What the base and all extras bring, as uv has resolved it."""
+    """Return the bill of the base and all extras, as uv has resolved it."""
     argv = ["uv", "export", "--quiet", "--locked", "--no-dev", "--all-extras"]
     argv += ["--format=cyclonedx1.5"]
     done = subprocess.run(argv, check=True, cwd=root, capture_output=True)

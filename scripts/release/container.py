@@ -43,7 +43,7 @@ SQLSERVER_PACKAGES = ("libodbc2", "tdsodbc")
 BENCH_PACKAGES = ("postgresql-17",)
 """For its pgbench."""
 _DRIVERS = "[FreeTDS]\nDriver=libtdsodbc.so\n"
-"""Of odbcinst.ini, as Debian's package makes it when it is configured."""
+"""Contents of odbcinst.ini, as Debian's package makes it when it is configured."""
 USER, GROUP, HOME, PORT = 10001, 0, "/var/lib/hotset", 8480
 """Files belong to the group root, which a user of any number has in OpenShift."""
 SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
@@ -167,7 +167,7 @@ def unpack(root: Path, laid: Path, machine: str, epoch: int, extras: list[Extra]
 
 
 def describe(machine: str, epoch: int, extras: list[Extra]) -> oci.Image:
-    """What the image tells of itself, and how it is run."""
+    """Describe the image: its labels, and how it is run."""
     created = datetime.fromtimestamp(epoch, UTC).isoformat().replace("+00:00", "Z")
     labels = {
         "org.opencontainers.image.title": "hotset",

@@ -65,13 +65,13 @@ def _reached(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
 
 
 def texts(crate: Crate) -> list[str]:
-    """Of its licence, as it comes with the source."""
+    """Read the texts of its licence, as they come with the source."""
     files = sorted(one for one in crate.folder.iterdir() if one.name.upper().startswith(_TEXTS))
     return [one.read_text(encoding="utf-8", errors="replace") for one in files if one.is_file()]
 
 
 def notices(crates: Iterable[Crate]) -> str:
-    """What goes with the programs: whose work is in them, and on which terms; a text once."""
+    """Compose the programs' notices: whose work is in them, and on which terms; a text once."""
     owners: dict[str, list[str]] = {}
     lines = [
         "The programs in this folder contain work of others.",

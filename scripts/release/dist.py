@@ -100,7 +100,7 @@ def package(dist: Path, with_programs: Path, epoch: int) -> Path:
 
 
 def require_tracked(source: Path) -> None:
-    """What is new and not yet committed may be in it, which :func:`release` does not come to.
+    """Refuse a source that holds files git does not know; uncommitted ones may be in it.
 
     :raises CannotBuildError: it holds a file that git is told to ignore, such as a tool's cache.
     """
@@ -125,7 +125,7 @@ def require_small(wheel: Path) -> None:
 
 
 def sums(dist: Path) -> str:
-    """As `sha256sum --check` reads them."""
+    """Format the checksums as `sha256sum --check` reads them."""
     files = sorted(one for one in dist.iterdir() if one.is_file() and one.name != SUMS)
     return "".join(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in files)
 

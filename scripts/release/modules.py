@@ -30,7 +30,7 @@ _WITHOUT_WHEEL = {"aarch64": ("hdrhistogram",)}
 OF_THE_INSTALLATION = ("RECORD", "REQUESTED", "INSTALLER", "direct_url.json", "uv_cache.json")
 """Files that tell where and when a distribution was installed."""
 GLIBC = "manylinux_2_34"
-"""As the wheel's own programs ask for, at least (`wheel_programs.py`)."""
+"""Least glibc that the wheel's own programs need (`wheel_programs.py`)."""
 
 
 def requirements(root: Path, extras: Iterable[Extra], python: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def move_programs(site: Path, binaries: Path) -> None:
 
 
 def _strip(folder: Path) -> None:
-    """What only the installation told, and the libraries' own tests."""
+    """Remove the records of the installation, and the libraries' own tests."""
     (folder / ".lock").unlink(missing_ok=True)
     for info in folder.glob("*.dist-info"):
         for name in OF_THE_INSTALLATION:
@@ -180,7 +180,7 @@ def merge(folder: Path, into: Path) -> None:
 
 
 def licences(folder: Path, installed: Path) -> Iterable[str]:
-    """What was installed into a folder, each as a part of Debian's file `copyright`.
+    """Yield the licence of each installed distribution, as a part of Debian's file `copyright`.
 
     :param installed: where the folder will be.
     """

@@ -26,7 +26,7 @@ from . import entry, modules
 from .programs import ARCHITECTURES, CannotBuildError
 
 PYTHONS = ("3.11", "3.12", "3.13")
-"""Of Debian 12, Ubuntu 24.04 and Debian 13."""
+"""Python's versions in Debian 12, Ubuntu 24.04 and Debian 13."""
 PREFIX = Path(PACKAGED).relative_to("/")
 _SITE = PREFIX / "lib/python3/site-packages"
 _SHARE = Path("usr/share")
@@ -54,7 +54,7 @@ PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is packed. ``root``: the checkout; ``machine``: the first word of Rust's target;
+    """The release to pack. ``root``: the checkout; ``machine``: the first word of Rust's target;
     ``epoch``: seconds, the time of everything in it; ``texts``: licences and changes, for `doc`."""
 
     root: Path
@@ -130,7 +130,7 @@ def script(file: Path) -> str:
 
 
 def _environment(root: Path, described: Path, release: Release) -> None:
-    """What makes Python take the folder for an environment (PEP 405), for each of its versions."""
+    """Make Python take the folder for an environment (PEP 405), for each of its versions."""
     prefix = root / PREFIX
     (prefix / "bin").mkdir(exist_ok=True)
     (prefix / "bin/python3").symlink_to("/usr/bin/python3")
@@ -166,7 +166,7 @@ def _shared(root: Path, described: Path) -> None:
 
 
 def _documents(root: Path, package: Package, release: Release) -> None:
-    """What Debian's policy wants of a package (12.5, 12.7)."""
+    """Write what Debian's policy requires of a package (12.5, 12.7)."""
     into = root / _DOC / package.name
     into.mkdir(parents=True)
     terms = (release.root / "packaging/copyright").read_text(encoding="utf-8")

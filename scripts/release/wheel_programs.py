@@ -18,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _ELF = Path(__file__).parents[2] / "cache-layer/hotset/core/machines/elf.py"
 _OLDEST_GLIBC = 17
-"""Of manylinux's names, the second number of 2.17."""
+"""Oldest glibc of manylinux's names: the second number of 2.17."""
 
 
 def _load_elf() -> ModuleType:

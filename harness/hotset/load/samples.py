@@ -284,7 +284,7 @@ class RunLog:
         return whole.arrived(rate_per_s, arrivals.growth(edges, due, done))
 
     def _unfinished(self, closes: float) -> Unfinished | None:
-        """Count transactions under way when the users were sent home, the ramp-up's too."""
+        """Count transactions under way when the users were stopped, the ramp-up's too."""
         counts = {
             second: sum(
                 count

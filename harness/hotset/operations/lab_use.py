@@ -1,4 +1,4 @@
-"""What is being done in the lab that is up, by whatever hotset runs on this computer."""
+"""Current use of the lab that is up, by any hotset on this computer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OF_DISKS = ("tier", "warmup")
 
 
 def in_use() -> tuple[str, ...]:
-    """What runs in the lab now and would fail if it were taken down: each with who began it, and
-    when. Empty: nothing does, or no lab is up."""
+    """List what runs in the lab now and would fail if it were taken down: each with who began it,
+    and when. Empty: nothing does, or no lab is up."""
     lab, guest = live.find_live(), labs.guest_up(labs.lab_folder())
     if lab is None and guest is None:
         return ()
@@ -44,7 +44,7 @@ def _is_in(
     lab: Live | None,
     guest: str | None,
 ) -> bool:
-    """Whether an operation works on the lab's disk or database, or in its machine."""
+    """True if an operation works on the lab's disk or database, or in its machine."""
     places = {values.get("machine"), values.get("sample")}
     if words[0] == "lab":
         return False

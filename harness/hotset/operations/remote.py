@@ -1,4 +1,4 @@
-"""What a caller that is not on this computer's command line may name.
+"""Limits on what callers outside this computer's command line may name.
 
 The API and the console run as who started the server, often root, so a text in a request must not
 lead to any file of the server, program, device or host it likes. Each field of a request that holds
@@ -37,7 +37,7 @@ _PATH = re.compile(r"[/\\]|^~|^\.\.?$")
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """What ``remote.toml`` allows.
+    """Permissions in ``remote.toml``.
 
     :ivar folders: below them the API and the console may name files, to be read and written.
     :ivar machines: as ``--machine`` names them.
@@ -62,7 +62,7 @@ def settings_file() -> Path:
 
 
 def read_permitted() -> Permitted:
-    """What the administrator allowed; nothing without the file.
+    """Read what the administrator allowed; nothing without the file.
 
     :raises SettingsError: not TOML, an unknown key, a value of another kind.
     """
@@ -104,8 +104,8 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], engine: 
 
 
 def require_files(texts: Iterable[str], field: str) -> None:
-    """As :func:`require`, of what an experiment's file names in turn: files, and devices to be
-    overwritten."""
+    """Check as :func:`require` does what an experiment's file names in turn: files, and devices to
+    be overwritten."""
     allowed = read_permitted()
     for text in texts:
         for path in _not_a_device(text):
@@ -113,7 +113,7 @@ def require_files(texts: Iterable[str], field: str) -> None:
 
 
 def mark_of(field: FieldInfo) -> Names:
-    """What a field's text names. Without a mark: no path."""
+    """Return what a field's text names. Without a mark: no path."""
     marks = FieldKind.from_field(field).metadata
     return next((mark for mark in marks if isinstance(mark, Names)), Names.WORD)
 
@@ -169,7 +169,7 @@ def _is_full(text: str) -> bool:
 
 
 def _is_below(text: str, folder: str) -> bool:
-    """Whether a path stays in a folder, by its letters and by where links lead to."""
+    """True if a path stays in a folder, by its letters and by where links lead to."""
     if ".." in PurePosixPath(text.replace("\\", "/")).parts:
         return False
     if not text.startswith("/"):
@@ -179,7 +179,7 @@ def _is_below(text: str, folder: str) -> bool:
 
 
 def _leads_into(text: str, own: Path) -> bool:
-    """Whether a path is that of a folder, below it, or above it."""
+    """True if a path is that of a folder, below it, or above it."""
     if not text.startswith("/"):
         return False  # no full path here
     real, folder = Path(text).resolve(), own.resolve()
@@ -226,7 +226,7 @@ def _snapshot(text: str) -> Iterator[str]:
 
 
 def _paths_in(text: str) -> Iterator[str]:
-    """What may be a path in a setting's value, which may be a list or a table."""
+    """Yield possible paths in a setting's value, which may be a list or a table."""
     _, _, value = text.partition("=")
     for word in re.split(r"[\s\"'\[\]{},=]+", value):
         if "/" in word or "\\" in word or word.endswith(".json"):

@@ -39,7 +39,7 @@ _WITHOUT_FILES = frozenset(
         *("tpcc drop", "tpch drop", "warmup schedule remove", "warmup unpin"),
     )
 )
-"""Of those words, what makes none: most of it frees some, or takes back what was done."""
+"""Operations under those words that make no files: most free room, or undo something."""
 _LOOK_S = 1.0
 
 
@@ -108,8 +108,8 @@ def _too_full(values: Mapping[str, Any]) -> str:
 
 
 def makes_files(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether an operation with these values makes files on this computer, beside the records of
-    it. A warm-up of another machine's cache does not, but for a file that it is told to write.
+    """True if an operation with these values makes files on this computer, beside its records. A
+    warm-up of another machine's cache does not, but for a file that it is told to write.
 
     >>> makes_files("whatif trace tpcc", {}), makes_files("tier flush", {})
     (True, False)
@@ -129,7 +129,7 @@ def _written_to(values: Mapping[str, Any]) -> list[Path]:
 
 
 def _named(values: Mapping[str, Any]) -> list[Path]:
-    """Those of them that whoever asks names."""
+    """List the folders that the caller names."""
     folder, output = values.get("folder"), values.get("output")
     return [*([Path(folder)] if folder else []), *([Path(output).parent] if output else [])]
 
@@ -173,7 +173,7 @@ def _require(folder: Path, wanted: int, field: str | None) -> None:
 
 
 def _room(folder: Path) -> tuple[int, int]:
-    """What is free on a folder's file system, and what is to stay so, bytes."""
+    """Return the bytes free on a folder's file system, and those to keep free."""
     there = next(one for one in (folder, *folder.parents) if one.exists())
     found = shutil.disk_usage(there)
     return found.free, min(_RESERVE_MAX, found.total // 20)

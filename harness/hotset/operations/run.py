@@ -26,7 +26,7 @@ PROGRAM = "hotset.operations.child"
 
 
 QUERIES_AT_ONCE = 8
-"""Of one caller, in this process: some wait for minutes, and others want an answer, too."""
+"""Limit for one caller, in this process: some wait for minutes, and others want an answer, too."""
 _counting = threading.Lock()
 _answering: Counter[str] = Counter()
 
@@ -118,9 +118,9 @@ def require(right: Right, needed: Right, what: str) -> None:
 
 
 def _request(found: Operation, values: Mapping[str, Any], strict: bool, caller: Caller) -> Any:  # noqa: ANN401 - its own
-    """What must be known before anything is kept or shown, checked.
+    """Check what must be known before anything is kept or shown.
 
-    A refusal is kept without the values, which nobody has looked at.
+    A refusal is kept without the values, which are unchecked.
     """
     try:
         return _checked(found, values, strict, caller.right)

@@ -36,7 +36,7 @@ _waiting = threading.Event()
 
 @dataclass(frozen=True, slots=True)
 class Strangers:
-    """What came of one address within a minute.
+    """Events of one kind from one address within a minute.
 
     :ivar at: the minute, ISO 8601, UTC.
     """
@@ -88,7 +88,7 @@ def _append(file: Path, text: str) -> None:
 
 
 def latest(limit: int) -> list[Strangers]:
-    """What was written down, newest first; of this process, what it counts now, too."""
+    """List the records, newest first, with those that this process still counts."""
     write_down()
     return list(reversed([*_lines(_older(_file())), *_lines(_file())]))[:limit]
 

@@ -1,4 +1,4 @@
-"""What hotset can do, by the first words of its commands, and which modules declare it."""
+"""Operations by the first words of their commands, and the modules that declare them."""
 
 from __future__ import annotations
 

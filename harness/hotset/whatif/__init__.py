@@ -1,1 +1,1 @@
-"""What has not been run, predicted from what has: throughput, policies, sizes, storage."""
+"""Predictions from measured runs and traces: throughput, policies, sizes, storage."""

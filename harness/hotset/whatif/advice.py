@@ -42,7 +42,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """What a cache of the recommended size would make of the trace, simulated from empty.
+    """Estimated wear by a cache of the recommended size, simulated over the trace from empty.
 
     :ivar flash_bytes_a_day: of a day as busy as the trace, once the cache is full: blocks that take
         another's place, and what is written to blocks that are there, at the trace's mean size.
@@ -61,7 +61,7 @@ class Wear:
 
 @dataclass(frozen=True)
 class CacheAdvice(Versioned):
-    """What is recommended.
+    """The recommendation.
 
     :ivar run: whose NOPM they are; None: by hits alone.
     :ivar doubts: of the predictions; none without a run.

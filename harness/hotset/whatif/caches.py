@@ -32,7 +32,7 @@ LOADS = ("tpcc", "tpch")
 
 @dataclass(frozen=True, slots=True)
 class TraceFigures:
-    """What a pass over a trace finds.
+    """The totals of a pass over a trace.
 
     :ivar end: the byte behind the last that any request touches.
     :ivar timed: its requests have times.
@@ -49,8 +49,8 @@ class TraceFigures:
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """What an LRU cache of a size hits; of a sample, with the band that holds the exact ratio with
-    a probability of 95 %."""
+    """Hit ratio of an LRU cache of a size; of a sample, with the band that holds the exact ratio
+    with a probability of 95 %."""
 
     cache_bytes: int
     hit_ratio: float
@@ -83,7 +83,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a cache made of a trace: requests cut at its blocks, and blocks that moved.
+    """Effect of a cache on a trace: requests cut at its blocks, and blocks that moved.
 
     :ivar absorbed: writes that went to the flash alone.
     :ivar bypassed: requests sent past the cache.
@@ -130,7 +130,7 @@ class _OfTrace(Versioned):
 
 @dataclass(frozen=True)
 class Trace(TraceFigures, _OfTrace):
-    """What a trace holds."""
+    """The contents of a trace."""
 
     def to_text(self) -> str:
         lasts = f"over {self.seconds:,.1f} s" if self.timed else "without times"
@@ -194,7 +194,7 @@ class HitCurve(Curve, _OfTrace):
 
 @dataclass(frozen=True)
 class SimulatedCache(Outcome, Cache):
-    """What a cache made of a trace."""
+    """The effect of a simulated cache on a trace."""
 
 
 _BESIDE_THE_KERNELS = {
@@ -279,7 +279,7 @@ def simulate(
     more: Sequence[str] = (),
     on_read: OnRead = lambda _, __: None,
 ) -> Outcome:
-    """What one cache makes of a trace.
+    """Simulate one cache on a trace.
 
     :param more: other options of ``flashdev simulate``, such as ``--sequential-cutoff=0``.
     """
@@ -315,10 +315,10 @@ def sweep(
     more: Sequence[str],
     on_done: Callable[[Cache, Outcome, int], None],
 ) -> list[tuple[Cache, Outcome]]:
-    """What each cache makes of a trace, several at a time; in the order of ``caches``.
+    """Simulate each cache on a trace, several at a time; results are in the order of ``caches``.
 
-    Each outcome is written down as it is found. A sweep that was killed goes on where it was when
-    it is asked for again, as long as the trace is the same.
+    Each outcome is saved as it is found. A sweep that was killed continues where it was when
+    it is started again, as long as the trace is the same.
 
     :param on_done: told of each: the cache, its outcome, how many are left.
     """
@@ -335,7 +335,7 @@ def sweep(
 
 
 def is_made(trace: str) -> bool:
-    """Whether its requests are made as it is read: it is the words of a load, and no file."""
+    """True if its requests are generated as it is read: it describes a load, and is no file."""
     return trace.partition(":")[0] in LOADS
 
 

@@ -60,8 +60,8 @@ class PredictionCheck(Versioned):
 
 
 def of_an_earlier_run(archive: Archive, run: RunDocument) -> Predictions | None:
-    """What the newest earlier run on the same computer and database lets predict of this one;
-    users, cores, slow storage and cache may be others. None where there is none."""
+    """Predict this run from the newest earlier one on the same computer and database; users, cores,
+    slow storage and cache may be others. None where there is none."""
     rows = (row for row in archive.listing() if row.state == "complete" and row.run < run.run)
     for row in islice(rows, _TEACHERS_MAX):
         by = archive.load(row.run)
@@ -78,22 +78,22 @@ def of_an_earlier_run(archive: Archive, run: RunDocument) -> Predictions | None:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Of the run that is learned from: its slow storage's random reads a second by queue depth, and
-    its flash (None: not known)."""
+    """Devices of the run that is learned from: its slow storage's random reads a second by queue
+    depth, and its flash (None: not known)."""
 
     iops: Mapping[int, float]
     flash: FlashPromise | None
 
 
 def devices_of(by: RunDocument) -> Devices:
-    """As their models promise."""
+    """Return the devices of a run, as their models promise."""
     return Devices(own_iops(by), own_flash(by))
 
 
 def check(
     run: RunDocument, by: RunDocument, run_iops: Mapping[int, float], devices: Devices
 ) -> tuple[PredictedArm, ...]:
-    """What a run measured beside what another one lets predict of its users, cores and storage.
+    """Compare what a run measured with what another lets predict of its users, cores and storage.
 
     All-flash is learned from all-flash where the other run has it, so that the cache's own cost is
     not in it.
@@ -143,7 +143,7 @@ def _beside(arm: Arm, users: int, measured: list[Repeat], line: PredictedLine) -
 
 
 def _traffic(run: RunDocument, arm: Arm, taught: Taught) -> Traffic | None:
-    """Of an arm's cache: the run's, with another policy where the arm is named by it."""
+    """Return the traffic of an arm's cache: the run's, or with the policy that names the arm."""
     kind = kind_of(run.tier)
     if kind is None or arm.name not in CACHED_ARMS:
         return None
@@ -161,7 +161,7 @@ def _same_server(run: RunDocument, other: RunDocument) -> bool:
 
 
 def _server(run: RunDocument) -> Iterator[object]:
-    """What a transaction's demands depend on."""
+    """Yield what a transaction's demands depend on."""
     if run.machine is not None:
         yield from (run.machine.kind, run.machine.host.cpu)
     if run.database is not None:

@@ -1,4 +1,4 @@
-"""What can be asked of a simulation; the command line needs it before anything else."""
+"""Options of a simulation; the command line needs them before anything else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Policy = Literal[
     "bound",
     "rates",
 ]
-"""Those of ``flashdev simulate``, and :data:`BOUNDS`."""
+"""Policies of ``flashdev simulate``, and :data:`BOUNDS`."""
 BOUNDS: Mapping[Policy, str] = {"bound": "future", "rates": "rates"}
 """No real policies, but what one would hit that knows this."""
 Mode = Literal["writeback", "writethrough"]

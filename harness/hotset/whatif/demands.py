@@ -1,4 +1,4 @@
-"""What a transaction needs, learned from two measured windows: one on the slow storage, one fast.
+"""Demands of a transaction, learned from two measured windows: one on the slow storage, one fast.
 
 Of the fast window it is known how busy the CPU was, what its requests to the flash take when
 nobody is in the way (the flash's promise), and what the users waited for. From these follow the
@@ -34,24 +34,24 @@ from .traffic import Traffic
 CPU, FLASH, ORIGIN, LOCKS = "CPU", "flash, log", "slow storage", "locks"
 _BISECTIONS = 30
 _ROUNDS = 4
-"""Of fitting the fast window and the reads in turn: each hardly moves the other."""
+"""Rounds of fitting the fast window and the reads in turn: each hardly moves the other."""
 _ATOM = 1e-7
 _BLOCKED_MAX = 0.9
 _CLOSE = 1e-4
 WRITES_ASSUMED = 0.35
-"""Of the requests to the data disk, where a run counted none: as in the published demo."""
+"""Share of writes to the data disk, where a run counted none: as in the published demo."""
 _FULL = 0.01
 """With less than that left for the users, the background holds all back."""
 _LEFT_MIN = 1e-6
-"""Of the slow storage, for the users: a station has a rate."""
+"""Least share of the slow storage left for the users: a station has a rate."""
 _BUSY = 0.5
-"""Of the CPU: with less, the cores were idle because nobody wanted them."""
+"""Least use of the CPU: with less, the cores were idle because nothing needed them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlashPromise:
-    """What one request of 8 KiB takes on an idle flash, in seconds, and how many reads a second it
-    does at most."""
+    """Time of one request of 8 KiB on an idle flash, in seconds, and its limit of reads a
+    second."""
 
     read_s: float
     write_s: float
@@ -68,7 +68,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a transaction needs. Any kind of TPC-C's counts, as it is in TPM.
+    """The demands of a transaction. Any kind of TPC-C's counts, as it is in TPM.
 
     :ivar cpu_s: of one core.
     :ivar cores_used: the share of the cores that the set-up can keep busy.
@@ -103,7 +103,7 @@ class SetUp:
 
 
 def active_users(demands: Demands, users: int) -> float:
-    """Those who are not blocked, on average."""
+    """Count the users who are not blocked, on average."""
     return users * (1 - min(_BLOCKED_MAX, demands.blocked * (users - 1)))
 
 
@@ -158,8 +158,8 @@ def _throughput(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -
 
 
 def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
-    """As :func:`throughput_of`, with what the stations do while the nearest whole number of users
-    is active. Those who are blocked are a load of their own."""
+    """Solve as :func:`throughput_of` does, with the load of the stations while the nearest whole
+    number of users is active. Those who are blocked are a load of their own."""
     active = active_users(demands, setup.users)
     rate = throughput_of(demands, setup, hit_ratio)
     left = 1 - rate * background(demands, setup, hit_ratio) / max(setup.iops)
@@ -174,8 +174,8 @@ def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
 
 
 def waited_for(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
-    """What a transaction's users wait for at the slow storage, in random reads of a page: what
-    misses, and with write-through every write that hits."""
+    """Return the work at the slow storage that a transaction's users wait for, in random reads of a
+    page: what misses, and with write-through every write that hits."""
     found = demands.origin_reads * (1 - hit_ratio)
     if setup.traffic is not None and setup.traffic.write_through:
         found += demands.origin_reads * demands.writes_share * hit_ratio
@@ -183,8 +183,8 @@ def waited_for(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
 
 
 def background(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
-    """What the cache has the slow storage do for each transaction while nobody waits for it, in
-    random reads of a page. A hit ratio of 0 is without a cache."""
+    """Return the background work of the slow storage for the cache in each transaction, in random
+    reads of a page. A hit ratio of 0 is without a cache."""
     if setup.traffic is None or hit_ratio <= 0:
         return 0.0
     moved = setup.traffic.at(hit_ratio)
@@ -219,7 +219,7 @@ def learn(
     flash: FlashPromise | None,
     requests: Requests | None = None,
 ) -> Demands:
-    """What makes the network come to what both windows measured.
+    """Fit the demands so that the network yields what both windows measured.
 
     :param setup: the one they were measured in.
     :param flash: None: how fast it is when nobody waits is not known.
@@ -250,7 +250,7 @@ def learn(
 
 
 def _cpu(window: Repeat) -> float:
-    """Of an experiment's window, which has it."""
+    """Return the CPU share of an experiment's window, which has it."""
     assert window.server_cpu is not None
     return window.server_cpu
 
@@ -299,7 +299,7 @@ def _with_flash(
 
 
 def _writes_share(slow: Repeat, requests: Requests | None) -> float:
-    """As the cached device counted them, else the slow storage itself in the baseline."""
+    """Estimate the share of writes, by the cached device or the baseline's slow storage."""
     if requests is not None and (counted := requests.reads + requests.writes) > 0:
         return requests.writes / counted
     origin = next((device for device in slow.devices if device.name == "origin"), None)

@@ -60,7 +60,7 @@ class HeldOut:
 
     @property
     def error(self) -> float:
-        """Of the prediction, by what was measured."""
+        """Relative error of the prediction, by what was measured."""
         return self.predicted_nopm / self.measured_nopm - 1
 
     @property
@@ -71,7 +71,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What a prediction of a kind is worth.
+    """The expected error of predictions of a kind.
 
     :ivar factor: by which a range extends on either side.
     :ivar windows: different ones that it was held against; 0: none, and the factor is the widest
@@ -95,8 +95,8 @@ def held_out() -> tuple[HeldOut, ...]:
 
 
 def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
-    """What windows of one kind tell of the next: of the errors of n windows, the one of rank
-    0.9 (n + 1); of fewer than nine, the largest, in which the next lies with less chance.
+    """Estimate the next window's error from those of one kind: of the errors of n windows, the one
+    of rank 0.9 (n + 1); of fewer than nine, the largest, in which the next lies with less chance.
 
     >>> known = [HeldOut("users", f"{n}", "", 1.0, 1, 1 + n / 10, 1.0) for n in range(1, 20)]
     >>> found = [estimate_doubt(known[:n]) for n in (3, 10, 19)]
@@ -115,7 +115,7 @@ def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
 
 @cache
 def doubt_of(kind: Kind) -> Doubt:
-    """As nine of ten published windows of that kind were off."""
+    """Return the error that nine of ten published windows of that kind kept within."""
     found = [one for one in held_out() if one.kind == kind]
     if found:
         return estimate_doubt(found)
@@ -124,7 +124,7 @@ def doubt_of(kind: Kind) -> Doubt:
 
 
 def in_words(doubts: Iterable[Doubt]) -> str:
-    """What the ranges of a prediction are made of."""
+    """Explain the ranges of a prediction."""
     known, unknown = [], []
     for doubt in doubts:
         if doubt.mean_error is None or doubt.chance is None:

@@ -80,7 +80,7 @@ class FlashNeeds(Versioned):
 
 
 def needs(heats: Mapping[int, float], grid: Grid, hit_ratios: Sequence[float]) -> list[Need]:
-    """What each hit ratio takes. Within a region all bytes count as equally hot.
+    """Compute the flash that each hit ratio needs. Within a region all bytes count as equally hot.
 
     :param heats: by region; at least one above 0.
 

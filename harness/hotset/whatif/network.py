@@ -50,8 +50,8 @@ class Solution:
 
 
 def solve(stations: Sequence[Station], delay_s: float, users: int) -> Solution:
-    """What the network does in the long run, for any distribution of service times at stations
-    that share fairly (exponential ones at those that serve one after the other).
+    """Solve the network in the long run, for any distribution of service times at stations that
+    share fairly (exponential ones at those that serve one after the other).
 
     :raises ValueError: no users, or nothing that takes time.
 
@@ -72,7 +72,7 @@ def solve(stations: Sequence[Station], delay_s: float, users: int) -> Solution:
 
 
 def throughput(stations: Sequence[Station], delay_s: float, users: int) -> float:
-    """As :func:`solve`, the throughput alone, which takes half the work."""
+    """Compute the throughput of :func:`solve` alone, which takes half the work."""
     return _rate(_product(_factors(stations, delay_s, users)))
 
 

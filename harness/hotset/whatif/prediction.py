@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 FAST: tuple[ArmName, ...] = ("accelerated", "all-flash")
 """The first that a run has is learned from; all-flash does not tell what the cache itself costs."""
 NEARLY_ALL = 0.95
-"""Of the attainable: what more flash adds from there on is not worth its price."""
+"""Share of the attainable: what more flash adds from there on is not worth its price."""
 SAME_RATIO = 0.001
-"""Of two hit ratios no further apart than this, one was measured where the other was."""
+"""Tolerance of hit ratios: no further apart than this, they count as the same."""
 _PAIRS_MAX = 36
 
 
@@ -210,12 +210,12 @@ def predict(
     asked_iops: Mapping[int, float] | None = None,
     cache: CacheKind | None = None,
 ) -> Prediction:
-    """What the run's set-up, or one with other users, cores, slow storage or cache, would come to.
+    """Predict the run's set-up, or one with other users, cores, slow storage or cache.
 
     :param iops: of the run's slow storage by queue depth.
     :param flash: of the run's flash; None: not known.
-    :param asked_iops: of the storage that is asked about; the run's if None.
-    :param cache: the one that is asked about; the run's if None.
+    :param asked_iops: of the storage to predict; the run's if None.
+    :param cache: the one to predict; the run's if None.
     :raises RequestError: the run lacks what is learned from it; says how to get that.
     """
     taught = teach(run, iops, flash, users)
@@ -231,7 +231,7 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """What a run teaches.
+    """The lessons of a run.
 
     :ivar measured: the set-up that it was measured in.
     :ivar iops: of its slow storage by queue depth.
@@ -250,7 +250,7 @@ class Taught:
     all_flash_nopm: float | None
 
     def traffic_of(self, cache: CacheKind | None) -> Traffic | None:
-        """Of a cache (None: the run's): as the run counted it where it is the same."""
+        """Return a cache's traffic (None: the run's), as the run counted it if it is the same."""
         own = self.measured.traffic
         if cache is None or (own is not None and own.kind == cache):
             return own
@@ -297,8 +297,8 @@ def teach(
 
 
 def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = None) -> int:
-    """What a run measured nearest to a number of users (None: to its own), before and after: by
-    ratio, and of two that are as near the larger, at which more waited."""
+    """Find the number of users, measured before and after, that is nearest to a given number (None:
+    the run's): by ratio, and of two that are as near the larger, at which more waited."""
     baseline, quick = _arms(run, fast)
     assert run.database
     wanted = users or run.database.users
@@ -310,9 +310,9 @@ def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = Non
 def predict_by(
     taught: Taught, asked: SetUp, hit_ratios: Sequence[float], also: Collection[Kind] = ()
 ) -> Prediction:
-    """As :func:`predict`, by what was taught.
+    """Predict as :func:`predict` does, from what was learned.
 
-    :param also: what else is other than in the run.
+    :param also: other differences from the run.
     """
     typical = _typical(taught.each)
     lines = tuple(_line(taught, typical, asked, one, also) for one in hit_ratios)
@@ -363,7 +363,7 @@ def _line(
 def _unlike(
     taught: Taught, asked: SetUp, hit_ratio: float, also: Collection[Kind]
 ) -> tuple[Kind, ...]:
-    """What of a prediction was not measured by the run."""
+    """List what in a prediction was not measured by the run."""
     measured, found = taught.measured, set(also)
     if min(abs(hit_ratio - seen) for seen in (0.0, taught.hit_ratio)) > SAME_RATIO:
         found.add("hit ratio")
@@ -381,8 +381,8 @@ def _unlike(
 
 
 def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
-    """What of a cache is other than what a run measured. With a cache where it measured none, or
-    the other way around, nothing of it is known to be the same."""
+    """List how a cache differs from the one that a run measured. With a cache where it measured
+    none, or the other way around, nothing of it is known to be the same."""
     if own is None or other is None:
         return set() if own is other else {"policy", "write mode", "block size"}
     unlike: dict[Kind, bool] = {
@@ -394,7 +394,7 @@ def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
 
 
 def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
-    """What the model takes from elsewhere, as no counter of the run told it."""
+    """List what the model takes from elsewhere, as no counter of the run has it."""
     if traffic is None:
         return ()
     found = []
@@ -497,7 +497,7 @@ def points_of(promise: Mapping[str, object]) -> dict[int, float]:
 
 
 def flash_of(promise: Mapping[str, object]) -> FlashPromise:
-    """What a flash model promises (``flashdev expect``)."""
+    """Parse the promise of a flash model (``flashdev expect``)."""
     every, write_ms = promise["random_read_8k"], promise["random_write_8k_ms"]
     assert isinstance(every, list)
     assert isinstance(write_ms, float)

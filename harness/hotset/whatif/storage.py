@@ -30,14 +30,14 @@ def own_iops(run: RunDocument) -> dict[int, float]:
 
 
 def read_promises(run: RunDocument, model: Any) -> dict[int, float]:  # noqa: ANN401 - a name or JSON
-    """What a model promises on a disk of the run's size."""
+    """Read a model's promise for a disk of the run's size."""
     assert run.storage is not None
     return points_of(_promise(model, run.storage.size_bytes))
 
 
 def own_flash(run: RunDocument) -> FlashPromise | None:
-    """What the model of a run's flash promises; None where it was a device, whose latency at rest
-    no run measures."""
+    """Return the promise of the model of a run's flash; None where it was a device, whose latency
+    at rest no run measures."""
     flash = run.experiment.spec.get("flash")
     if run.tier is None or not run.tier.emulated or not isinstance(flash, dict):
         return None

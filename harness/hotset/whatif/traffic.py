@@ -1,4 +1,4 @@
-"""What a cache itself has the slow storage do: blocks promoted to the flash, and written back.
+"""Work of the slow storage for the cache itself: blocks promoted to the flash, and written back.
 
 How many there are for each miss and for each write that hits depends on the policy, on the cache's
 size (so on the hit ratio), and on the load. A run's own counters tell it for the hit ratio that it
@@ -26,7 +26,7 @@ _NEAR = 0.01
 """A simulated point so near to a hit ratio that a run measured gives way to it."""
 _LIKE = {"hotset": "hotset", "smq": "smq", "s3-fifo": "s3-fifo"}
 _LIKE_ANY_OTHER = "arc"
-"""As most textbook policies, it promotes on nearly every miss."""
+"""Policy assumed for others: like most textbook policies, it promotes on nearly every miss."""
 _PAGED = "bcache"
 """It keeps what was requested, which has been read by then: nothing is read for a promotion."""
 
@@ -77,13 +77,13 @@ class Traffic:
 
 
 def kind_of(tier: Tier | None) -> CacheKind | None:
-    """Of a run's cache; None where it had none."""
+    """Return the kind of a run's cache; None where it had none."""
     return None if tier is None else CacheKind(tier.policy, tier.mode, tier.block_bytes)
 
 
 def assume_traffic(kind: CacheKind) -> Traffic:
-    """What the published simulations let expect of a cache. A block of another size costs by its
-    size."""
+    """Estimate a cache's traffic from the published simulations. A block of another size costs by
+    its size."""
     known = read_simulations()[_LIKE.get(kind.policy, _LIKE_ANY_OTHER)]
     paged = kind.policy == _PAGED
     block = known["page_bytes"] if paged else kind.block_bytes
@@ -108,7 +108,7 @@ def _at_the_end(points: Sequence[Moved]) -> Moved:
 
 
 def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
-    """As :func:`assume_traffic`, with what a run's windows with the cache counted themselves."""
+    """Estimate as :func:`assume_traffic` does, with what a run's windows with the cache counted."""
     found = assume_traffic(kind)
     ratios = [window.hit_ratio for window in windows if window.hit_ratio is not None]
     if len(ratios) != len(windows) or not windows:

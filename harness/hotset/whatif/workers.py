@@ -133,7 +133,7 @@ def _require_ready(client: Client, address: str, trace: str) -> None:
 
 
 def _size(trace: str) -> int:
-    """Of the trace here; 0 where it is made as it is read. Fails where ``flashdev`` is missing."""
+    """Return the trace's size; 0 if generated when read. Fails where ``flashdev`` is missing."""
     flashdev.program(Local())
     return 0 if is_made(trace) else Path(trace).stat().st_size
 

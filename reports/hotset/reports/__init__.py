@@ -1,4 +1,4 @@
-"""What a run measured, in words: the result document, its statistics, tables, charts and report.
+"""Evaluation of a run: the result document, its statistics, tables, charts and report.
 
 Read in this order: `document` (the record of a run), `stats` (the factor and its interval),
 `caveats` (what limits the claim), `answer` (the sentence and figures every renderer shares),

@@ -65,7 +65,7 @@ class RunningError(ConflictError):
 
 
 def run_name(name: str, at: datetime) -> str:
-    """What a run is called by its time and what it is for, which another may have as well."""
+    """Build a run's name from its time and its purpose, which another may share."""
     return f"{at.astimezone(UTC):%Y%m%d-%H%M%S}-{name}"
 
 
@@ -98,7 +98,7 @@ class Archive:
         return self.folder / run
 
     def hold(self, run: str) -> IO[bytes]:
-        """What changes a run holds it; the run is under way until the file is closed, or until this
+        """Lock a run for a change; the run is under way until the file is closed, or until this
         process has ended, however it did.
 
         :raises RunningError: another holds it.
@@ -129,7 +129,7 @@ class Archive:
         return self.folder.with_suffix(".lock")
 
     def _held(self, runs: Iterable[str]) -> set[str]:
-        """Those that are held, by a look that takes no lock itself."""
+        """Return the runs that are locked, without taking a lock."""
         with suppress(FileNotFoundError), self._locks.open("rb") as file:
             return {
                 run
@@ -305,7 +305,7 @@ class Archive:
         return found[0]
 
     def resolve_removable(self, run: str) -> str:
-        """As :meth:`resolve`, of a run whose deletion was begun as well.
+        """Resolve as :meth:`resolve` does, also a run whose deletion was begun.
 
         :raises NoSuchRunError: none, or several begin so.
         :raises RunningError: it is under way.

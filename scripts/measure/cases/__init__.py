@@ -1,1 +1,1 @@
-"""What can be measured: a module each, by the table of cases."""
+"""Cases to measure: a module each, by the table of cases."""

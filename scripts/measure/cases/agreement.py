@@ -115,7 +115,7 @@ def parsed(text: str, plain: Path) -> Load:
 
 
 def own_loads(folder: Path) -> list[Load]:
-    """Those of this script."""
+    """Create the loads of this script."""
     tpcc = read(gzip.decompress(TPCC.read_bytes()).decode())
     beside = scan(SCAN_AT, 128 * MIB, rate=4 * MIB, until=SECONDS)
     twice = scan(0, 192 * MIB, rate=8 * MIB, until=48.0)
@@ -196,8 +196,8 @@ def write(file: Path, rows: list[Row]) -> None:
 
 
 def table(found: list[Agreement]) -> list[str]:
-    """As Markdown: the kernel's figure / ours / of smq that of the simulation in which data moves
-    at once; on average of the replays, from the least to the most where they differ."""
+    """Format as Markdown: the kernel's value / ours / for smq that of the simulation in which data
+    moves at once; on average of the replays, from the least to the most where they differ."""
     lines = [
         "| tier | trace, cache | read hits % | write hits % | all % | promotions | demotions |",
         "|---|---|---|---|---|---|---|",

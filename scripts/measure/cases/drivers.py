@@ -60,7 +60,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Speed:
-    """What lies between two samples."""
+    """Speed between two samples."""
 
     nopm: float
     cpu_us: float
@@ -102,7 +102,7 @@ def columns(speeds: list[Speed]) -> tuple[list[float], list[float]]:
 
 
 def drivers(port: int, options: argparse.Namespace, folder: Path) -> Iterator[Driver]:
-    """Those that this computer has."""
+    """Yield the drivers that this computer has."""
     yield hotset("hotset", port, options)
     if shutil.which("go"):
         yield go_tpc(build_go_tpc(folder), port, options)

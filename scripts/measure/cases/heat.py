@@ -1,4 +1,4 @@
-"""What counting per region costs: CPU a request with and without it, and what a reading takes.
+"""Cost of counting per region: CPU a request with and without it, and that of a reading.
 
 4 KiB random reads that all hit dm-cache, in the lab's virtual machine with an emulated CPU whose
 clock is its own count of instructions (QEMU's icount: 1 ns each), so that whatever else the

@@ -1,4 +1,4 @@
-"""What a cache adds to its flash: warm hits against the bare flash, side by side.
+"""Overhead of a cache over its flash: warm hits against the bare flash, side by side.
 
 Of hotset's own engine as files: a hit, and the volume's part of the flash by the same way; and a
 hit while checkpoints are written. As root also as devices: the accelerated disk as databases use
@@ -47,7 +47,7 @@ METADATA = Bytes(32 * MIB)
 """Where the flash's cache begins."""
 DEPTHS = (1, 4, 32, 128)
 LONG_JOURNALS, SHORT_JOURNALS = Bytes(128 * MIB), Bytes(4 * MIB)
-"""Of blocks of 4 KiB: room for two million changes before a checkpoint is due, and for 32,000."""
+"""Journals for 4 KiB blocks: they hold two million changes before a checkpoint, and 32,000."""
 WRITES_PER_S = 4000
 """Beside the hits; each makes two blocks dirty and clean again, as they are written through."""
 Row = tuple[str, ...]
@@ -55,7 +55,7 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Reads:
-    """As fio sees them."""
+    """Reads as fio measures them."""
 
     iops: float
     latency_us: float
@@ -63,7 +63,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class Side:
-    """What is read: a file or a device, from a byte on."""
+    """Source of the reads: a file or a device, from a byte on."""
 
     file: PurePath
     offset: int = 0
@@ -171,7 +171,7 @@ class Tier:
 
 
 def memory_per_block() -> float:
-    """What a full tier has more than a smaller full one, per block that it holds more."""
+    """Compute the memory that a fuller tier takes for each block it holds more."""
     sizes = []
     for cached in (CACHED, Bytes(4 * CACHED)):
         with running(cached, SMALL_BLOCK, "pcie-flash-2014") as tier:

@@ -1,4 +1,4 @@
-"""What does each cache policy make of small caches? One trace by users who wait, in virtual time.
+"""Comparison of cache policies on small caches: one trace by users who wait, in virtual time.
 
 Every cache is warm when it begins: it holds the blocks that the trace's first part asked for most.
 The rest of the trace is then asked for by --users, each making its next request once it has its
@@ -86,7 +86,7 @@ def table(
     base: dict[str, Any],
     found: dict[tuple[str, int], dict[str, Any]],
 ) -> list[str]:
-    """As Markdown: requests a second, by how much that is of the disk alone, and hits."""
+    """Format as Markdown: requests a second, as a multiple of the disk alone, and hits."""
     lines = [
         f"The disk alone: {base['iops']:,.0f} requests/s.",
         "",

@@ -1,4 +1,4 @@
-"""What sampling costs: NOPM with and without what a benchmark reads beside its users.
+"""Cost of sampling: NOPM with and without what a benchmark reads beside its users.
 
 One private PostgreSQL with everything in memory, where a transaction is shortest and sampling costs
 the most of it. In one long run sampling is switched on and off, in the order on, off, off, on: what
@@ -44,7 +44,7 @@ from ..programs import cpu_s
 RAMPUP_S = 2.0
 GOAL = 0.01
 EDGE_S = 1.0
-"""What a turn counts for nothing at its start and at its end."""
+"""Time at the start and at the end of a turn that is left out."""
 
 
 @contextmanager
@@ -122,7 +122,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is sampled."""
+    """The subject of the sampling."""
 
     local: Local
     database: PostgresDatabase
@@ -184,7 +184,7 @@ def pairs_of(turns: list[Turn], result: Repeat) -> list[tuple[float, float]]:
 
 
 def cpu_share(turns: list[Turn]) -> float:
-    """What sampling takes of all cores' time, beyond what this process takes anyhow."""
+    """Compute the share of all cores' time that sampling adds to this process's own."""
     rates = {}
     for sampled in (True, False):
         mine = [turn for turn in turns if turn.sampled is sampled]
@@ -193,7 +193,7 @@ def cpu_share(turns: list[Turn]) -> float:
 
 
 def verdict_on(nopm: Ratio) -> str:
-    """Of the goal, by the interval."""
+    """Judge the goal by the interval."""
     if nopm.low > 1 - GOAL:
         return f"under {GOAL:.0%}, as it should be"
     if nopm.high < 1 - GOAL:

@@ -43,7 +43,7 @@ THEIRS = {
     "s3-fifo": libcachesim.S3FIFO,
 }
 THEIR_HASHPOWER = 24
-"""As it comes."""
+"""Its default."""
 TIMES_GOAL = 15.0
 RATES = {
     "lru": 100.0,
@@ -61,7 +61,7 @@ RECORD = np.dtype([("at", "<u4"), ("id", "<u8"), ("bytes", "<u4"), ("next", "<i8
 WAREHOUSES, BUFFER = 5000, "24G"
 """TPC-C of 500 GB."""
 TPM = {"without a cache": 49_127, "with one": 631_513}
-"""What 100 users did on it, as published in 2014."""
+"""Throughput of 100 users on it, as published in 2014."""
 TPCC_SECONDS = 900
 TPCC_GOAL_S = 60.0
 ADVISE_REQUESTS = 100_000_000

@@ -1,4 +1,4 @@
-"""What watching costs under TPC-C: the report by table, and the console's overview. As root.
+"""Cost of watching under TPC-C: the report by table, and the console's overview. As root.
 
 A lab on this computer: TPC-C on a disk that hotset's own engine caches, warmed up. Windows with and
 without `report hit-ratio --by table` every ten seconds take turns (ABBA). NOPM of both, and the CPU
@@ -95,7 +95,7 @@ def lab(warehouses: int) -> Iterator[Live]:
 
 
 def nopm(there: Live, options: argparse.Namespace, seed: int) -> float:
-    """Of one window."""
+    """Measure NOPM in one window."""
     password = Path(there.password_file).read_text().strip()
     run = RunOptions(
         users=options.users,

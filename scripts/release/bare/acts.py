@@ -1,5 +1,5 @@
-"""What whoever has installed hotset does with it every day, as commands: those that the walks over
-the packages and over the container have in common.
+"""Everyday commands of a user who has installed hotset: those that the walks over the packages and
+over the container have in common.
 
 Each verb that starts processes of its own is among them: an installation can break that, and a
 checkout does not show it.

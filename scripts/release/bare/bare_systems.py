@@ -38,7 +38,7 @@ RUNS = {
     "setup": ("make setup build",),
 }
 NEEDS_MORE = re.compile(r"…|/dev/|://|\bRUN\b|console$|tier |heat |warmup ")
-"""What a command of the README has that a system with a finished demo has not."""
+"""Parts of a README's command that need more than a system with a finished demo has."""
 
 
 def main() -> int:

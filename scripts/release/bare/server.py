@@ -58,7 +58,7 @@ class Server(Local):
 
     @contextmanager
     def talk(self, argv: Sequence[str]) -> Iterator[Callable[[str, float], str]]:
-        """As :meth:`hotset.core.machines.ssh.Remote.talk`."""
+        """Talk as :meth:`hotset.core.machines.ssh.Remote.talk` does."""
         with self.popen(argv) as process:
             asked, answers = process.stdin, process.stdout
             assert asked is not None

@@ -92,7 +92,7 @@ def write(steps: Sequence[Step], results: int) -> None:
 
 
 def table(steps: Sequence[Step]) -> str:
-    """What ran, as Markdown."""
+    """Format the steps as Markdown."""
     lines = ["| system | as | command | seconds | code | last line |", "|---|---|---|---|---|---|"]
     for step in steps:
         command = step.command if len(step.command) < 60 else f"{step.command[:57]}…"

@@ -73,7 +73,7 @@ class Reached:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """As `containers/server.yaml` has it."""
+        """Environment as in `containers/server.yaml`."""
         return (
             f"HOTSET_MACHINE={self.address}",
             *(f"HOTSET_{name.replace('-', '_').upper()}=/run/secrets/{name}" for name in KEYS),
@@ -227,7 +227,7 @@ def running(
 
 
 def configure(spec: dict[str, Any], user: int, state: Path, secrets: Path) -> None:
-    """What an engine is told: the host's network, nothing that can be written to but the state."""
+    """Set what an engine would be given: the host's network, nothing writable but the state."""
     process, linux = spec["process"], spec["linux"]
     process |= {"terminal": False, "user": {"uid": user, "gid": 0}, "noNewPrivileges": True}
     process["capabilities"] = {}
@@ -277,7 +277,7 @@ def try_limits(container: Container) -> None:
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> bool:
-    """Whether it was told, in one sentence, that this is the host's."""
+    """True if it was refused, in one sentence, as this is the host's."""
     lines = done.stderr.splitlines()
     return done.returncode == 3 and len(lines) == 1 and "are the host's" in lines[0]
 

@@ -90,7 +90,7 @@ FIRST = (
     Act(_PURGE),
     _GONE,
 )
-"""What it takes up to :data:`_HIT_RATIO` counts."""
+"""The first acts on a new system; the time up to :data:`_HIT_RATIO` counts."""
 
 _SCHEDULE = "/etc/systemd/system/hotset-warmup-shop-timed.service"
 DAY = (

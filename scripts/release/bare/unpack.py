@@ -21,7 +21,7 @@ UBUNTU = "http://archive.ubuntu.com/ubuntu"
 USER_ID = 1000
 SCRIPTS = Path(__file__).resolve().parents[2]
 NAMESPACES = ("--mount", "--pid", "--ipc", "--uts", "--propagation", "private")
-"""As `unshare` makes them."""
+"""Options of `unshare` for the namespaces."""
 
 
 def build_base(system: str, work: Path) -> Path:
@@ -71,7 +71,7 @@ def call_inside(module: str, words: Sequence[str]) -> None:
 
 
 def remove_on_signals() -> None:
-    """What was unpacked is removed on the way out; its processes end with their namespace."""
+    """Exit on signals, to remove what was unpacked; its processes end with their namespace."""
     for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _end)
 
@@ -81,8 +81,8 @@ def _end(number: int, _frame: object) -> None:
 
 
 def prepare(root: Path) -> None:
-    """What an installer would have set: name servers, certificates and proxies, the table of
-    mounts, what tells the system from others (machine-id(5)), a user."""
+    """Set up what an installer would: name servers, certificates and proxies, the table of mounts,
+    what tells the system from others (machine-id(5)), a user."""
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     (root / "etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n")

@@ -394,7 +394,7 @@ def _spawn(folder: Path, task: Task, module: str, request: str) -> None:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """What would end a child that is started here waits until the child can take it
+    """Block the signals that would end a child started here until the child can take them
     (:func:`hotset.operations.child.main`): a process inherits what is blocked."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     try:
@@ -404,7 +404,7 @@ def _held_back() -> Iterator[None]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Of the child: no password of ours is its own."""
+    """Return the child's environment: no password of ours is its own."""
     # Wide: what is said is not to be broken into lines here.
     said = {"HOTSET_PROGRESS": "json", "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "1000"}
     return of_server(os.environ) | said | {JOB_VARIABLE: str(folder)}
@@ -468,7 +468,7 @@ def _process(folder: Path) -> tuple[int, str] | None:
 
 
 def _read(folder: Path, begin: int, limit: int = 1 << 20) -> list[Event]:
-    """What was said from there on, whole lines only."""
+    """Read the events from there on, whole lines only."""
     with suppress(FileNotFoundError), (folder / _ERR).open("rb") as file:
         file.seek(begin)
         whole = file.read(limit).rpartition(b"\n")

@@ -1,1 +1,1 @@
-"""What has not been run: traces, caches and predictions."""
+"""Commands of what-if questions: traces, caches and predictions."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..advice import CacheAdvice
 
 _SAMPLED_REQUESTS = 2_000_000
-"""Of longer traces a sample of the blocks is enough."""
+"""Sample size: of longer traces a sample of the blocks is enough."""
 
 
 class Advise(SetUp):

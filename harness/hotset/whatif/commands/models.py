@@ -1,4 +1,4 @@
-"""What has not been run: TPC-C at other hit ratios, on other storage, with other users."""
+"""Predictions of TPC-C: at other hit ratios, on other storage, with other users."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ StorageIops = Annotated[
 
 
 class SetUp(Request):
-    """What may be other than in the run."""
+    """The changes to a run's set-up."""
 
     users: Annotated[
         int | None, Field(ge=1, le=2000, description="Number of users; by default the run's.")
@@ -136,7 +136,7 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
 def predict_run(
     name: str, request: SetUp, ratios: Sequence[float], cache: CacheKind | None = None
 ) -> PredictedRun:
-    """What a run's set-up, changed as is asked, would come to at some hit ratios.
+    """Predict a run's throughput at some hit ratios, its set-up changed as requested.
 
     :param cache: another one than the run's.
     """

@@ -1,1 +1,1 @@
-"""What follows from a result document: statistics, the answer, comparisons, prices, caveats."""
+"""Conclusions from a result document: statistics, the answer, comparisons, prices, caveats."""

@@ -245,7 +245,7 @@ def standing(document: RunDocument) -> str:
 
 
 def gaps(document: RunDocument) -> tuple[str, ...]:
-    """What the document lacks, one sentence each."""
+    """List what the document lacks, one sentence each."""
     if document.measurement is not None:
         return tuple(_gaps_of_measurement(document, document.measurement))
     missing = []

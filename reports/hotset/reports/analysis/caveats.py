@@ -1,4 +1,4 @@
-"""What limits a run's claim. Every caveat is one member of `Code`, with its text and its advice.
+"""Limits of a run's claim. Every caveat is one member of `Code`, with its text and its advice.
 
 `derive` works them out from the figures, so that none can be forgotten; renderers show
 `of(document)`, which never shows fewer than `derive`.
@@ -238,7 +238,7 @@ def list_caveats(document: RunDocument) -> tuple[Caveat, ...]:
 
 
 def _is_tproc(document: RunDocument) -> bool:
-    """Whether a workload of the TPC's was run: neither SQL of one's own nor disks alone."""
+    """True if a workload of the TPC's was run: neither SQL of one's own nor disks alone."""
     return document.disks is None and (document.timed != "sql" or bool(document.power_arms))
 
 
@@ -407,7 +407,7 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
 
 
 def describe_window(window: Repeat) -> list[Caveat]:
-    """What makes the values of one window doubtful."""
+    """List what makes the values of one window doubtful."""
     doubts = [(Code.NOT_STEADY, one) for one in window.not_steady]
     doubts += [(Code.STEADINESS_UNKNOWN, one) for one in window.not_known]
     return [
@@ -442,7 +442,7 @@ def _unknown(arm: Arm, measure: str) -> list[str]:
 
 
 def unsteadiness(one: Steadiness) -> str:
-    """What did not stay steady, or may not have, where, and by how much."""
+    """Describe what did not stay steady, or may not have, where, and by how much."""
     what = _MEASURED.get(one.measure, f"{one.of.replace('_', '-')}'s mean latency")
     show = {"tpm": words.count, "latency_ms": words.milliseconds, "reads": _tenths}[one.measure]
     unit = {"tpm": " TPM", "latency_ms": " ms", "reads": ""}[one.measure]
@@ -471,7 +471,7 @@ def _causes_of(repeat: Repeat) -> Counter[str]:
 
 
 def _of_others(document: RunDocument) -> Iterator[Caveat]:
-    """What the hypervisor and other programs took."""
+    """Yield caveats about the CPU that the hypervisor and other programs took."""
     windows: list[tuple[str, Window]] = [
         *((arm.name, repeat) for arm in document.arms for repeat in arm.repeats),
         *((arm.name, repeat) for arm in document.power_arms for repeat in arm.repeats),

@@ -1,4 +1,4 @@
-"""What the scenarios on modelled disks say in a sentence each."""
+"""Sentences on the scenarios on modelled disks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NOTHING = "Nothing was measured."
 
 
 def headlines(document: Document) -> list[str]:
-    """Of a result of either scenario."""
+    """Describe the result of either scenario."""
     said = _rereads(document) if "disks" in document else []
     said += _arrays(document) if "lines" in document else []
     return said + _benched(document)
 
 
 def paths(document: Document) -> list[str]:
-    """What serving the models took, of a result of any scenario: nothing of a real disk, or of a
-    run from before that was measured."""
+    """Describe the time that serving the models took, in a result of any scenario: nothing for a
+    real disk, or for a run from before that was measured."""
     ways = {"file": "a model as a file", "loop": "a model through a loop device"}
     return [
         f"Serving {ways[one['way']]} takes {one['path_us']:,} µs of a small request's time on this"

@@ -1,4 +1,4 @@
-"""What a measurement of a database as it was found comes to, and what of its server is known."""
+"""Result of a measurement of a database as it was, and what of its server is known."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _spread(repeats: int) -> str:
 
 
 def facts(document: RunDocument) -> list[tuple[str, str]]:
-    """What the tier was found to be: (what, figure)."""
+    """List the facts of the tier: (what, value)."""
     found = document.measurement
     if found is None:
         return []

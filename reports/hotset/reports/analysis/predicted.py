@@ -1,4 +1,4 @@
-"""What an earlier run let predict, beside what was measured."""
+"""Predictions from an earlier run, beside what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each arm costs, and what a new order a minute costs in it.
+"""Cost of each arm, and of a new order a minute in it.
 
 Only what the experiment names is included: no licence, maintenance, power or discount. So this is
 not a TPC price/performance metric, and the text says so wherever the values are shown.
@@ -70,7 +70,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def assumptions(document: RunDocument) -> str:
-    """What is included, and what these values are not."""
+    """Describe what is included, and what these values are not."""
     prices = document.prices
     if prices is None:
         return HOW

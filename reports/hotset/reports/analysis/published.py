@@ -53,7 +53,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def notes(document: RunDocument) -> list[str]:
-    """What the published test has and the table leaves out, with the reason."""
+    """List what the published test has and the table leaves out, with the reason."""
     published = document.experiment.published
     if published is None or published.tpm is None:
         return []

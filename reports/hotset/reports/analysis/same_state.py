@@ -1,4 +1,4 @@
-"""Whether the arms were measured in the same state, by the pages that the server itself counted.
+"""Comparison of the arms' states, by the pages that the server itself counted.
 
 The same workload on the same rows, with the same buffers, needs as many pages per transaction in
 each arm. Where it did not, a factor tells of that as well as of the storage. Reads and writes are
@@ -55,7 +55,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class RampUp:
-    """What a server read before a window.
+    """Reads of a server before a window.
 
     :ivar given_s: for how long.
     :ivar needed_s: how long it takes, at that rate, to read as much as its buffers hold; None: not
@@ -77,7 +77,7 @@ def list_comparable(document: RunDocument) -> list[Arm]:
 
 
 def differences(document: RunDocument) -> list[Difference]:
-    """Of more than `AGREED`; those of the windows that the factor is of come first."""
+    """List differences of more than `AGREED`, first those between the windows of the factor."""
     return [
         difference
         for group in _groups(document)
@@ -117,9 +117,9 @@ def unknown(document: RunDocument) -> list[str]:
 
 
 def factor_at_equal_work(document: RunDocument) -> float | None:
-    """What the factor would be, had the baseline needed as many pages for a transaction as the
-    accelerated arm, and got as many a second as it did. None where these two did not differ, or
-    the baseline was not held back by its storage."""
+    """Compute the factor, had the baseline needed as many pages for a transaction as the
+    accelerated arm, and got as many a second as it did. None where these two did not differ, or the
+    baseline was not held back by its storage."""
     factor = document.factor()
     accelerated, baseline = document.arm("accelerated"), document.arm("baseline")
     if factor is None or accelerated is None or baseline is None or baseline.cpu_bound:
@@ -131,7 +131,7 @@ def factor_at_equal_work(document: RunDocument) -> float | None:
 
 
 def in_factor(document: RunDocument) -> bool:
-    """Whether the two arms that the factor is of did not do the same work."""
+    """True if the two arms that the factor is of did not do the same work."""
     pair = {"accelerated", "baseline"}
     return any({difference.arm, difference.other} == pair for difference in differences(document))
 
@@ -144,7 +144,7 @@ def per_transaction(one: Repeat, direction: Direction) -> float | None:
 
 
 def ramp_ups(document: RunDocument) -> list[RampUp]:
-    """Of every window, a curve's as well."""
+    """List the ramp-ups of all windows, a curve's as well."""
     size = _to_fill(document)
     return [
         _ramp_up(document, arm, one, size)
@@ -266,7 +266,7 @@ def _probed_s(document: RunDocument, arm: Arm, one: Repeat) -> float:
 
 
 def _transactions(one: Repeat) -> float:
-    """Of the time in which the server counted."""
+    """Count the transactions in the time in which the server counted."""
     return one.tpm * one.server_io.seconds / 60 if one.server_io else 0.0
 
 
@@ -297,7 +297,7 @@ def _differences(group: list[tuple[ArmName, Repeat]], direction: Direction) -> I
 
 
 def _matters(one: Repeat, direction: Direction) -> bool:
-    """Whether enough of all pages went that way for a difference to shift the work."""
+    """True if enough of all pages went that way for a difference to shift the work."""
     each = [per_transaction(one, way) or 0.0 for way in DIRECTIONS]
     return (per_transaction(one, direction) or 0.0) > AGREED * fsum(each)
 

@@ -86,32 +86,32 @@ def rate_factor(accelerated: Arm, baseline: Arm, all_flash: Arm | None = None) -
 
 
 def ratio_of_rates(numerator: Arm, denominator: Arm) -> Interval:
-    """Of the arms' mean highest rates. The true one lies somewhere between the highest that held
-    and the lowest that did not, anywhere with equal chance."""
+    """Compute the ratio of the arms' mean highest rates. The true rate lies somewhere between the
+    highest that held and the lowest that did not, anywhere with equal chance."""
     return ratio_of_means(
         _rates(numerator), _rates(denominator), (_unresolved(numerator), _unresolved(denominator))
     )
 
 
 def ratio_of_latencies(numerator: Arm, denominator: Arm) -> Interval:
-    """Of the arms' mean 95th percentiles."""
+    """Compute the ratio of the arms' mean 95th percentiles."""
     return ratio_of_means(_latencies(numerator), _latencies(denominator))
 
 
 def ratio_of_totals(numerator: PowerArm, denominator: PowerArm) -> Interval:
-    """Of the arms' mean total seconds."""
+    """Compute the ratio of the arms' mean total seconds."""
     return ratio_of_means(_totals(numerator), _totals(denominator))
 
 
 def ratio_with_interval(numerator: Arm, denominator: Arm) -> Interval:
-    """Of the arms' mean throughput."""
+    """Compute the ratio of the arms' mean throughput."""
     return ratio_of_means(_throughput(numerator), _throughput(denominator))
 
 
 def ratio_of_means(
     above: Sequence[float], below: Sequence[float], more: tuple[float, float] = (0.0, 0.0)
 ) -> Interval:
-    """Of positive values, one of each repeat.
+    """Compute the ratio of the means of positive values, one of each repeat.
 
     `more` are variances of each arm's logarithms beside those that its repeats show.
 

@@ -1,4 +1,4 @@
-"""What a run's throughput is counted in, and what its workload is called."""
+"""Unit of a run's throughput, and the name of its workload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..model.document import RunDocument
 
 
 class Throughput(Protocol):
-    """Of a repeat or an arm.
+    """Throughput of a repeat or an arm.
 
     :ivar rate: in the unit of `of`.
     :ivar tpm: of all transactions.

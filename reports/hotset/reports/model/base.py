@@ -1,4 +1,4 @@
-"""What every record of the result document is made of."""
+"""Base of all records of the result document."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 Share = Annotated[float, Field(ge=0, le=1)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(lambda time: time.astimezone(UTC))]
 PolicyArm = Literal["hotset", "smq", "lru", "sieve", "s3-fifo", "arc"]
-"""As `accelerated`, with this policy of hotset's own engine."""
+"""Arms like `accelerated`, with this policy of hotset's own engine."""
 ComparedArm = (
     Literal["baseline", "split-disks", "in-memory", "flash-volume", "accelerated", "all-flash"]
     | PolicyArm
 )
-"""What an experiment can set up."""
+"""Arms that an experiment can set up."""
 ArmName = ComparedArm | Literal["measured"]
 """``measured``: a database as it was found, in a run that is a measurement."""
 TimedWorkload = Literal["tpcc", "sql"]

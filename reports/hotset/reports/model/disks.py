@@ -1,4 +1,4 @@
-"""What the scenarios on modelled disks measured: files that are read again, and arrays."""
+"""Results of the scenarios on modelled disks: files that are read again, and arrays."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RaffleDraw(Record):
     seconds: PositiveFloat
     bytes: PositiveInt
     in_memory: Share
-    """Of the file, before it was read."""
+    """Share of the file in memory, before it was read."""
     major_faults: NonNegativeInt
     from_flash: Share | None = None
-    """Of what the device served; None where it does not tell, or served nothing."""
+    """Share of the device's reads from flash; None where not reported, or nothing was served."""
 
 
 class RafflePass(Record):
@@ -59,7 +59,7 @@ class DiskArrayLine(Record):
     published: PositiveFloat | None
     ours: NonNegativeFloat
     reason: str
-    """Of a difference of more than 15 %."""
+    """Reason for a difference of more than 15 %."""
     off: float | None
 
 
@@ -80,10 +80,10 @@ class DiskPowerFailureFile(Record):
     flushed_every: PositiveInt | None
     """Pages of 4 KiB; None where it was never flushed."""
     written_bytes: NonNegativeInt
-    """What was answered."""
+    """Bytes that were acknowledged."""
     flushed_bytes: NonNegativeInt
     lost_bytes: NonNegativeInt
-    """What it lacks of what was answered."""
+    """Acknowledged bytes that are missing."""
     flushed_lost_bytes: NonNegativeInt
 
 
@@ -92,15 +92,15 @@ class DiskPowerFailure(Record):
 
     protected: bool
     said_bytes: NonNegativeInt
-    """What the model says it lost."""
+    """Bytes that the model reports as lost."""
     lost_bytes: NonNegativeInt
-    """What the files lack of what was answered."""
+    """Acknowledged bytes that are missing in the files."""
     flushed_lost_bytes: NonNegativeInt
     files: tuple[DiskPowerFailureFile, ...]
 
 
 class Searched(Record):
-    """What the users of a full-text search saw."""
+    """Full-text search as its users saw it."""
 
     seconds: PositiveFloat
     searches: NonNegativeInt
@@ -121,7 +121,7 @@ class DiskArrayHeat(Record):
     writes: NonNegativeInt
     written_bytes: NonNegativeInt
     hottest_share: Share
-    """Of all requests, what the hottest tenth of the index got."""
+    """Share of all requests that the hottest tenth of the index got."""
     read_strips: tuple[NonNegativeInt, ...]
     """Requests by place, in strips of equal size."""
     write_strips: tuple[NonNegativeInt, ...]
@@ -150,17 +150,17 @@ class BenchLine(Record):
     profile: str
     direction: Literal["read", "write", "mix"]
     runs: tuple[BenchRun, ...]
-    """Those of one measurement; of measurements that are pooled, the median of each."""
+    """Runs of one measurement; of measurements that are pooled, the median of each."""
     measurements: PositiveInt = 1
 
     @property
     def name(self) -> str:
-        """As thresholds and trends call it: ``seq1m-q8t1-read``."""
+        """Name in thresholds and trends: ``seq1m-q8t1-read``."""
         return f"{self.profile.lower().replace(' ', '-')}-{self.direction}"
 
     @property
     def median(self) -> BenchRun:
-        """Of each figure on its own."""
+        """The median of each value on its own."""
         return BenchRun(
             mb_per_s=median(one.mb_per_s for one in self.runs),
             iops=median(one.iops for one in self.runs),
@@ -176,14 +176,14 @@ class BenchLine(Record):
 
 
 class ServingPath(Record):
-    """What serving a model takes of a small request's time on this computer, microseconds."""
+    """Time that serving a model adds to a small request on this computer, in microseconds."""
 
     way: Literal["file", "loop"]
-    """As a file, or through a loop device over it."""
+    """Served as a file, or through a loop device over it."""
     path_us: NonNegativeInt
     """The median: the device is so much faster than its model."""
     runs_us: tuple[float, ...]
-    """As each run measured it."""
+    """Value of each run."""
 
 
 class DiskResults(Record):
@@ -197,8 +197,8 @@ class DiskResults(Record):
     searches: tuple[DiskArraySearch, ...] = ()
     bench: tuple[BenchLine, ...] = ()
     paths: tuple[ServingPath, ...] = ()
-    """What serving took, measured at the start; empty where it was not: then 110 µs were taken off
-    modelled flash, whatever the computer."""
+    """Time that serving took, measured at the start; empty where it was not: then 110 µs were taken
+    off modelled flash, whatever the computer."""
 
     @property
     def has_any(self) -> bool:

@@ -42,13 +42,13 @@ Workload = Literal["tpcc", "tpch", "sql"]
 
 
 def _is_busy(cpu: float | None) -> bool:
-    """Whether it is known to set the pace."""
+    """True if it is known to set the pace."""
     return cpu is not None and cpu > CPU_BOUND_SHARE
 
 
 class Cost(Record):
-    """What an arm costs, and what it gives for that; None: not known, or no gain. Of SQL of one's
-    own, NOPM here are transactions a second."""
+    """Cost of an arm, and its gain for that; None: not known, or no gain. For your own SQL, NOPM
+    here means transactions a second."""
 
     arm: ArmName
     flash_bytes: NonNegativeInt
@@ -57,7 +57,7 @@ class Cost(Record):
     gained_nopm_per_flash_gb: PositiveFloat | None = None
     """NOPM above the baseline's for each GB of flash."""
     price_per_gained_nopm: PositiveFloat | None = None
-    """What it costs above the baseline for each NOPM above the baseline's."""
+    """Cost above the baseline for each NOPM above the baseline's."""
 
 
 class Failure(Record):
@@ -92,8 +92,8 @@ class Arm(Record):
     name: ArmName
     workload: TimedWorkload = "tpcc"
     repeats: tuple[Repeat, ...] = ()
-    """Of a curve over users, the windows with the most of them: all else in the document, factors
-    too, is of these."""
+    """Repeats; of a curve over users, the windows with the most of them: all else in the document,
+    factors too, is of these."""
     curve: tuple[Repeat, ...] = ()
     """A curve's windows with fewer users."""
     rates: tuple[HighestRate, ...] = ()
@@ -105,7 +105,7 @@ class Arm(Record):
 
     @property
     def cpu_bound(self) -> bool:
-        """Whether the server's CPU, not its storage, set the pace in any repeat."""
+        """True if the server's CPU, not its storage, set the pace in any repeat."""
         return any(_is_busy(repeat.server_cpu) for repeat in self.repeats)
 
 
@@ -180,13 +180,13 @@ class PredictedArm(Record):
     predicted_nopm_low: NonNegativeFloat
     predicted_nopm_high: NonNegativeFloat
     error: float
-    """Of the prediction, by the measured NOPM."""
+    """Error of the prediction, relative to the measured NOPM."""
     in_range: bool
-    """Whether the measured mean lies in the prediction's range."""
+    """True if the measured mean lies in the prediction's range."""
 
 
 class Predictions(Record):
-    """What an earlier run let predict of this one, so that each run tests the model."""
+    """Predictions of this run from an earlier one, so that each run tests the model."""
 
     learned_from: str
     """The earlier run."""
@@ -194,7 +194,7 @@ class Predictions(Record):
 
     @property
     def mean_error(self) -> float:
-        """Of the errors' sizes."""
+        """Mean size of the errors."""
         return fsum(abs(arm.error) for arm in self.arms) / len(self.arms)
 
 
@@ -203,8 +203,8 @@ class RunDocument(Record):
     hotset_version: str = ""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...]
-    """What made it, empty where that is not known; the experiment's file is `experiment.spec` with
-    every default filled in."""
+    """Command that made it, empty where that is not known; the experiment's file is
+    `experiment.spec` with every default filled in."""
     state: State
     failure: Failure | None = None
     started_at: UtcTime
@@ -220,11 +220,11 @@ class RunDocument(Record):
     arms: tuple[Arm, ...] = ()
     power_arms: tuple[PowerArm, ...] = ()
     disks: DiskResults | None = None
-    """Of a scenario on modelled disks, or a benchmark of a disk: neither has arms or a database."""
+    """Results on modelled disks, or a benchmark of a disk: neither has arms or a database."""
     warmup: WarmUp | None = None
     factors: dict[Workload, Factor | None] = Field(default_factory=dict)
     rate_factor: Factor | None = None
-    """Of the highest rates that meet the experiment's limits: the factor that users feel."""
+    """Factor of the highest rates that meet the experiment's limits: the factor that users feel."""
     thresholds: tuple[Verdict, ...] = ()
     predictions: Predictions | None = None
     """None where no earlier run could teach anything of this one."""
@@ -242,8 +242,8 @@ class RunDocument(Record):
 
     @property
     def under_way(self) -> str | None:
-        """What the run was at when it was saved; None where it is known to have ended. Whether it
-        still goes on only the archive can tell."""
+        """Step that the run was at when it was saved; None where it is known to have ended. Only
+        the archive can tell if it still goes on."""
         if self.state not in ("interrupted", "running") or self.failure is not None:
             return None
         if self.measurement is not None:
@@ -252,7 +252,7 @@ class RunDocument(Record):
         return "the next phase" if last is None or last.state == "done" else last.name
 
     def as_running(self) -> Self:
-        """As the run stands while it goes on."""
+        """Return the document of the run while it goes on."""
         running: dict[str, object] = {"state": "running"}
         phases = tuple(
             one if one.state == "done" else one.model_copy(update=running) for one in self.phases

@@ -1,5 +1,5 @@
-"""What a measurement has that an experiment has not: whose it is, and what its server was found to
-be. It sets nothing up, so its tier is observed, and what could not be observed is said."""
+"""Parts of a measurement alone: its operation, its label, and its server's state as it was. It sets
+nothing up, so its tier is observed, and what could not be observed is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Label = Annotated[str, Field(pattern=LABEL_PATTERN, max_length=64)]
 
 
 class TierMoment(Record):
-    """What a cache held at one moment; None: not told."""
+    """Contents of a cache at one moment; None: not reported."""
 
     used_bytes: NonNegativeInt | None = None
     dirty_bytes: NonNegativeInt | None = None

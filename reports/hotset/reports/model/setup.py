@@ -1,4 +1,4 @@
-"""What an experiment ran, and on what: its file, tier, storage, machine, database."""
+"""Set-up of an experiment: its file, tier, storage, machine, database."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class Tier(Record):
     cache_bytes: PositiveInt
     volume_bytes: NonNegativeInt
     emulated: bool
-    """Whether the flash was a model."""
+    """True if the flash was a model."""
     flash: str = ""
-    """What holds cache and volume, in words."""
+    """Description of the device with cache and volume."""
 
 
 class Calibration(Record):
@@ -146,12 +146,12 @@ class Database(Record):
     buffers_bytes: NonNegativeInt
     direct_io: bool = False  # the operating system's page cache is bypassed
     warehouses: PositiveInt | None = None
-    """Of TPC-C."""
+    """Warehouses of TPC-C."""
     users: PositiveInt | None = None
     """None where there are only the 22 queries."""
     driver: Literal["hotset", "hammerdb"] = "hotset"
-    """What built TPC-C's database and drove its users. HammerDB tells no single seconds and no
-    latency of all transactions together."""
+    """Program that built TPC-C's database and drove its users. HammerDB reports no single seconds
+    and no latency of all transactions together."""
     tpch_scale: PositiveFloat | None = None
     """Scale factor of the TPC-H database beside it; `bytes` is of both."""
     tpch_bytes: NonNegativeInt = 0

@@ -1,4 +1,4 @@
-"""What was measured in a window: throughput, latency, where the time went, what devices did."""
+"""Measurements of a window: throughput, latency, use of time, traffic of devices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "
 
 
 def geometric_mean(seconds: Iterable[float]) -> float:
-    """Of positive times; one of zero counts as a microsecond, the clock's own doubt.
+    """Compute the geometric mean of positive times; zero counts as 1 µs (the clock's resolution).
 
     >>> round(geometric_mean([1, 100]), 6)
     10.0
@@ -102,19 +102,19 @@ class TimeUse(Record):
 
 
 class ServerIo(Record):
-    """What the database server itself counted in a while; None: it does not count that. The data
-    files' pages that were read passed by the server's buffers; the log is apart."""
+    """Counters of the database server itself over a while; None: it does not count that. Reads are
+    of data pages that its buffers did not hold; the log is separate."""
 
     seconds: PositiveFloat
     reads: NonNegativeInt | None = None
     read_bytes: NonNegativeInt | None = None
     read_ms: NonNegativeInt | None = None
-    """What readers waited."""
+    """Time that readers waited."""
     writes: NonNegativeInt | None = None
     write_bytes: NonNegativeInt | None = None
     write_ms: NonNegativeInt | None = None
     fsyncs: NonNegativeInt | None = None
-    """Of data files."""
+    """Syncs of data files."""
     log_bytes: NonNegativeInt | None = None
     log_writes: NonNegativeInt | None = None
     log_syncs: NonNegativeInt | None = None
@@ -133,15 +133,15 @@ class DirectionUse(Record):
 
 
 class DeviceUse(Record):
-    """What went through a device in a while."""
+    """Traffic of a device over a while."""
 
     name: str
-    """What it is to the database: ``origin``, ``flash cache``, ``flash volume``, ``log``, …"""
+    """Role for the database: ``origin``, ``flash cache``, ``flash volume``, ``log``, …"""
     counted_by: Literal["engine", "kernel"]
     read: DirectionUse
     write: DirectionUse
     utilisation: Share
-    """Of the time, with at least one request under way."""
+    """Share of the time with at least one request under way."""
 
     @property
     def queue(self) -> float:
@@ -160,13 +160,13 @@ class Transaction(Record):
     failed: dict[str, NonNegativeInt] = Field(default_factory=dict)
     """Given up, by cause, in the server's words."""
     latency_ms: Latency | None = None
-    """Of those that began in the window, whenever they ended; None: none was committed."""
+    """Latency of those that began in the window, whenever they ended; None: none was committed."""
     unfinished: NonNegativeInt = 0
-    """Of those that began in the window, how many had not ended when the users were sent home."""
+    """Number of those that began in the window and had not ended when the users were stopped."""
 
     @property
     def completed(self) -> int:
-        """Those that did what they were to do."""
+        """Transactions that did what they were to do."""
         return self.committed + self.rolled_back
 
     @property
@@ -196,7 +196,7 @@ class Second(Record):
 
     @property
     def rate(self) -> float:
-        """As `Repeat.rate`."""
+        """Throughput in the unit of `Repeat.rate`."""
         return self.tpm / 60 if self.nopm is None else self.nopm
 
 
@@ -212,8 +212,8 @@ class Part(Record):
 
 
 class Steadiness(Record):
-    """Whether a series stayed steady over the fifths of a window, as SNIA's PTS defines it: from
-    round to round 20 % of the average, the fitted line 10 %. Shares are of the average."""
+    """Steadiness of a series over the fifths of a window, as SNIA's PTS defines it: from round to
+    round 20 % of the average, the fitted line 10 %. Shares are of the average."""
 
     of: str
     """``all``, or a kind of transaction."""
@@ -224,7 +224,7 @@ class Steadiness(Record):
     excursion: NonNegativeFloat
     """The greatest difference between two rounds, what chance explains taken off."""
     slope: float
-    """What the best straight line changes by over the rounds, likewise."""
+    """Change of the best straight line over the rounds, likewise."""
     second: NonNegativeInt
     """Where the round begins that lies furthest from the average."""
     steady: bool | None
@@ -233,7 +233,7 @@ class Steadiness(Record):
 
 
 class Window(Record):
-    """What the machine and the tier did while one arm was measured."""
+    """Activity of the machine and the tier while one arm was measured."""
 
     repeat: PositiveInt = 1
     opened_at: UtcTime | None = None
@@ -281,19 +281,19 @@ class Verdict(Record):
     said: str
     """In words."""
     users: PositiveInt | None = None
-    """Of a curve over users: of which of its windows."""
+    """Number of users, for a window of a curve over users."""
 
 
 class ServerRate(Record):
-    """What the whole server committed and rolled back, per minute, in the interval until `at`
-    (seconds since 1970)."""
+    """Transactions that the whole server committed and rolled back, per minute, in the interval
+    until `at` (seconds since 1970)."""
 
     at: NonNegativeFloat
     tpm: NonNegativeInt
 
 
 class ServerErrors(Record):
-    """What the server itself counted during a run; a driver may not have seen all of it."""
+    """Errors that the server itself counted in a run; a driver may not have seen all of them."""
 
     deadlocks: NonNegativeInt
     """In this database; of the instance on SQL Server."""
@@ -335,7 +335,7 @@ class PlanChange(Record):
 
 
 class Arrived(Record):
-    """What became of the transactions that were due in a window with a given rate."""
+    """Outcome of the transactions that were due in a window with a given rate."""
 
     rate_per_s: PositiveFloat
     due: NonNegativeInt
@@ -365,13 +365,13 @@ class Preparation(Record):
     seconds: PositiveFloat
     limit_s: PositiveFloat
     level: bool | None = None
-    """Whether reads per transaction were (per second, where the transactions are too few to tell),
-    once the server had read as much as its buffers hold. False also where it had not; None: not
-    known."""
+    """True if reads per transaction were level (per second, where the transactions are too few to
+    tell), once the server had read as much as its buffers hold. False also where it had not; None:
+    not known."""
     read_bytes: NonNegativeInt | None = None
     """By the server; None: not counted."""
     reads_per_s: tuple[NonNegativeFloat | None, ...] = ()
-    """Of all devices, in each second; None: not seen."""
+    """Reads of all devices, in each second; None: not seen."""
     transactions_per_s: tuple[NonNegativeFloat, ...] = ()
     """In the same seconds."""
 
@@ -407,7 +407,7 @@ class Repeat(Window):
     retries: NonNegativeInt
     rampup_s: NonNegativeFloat
     rampup_read_bytes: NonNegativeInt | None = None
-    """What the server read in it; None: not counted."""
+    """Bytes that the server read in the ramp-up; None: not counted."""
     preparation: Preparation | None = None
     """Before that; None: not on record."""
     arrived: Arrived | None = None
@@ -422,12 +422,12 @@ class Repeat(Window):
     conditions: tuple[Condition, ...] | None = None
     """TPC-C's, after it; None: they were not checked."""
     warnings: tuple[Caveat, ...] = ()
-    """What the database or its server said that makes its values doubtful."""
+    """Messages of the database or its server that make its values doubtful."""
     items: Literal["nurand", "uniform"] | None = None
     """How items and customers were drawn; this, isolation and seed are None in documents before
     version 12, and but in TPC-C."""
     hottest_fifth: Share | None = None
-    """Of the accesses to STOCK, what the hottest 20 % of its blocks of 64 KiB got by that draw."""
+    """Share of the accesses to STOCK that its hottest 20 % of blocks of 64 KiB got by that draw."""
     isolation: str | None = None
     """The level of the users' sessions, as the server says; None also where it does not."""
     seed: int | None = None
@@ -436,15 +436,15 @@ class Repeat(Window):
     """Orders that runs had added to the load when the window opened: the database's age."""
     time: TimeUse | None = None
     time_missing: str = ""
-    """What of the users' time could not be seen, and what permits it."""
+    """Part of the users' time that could not be seen, and what permits it."""
     server_io: ServerIo | None = None
     server_io_missing: str = ""
-    """What the server does not count or show, and what version or permission does."""
+    """Counters that the server lacks or hides, and the version or permission they need."""
     series: tuple[Second, ...] = ()
 
     @property
     def rate(self) -> float:
-        """What arms are compared by: NOPM in TPC-C, else transactions a second."""
+        """Throughput by which arms are compared: NOPM in TPC-C, else transactions a second."""
         return self.tpm / 60 if self.nopm is None else self.nopm
 
     @property
@@ -456,19 +456,19 @@ class Repeat(Window):
 
     @property
     def not_steady(self) -> list[Steadiness]:
-        """What of it did not stay steady."""
+        """Series that did not stay steady."""
         return [one for one in self.steadiness if one.steady is False]
 
     @property
     def not_known(self) -> list[Steadiness]:
-        """Of throughput and reads, what cannot be told to be steady."""
+        """Series of throughput and reads that cannot be shown to be steady."""
         rates = [one for one in self.steadiness if one.measure != "latency_ms"]
         return [rate for rate in rates if rate.steady is None]
 
     @property
     def steady(self) -> bool | None:
-        """Whether throughput and reads are, and no latency is known not to be. None: not known, or
-        not judged."""
+        """True if throughput and reads are steady, and no latency is known not to be. None: not
+        known, or not judged."""
         if self.not_steady:
             return False
         return True if self.steadiness and not self.not_known else None
@@ -497,7 +497,7 @@ class HighestRate(Record):
     failed_per_s: PositiveFloat
     """The lowest that did not, or what the users get done without pause."""
     unpaced_per_s: PositiveFloat | None = None
-    """What the users get done without pause; None: not on record."""
+    """Rate of the users without pause; None: not on record."""
     trials: tuple[RateTrial, ...]
 
     @model_validator(mode="after")
@@ -535,5 +535,5 @@ class PowerRun(Window):
 
     @property
     def geometric_mean_s(self) -> float | None:
-        """Of the queries' seconds; None unless all came to their end."""
+        """Geometric mean of the queries' seconds; None unless all came to their end."""
         return geometric_mean(query.seconds for query in self.queries) if self.complete else None

@@ -1,4 +1,4 @@
-"""What went through each device, arm by arm, and how busy the server's CPU was."""
+"""Load of each device, arm by arm, and of the server's CPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def summarize_devices(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
 
 
 def by_arm(document: RunDocument) -> dict[ArmName, list[DeviceUse]]:
-    """Of the arms whose devices were counted."""
+    """Return the device use of the arms whose devices were counted."""
     each = {arm.name: summarize_devices(document, arm.name) for arm in answer.arms(document)}
     return {name: devices for name, devices in each.items() if devices}
 
@@ -62,7 +62,7 @@ def _mean(every: Sequence[DirectionUse]) -> DirectionUse:
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """Of `COLUMNS`: every arm's devices, means of the repeats; two lines each."""
+    """Build the rows of `COLUMNS`: every arm's devices, means of the repeats; two lines each."""
     found = list[tuple[str, ...]]()
     for arm, devices in by_arm(document).items():
         for device in devices:
@@ -72,7 +72,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def lines(device: DeviceUse) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a device did, of `LINE_COLUMNS`: reads, and writes below them."""
+    """Build a device's two rows of `LINE_COLUMNS`: reads, and writes below them."""
     busy, queue = words.percent(device.utilisation, 0), few(device.queue)
     has_p99 = device.counted_by == "engine"
     return (

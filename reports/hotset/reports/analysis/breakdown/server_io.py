@@ -1,4 +1,4 @@
-"""What the database server itself counted: reads, writes and log, a second and per transaction."""
+"""Counters of the database server itself: reads, writes and log, a second and per transaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COUNTS = ("reads", "read_ms", "writes", "fsyncs", "log_bytes", "log_syncs")
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """Of `COLUMNS`: each arm's means of the repeats."""
+    """Build the rows of `COLUMNS`: each arm's means of the repeats."""
     return [
         (arm.name, *_cells(counted))
         for arm in answer.arms(document)
@@ -39,7 +39,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def missing(document: RunDocument) -> list[str]:
-    """What the server does not count or show, each once."""
+    """List what the server does not count or show, each once."""
     found = (repeat.server_io_missing for arm in document.arms for repeat in arm.repeats)
     return list(dict.fromkeys(text for text in found if text))
 

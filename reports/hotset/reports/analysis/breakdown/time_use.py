@@ -60,7 +60,7 @@ def most(use: TimeUse) -> str:
 
 
 def storage_share(use: TimeUse) -> float:
-    """What waited for storage: data read and written, and the log."""
+    """Sum the shares that waited for storage: data read and written, and the log."""
     return fsum(getattr(use, name) for name in STORAGE)
 
 
@@ -95,7 +95,7 @@ def _doing(name: TimeClass) -> str:
 
 
 def _verdict(document: RunDocument, after: TimeUse) -> str:
-    """What more flash would do, by what storage still takes, and takes on flash alone."""
+    """Judge what more flash would do, by what storage still takes, and takes on flash alone."""
     share, ceiling = storage_share(after), summarize_time(document, "all-flash")
     if share < STORAGE_MATTERS and after.lock >= STORAGE_MATTERS:
         # Who holds a lock may itself wait for the disk or the log.
@@ -122,8 +122,8 @@ def _verdict(document: RunDocument, after: TimeUse) -> str:
 
 
 def _idle_storage(document: RunDocument, after: TimeUse) -> str | None:
-    """What is said where sessions that wait for storage in fact wait for a CPU: a session whose
-    read has ended is shown as reading until it gets one. The devices show how many do read."""
+    """Describe sessions that seem to wait for storage but wait for a CPU: a session whose read has
+    ended is shown as reading until it gets one. The devices show how many do read."""
     arm, devices = (
         document.arm("accelerated"),
         device_use.summarize_devices(document, "accelerated"),
@@ -159,6 +159,6 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def missing(document: RunDocument) -> list[str]:
-    """What could not be seen, each once."""
+    """List what could not be seen, each once."""
     found = (repeat.time_missing for arm in document.arms for repeat in arm.repeats)
     return list(dict.fromkeys(text for text in found if text))

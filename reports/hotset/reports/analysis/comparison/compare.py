@@ -38,14 +38,14 @@ _FIGURES: dict[Workload, str] = {
     **{name: unit.short for name, unit in units.UNITS.items()},
 }
 _TIER_FOUND = "tier found"
-"""Of a measurement."""
+"""Key of the tier that a measurement found."""
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
 Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
 
 
 class SetUpsDiffer(ConflictError):
-    """What the runs measured is not the same thing; the text names the differences."""
+    """The runs did not measure the same thing; the text names the differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def _told(key: str, first: str, other: str) -> tuple[str, str]:
 
 
 def refusing(first: RunDocument, other: RunDocument) -> list[Difference]:
-    """What makes two runs another thing. Of two measurements that is not the tier, which is what
-    they are to show, nor the machine where one of them did not look at it: both are told."""
+    """List what makes two runs incomparable. Of two measurements that is not the tier, which they
+    are to show, nor the machine where one did not inspect it: both are reported."""
     measured = first.measurement is not None and other.measurement is not None
     return [
         one
@@ -150,7 +150,7 @@ def refusing(first: RunDocument, other: RunDocument) -> list[Difference]:
 
 
 def differing_in_a_label(first: RunDocument, other: RunDocument) -> list[Difference]:
-    """What keeps two measurements from being repeats of one: what is known to differ."""
+    """List known differences, which keep two measurements from being repeats of one."""
     return [
         one
         for one in differences(first, other)
@@ -172,7 +172,7 @@ def require_same(first: RunDocument, other: RunDocument) -> None:
 
 
 def same_over_time(first: RunDocument, other: RunDocument) -> bool:
-    """Whether two runs are of one set-up, as far as time does not change it by itself: versions,
+    """True if two runs are of one set-up, as far as time does not change it by itself: versions,
     kernels and the memory they leave may differ."""
     return all(difference.key in _CHANGED_BY_TIME for difference in refusing(first, other))
 
@@ -209,7 +209,7 @@ def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
 
 
 def _at_found_rates(before: Arm, after: Arm) -> bool:
-    """Whether both are the windows at the highest rates of a search, which their own line has."""
+    """True if both are the windows at the highest rates of a search, which their own line has."""
     return bool(before.rates and after.rates and before.rate_per_s and after.rate_per_s)
 
 

@@ -23,7 +23,7 @@ difference is noise."""
 GROWN = 0.1
 """Growth beyond that of the users by more than this share is no noise."""
 LITTLE = 0.5
-"""Of what each user added before: beyond a knee each adds less than this share of it."""
+"""Share of what each user added before the knee: beyond it each adds less than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def outgrown(points: Sequence[Point]) -> tuple[Point, Point] | None:
 
 
 def caveat(points: Sequence[Point]) -> str | None:
-    """What keeps a curve from being one of a server in one state; None: nothing that it shows."""
+    """Explain why a curve is not of a server in one state; None: it shows no reason."""
     pair = outgrown(points)
     if pair is None:
         return None

@@ -27,7 +27,7 @@ def mean_rate(document: RunDocument, arm: ArmName) -> float | None:
 
 
 def limits(document: RunDocument) -> str:
-    """What the rates had to meet; empty where none was sought."""
+    """Name the limits that the rates had to meet; empty where no rate was searched for."""
     every = (rate.limits for arm in document.arms for rate in arm.rates)
     return " and ".join(next(every, ()))
 
@@ -82,6 +82,6 @@ def _latency(found: HighestRate) -> Latency | None:
 
 
 def _why(found: HighestRate) -> str:
-    """What the next higher rate missed."""
+    """Name the limit that the next higher rate missed."""
     missed = (trial.missed for trial in found.trials if trial.rate_per_s == found.failed_per_s)
     return next(missed, "all that the users get done without pause")

@@ -75,7 +75,7 @@ def _ranked(document: RunDocument) -> list[ArmFigures]:
 
 
 def _references(document: RunDocument) -> dict[ArmName, Arm]:
-    """What the policies are compared with, where it was measured."""
+    """Return the arms that policies are compared with, where they were measured."""
     names: tuple[ArmName, ...] = ("baseline", _KERNELS)
     return {name: arm for name in names if (arm := document.arm(name)) is not None}
 

@@ -29,7 +29,7 @@ LEAST_RUNS = 4
 """Two on either side of a change."""
 PENALTY = 3.0
 LEAST_NOISE = 0.005
-"""Of a value: runs that agree by chance make no noise of nothing."""
+"""Least noise, as a share of a value: runs that agree by chance do not make it zero."""
 LEAST_CHANGE = 0.03
 """A smaller change is not told."""
 _PER_SD = 1.4826  # of a normal distribution's median absolute deviation
@@ -38,7 +38,7 @@ COLUMNS = ("run", "started_at", "value", "level", "change")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run measured."""
+    """The value of one run."""
 
     run: str
     started_at: datetime
@@ -72,7 +72,7 @@ class Trend:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the last change was for the worse, and nothing has made up for it."""
+        """True if the last change was for the worse, and nothing has made up for it."""
         return bool(self.changes) and self.changes[-1].worse
 
     def sentence(self, change: Change) -> str:
