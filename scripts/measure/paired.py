@@ -29,7 +29,7 @@ def turns(
 ) -> dict[str, list[T]]:
     """Measure every side once a round, the order changing from round to round (ABBA).
 
-    :param sides: what measures each; it gets the round's number, from 1.
+    :param sides: the function that measures each; it gets the round's number, from 1.
     """
     results: dict[str, list[T]] = {name: [] for name in sides}
     for number in range(1, rounds + 1):

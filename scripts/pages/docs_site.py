@@ -86,7 +86,7 @@ def rewritten(name: str, text: str) -> tuple[str, set[str]]:
 def build(folder: Path, name: str, files: Iterable[tuple[str, str | None]]) -> None:
     """Build the site of a version below a folder, beside those of others.
 
-    :param files: as of `staged`.
+    :param files: the result of `staged`.
     :raises subprocess.CalledProcessError: a link or an anchor leads nowhere.
     """
     with tempfile.TemporaryDirectory(prefix="hotset-docs-") as work:

@@ -50,7 +50,7 @@ class Act:
     def run(self, shown: str, folder: Path, head: int = 1000) -> None:
         """Run a command of hotset's, and keep what it prints.
 
-        :param shown: as one would type it, in lines; it names files in `SHOWN_FOLDER`.
+        :param shown: lines as a user would type them; they name files in `SHOWN_FOLDER`.
         :param folder: where they are.
         :param head: keep so many lines.
         :raises subprocess.CalledProcessError: it failed.

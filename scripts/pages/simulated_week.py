@@ -49,7 +49,7 @@ EVENTS: tuple[tuple[float, float | None, EventKind, str], ...] = (
 def write(path: Path, now: float, shop: Facts = SHOP) -> None:
     """Write the week that ends now; the file must not be there yet.
 
-    :param shop: what takes the part of `shop`, so that the console goes on with it; it is alone.
+    :param shop: the only disk, in the place of `shop`, so that the console goes on with it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     disks = [shop]

@@ -13,7 +13,7 @@ def changelog(root: Path, version: str) -> str:
     """Each version and what changed for it, the newest first. A version begins after the tag
     (``v0.1.0``) of the one before.
 
-    :param version: what has no tag yet.
+    :param version: a version that has no tag yet.
     """
     argv = ["git", "log", "--no-merges", "--format=%D%x1f%cs%x1f%s"]
     said = subprocess.run(argv, check=True, cwd=root, stdout=subprocess.PIPE, text=True).stdout

@@ -35,7 +35,7 @@ class RequireToken:
     ) -> None:
         """
         :param public: paths for all, below where the application is mounted.
-        :param needs: what a token must allow for any of the others.
+        :param needs: the right that a token must have for any of the others.
         """
         self._app = app
         self._public = public

@@ -30,7 +30,7 @@ class DatabaseInUse(PrerequisiteError):
 def on(database: SqlDatabase, kit: Kit, report: Reporter, removes: bool = False) -> Iterator[None]:
     """Have the benchmark's tables to oneself; nobody may be able to tell, which is said.
 
-    :param removes: what is there: then it has to be known that nobody uses it.
+    :param removes: existing tables go: then it must be known that they are not in use.
     :raises DatabaseInUse: somebody else has.
     """
     with closing(database.session()) as session:

@@ -65,7 +65,7 @@ class Kit:
     """A benchmark as a database holds it.
 
     :ivar module: has TABLES, and the SQL files as `batches`.
-    :ivar files: those that name indexes and constraints.
+    :ivar files: the SQL files that name indexes and constraints.
     :ivar also: a table beside those of the specification.
     :ivar hammerdbs: a routine that HammerDB makes beside these.
     """
@@ -111,7 +111,7 @@ class Thing:
     """An object with a name that a benchmark needs.
 
     :ivar rows: None: not known.
-    :ivar full_name: what DROP takes.
+    :ivar full_name: the name for DROP.
     :ivar definition: its columns or parameters with their types, in order.
     """
 

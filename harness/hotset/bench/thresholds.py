@@ -148,7 +148,7 @@ def shown(threshold: Threshold, value: float) -> str:
 class Case:
     """A threshold as CI servers show it.
 
-    :ivar about: what it is of: the class of the case.
+    :ivar about: the subject: the class of the case.
     :ivar said: the verdict in words.
     """
 

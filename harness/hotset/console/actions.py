@@ -24,9 +24,9 @@ PLACES = {"disk": "/disks", "card": "/card"}
 class CardAction:
     """One verb of a tier: what its page says.
 
-    :ivar of: what it is done to, as the verb's parameter is called.
+    :ivar of: the verb's parameter that names its object.
     :ivar typed: the name has to be typed first.
-    :ivar yes: what the tick for the verb's ``yes`` says that one agrees to.
+    :ivar yes: the consent that the tick for the verb's ``yes`` states.
     """
 
     verb: str

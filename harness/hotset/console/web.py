@@ -116,8 +116,8 @@ def page(path: str, endpoint: Page, watched: bool = False) -> Route:
 def action(path: str, endpoint: Action, public: bool = False, watched: bool = False) -> Route:
     """Build the route of a form.
 
-    :param public: also for those who are not logged in yet.
-    :param watched: as of :func:`page`.
+    :param public: open to a browser that is not logged in yet.
+    :param watched: see :func:`page`.
     """
 
     field_max, fields_max = _FIELD_MAX, _FIELDS_MAX

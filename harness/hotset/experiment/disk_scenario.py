@@ -32,7 +32,7 @@ def run(
     """Run an experiment and return its document.
 
     :param resume: id of a failed or interrupted run to go on with.
-    :param command: what was called, to be kept with a new run.
+    :param command: the command line, to be kept with a new run.
     :raises RefusedError: a disk's model is not usable.
     :raises RootError: not root, whom the scenario takes.
     """

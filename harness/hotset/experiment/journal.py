@@ -52,7 +52,7 @@ class Journal:
         before: RunDocument | None = None,
     ) -> None:
         """:param hold: of the run, see :meth:`Archive.hold`.
-        :param before: what the archive holds of a run that is resumed.
+        :param before: the archived document of a run that is resumed.
         """
         self.archive = archive
         self.document = document
@@ -67,7 +67,7 @@ class Journal:
     def begin(cls, archive: Archive, spec: Spec | DiskSpec, command: Sequence[str] = ()) -> Self:
         """A new run; its folder holds the resolved spec from the first moment.
 
-        :param command: what was called, to be kept with the run.
+        :param command: the command line, to be kept with the run.
         :raises PrerequisiteMissingError: the archive cannot be written; nothing is left in it.
         """
         now = datetime.now(UTC)

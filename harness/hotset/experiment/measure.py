@@ -50,7 +50,7 @@ def highest_rate(
 ) -> HighestRate:
     """Search for the highest rate of transactions that meets the experiment's limits.
 
-    :param fastest: what the users got done without pause, where that has just been measured.
+    :param fastest: the window of users without pause, where that has just been measured.
     :raises RunFailed: one of the windows has no result.
     """
     database = placed.server.database(workload.name)

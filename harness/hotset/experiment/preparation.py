@@ -52,7 +52,7 @@ def is_level(
 ) -> bool | None:
     """True if a server's reads are level, by the last seconds of a load.
 
-    :param read: what the server had read at which times, since any time.
+    :param read: times, with the bytes that the server had read by then, since any time.
     :param buffers_bytes: how much it has to read until its buffers can be full.
     :return: False also while they cannot be; None: not known.
     """
@@ -197,7 +197,7 @@ def prepare(
     What tells nothing of single seconds (HammerDB) runs for the time of the probe. Transactions
     that take longer than that leave it unknown whether reads are level.
 
-    :param buffers_bytes: what the server's buffers hold of its databases.
+    :param buffers_bytes: the part of its databases that the server's buffers hold.
     :param repeat: by which its random choices differ; they are the same in all arms.
     :raises RunFailed: the server died or stalled, or transactions failed.
     """

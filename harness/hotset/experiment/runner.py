@@ -44,8 +44,8 @@ def run(
 
     :param resume: id of a failed or interrupted run to go on with.
     :param yes: give up what lies on the real disks that the experiment names.
-    :param command: what was called, to be kept with a new run.
-    :param limits: what the run is judged by; the verdicts are in the document.
+    :param command: the command line, to be kept with a new run.
+    :param limits: the thresholds of the run; the verdicts are in the document.
     :param confirm: asked before a real disk is overwritten that something lies on.
     :raises DeviceRefusedError: one of those may not be written over.
     :raises ThresholdMissedError: the probe's hit ratio stayed below the asked one.

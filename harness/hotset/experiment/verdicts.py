@@ -39,9 +39,9 @@ class Measures:
     """The kinds of measurement in an experiment.
 
     :ivar timed: the workload of many users, where there is one.
-    :ivar queries: whether TPC-H is run.
-    :ivar searches: whether the highest rate is searched for.
-    :ivar at_a_rate: whether transactions arrive at a given rate, which leaves no factor.
+    :ivar queries: True if TPC-H is run.
+    :ivar searches: True if the highest rate is searched for.
+    :ivar at_a_rate: True if transactions arrive at a given rate, which leaves no factor.
     """
 
     timed: TimedWorkload | None

@@ -125,9 +125,9 @@ def serve_model(
 ) -> Iterator[ServedModel]:
     """Serve a model on a sparse file in a temporary folder; all of it is gone in the end.
 
-    :param backing: what the device holds already, in a file of ``size`` that stays.
+    :param backing: the device's existing data, in a file of ``size`` that stays.
     :param trace: where every read and write is written down, complete when the context ends.
-    :param path_us: what serving takes of a small request's time here, where it was measured.
+    :param path_us: time that serving adds to a small request here, where it was measured.
     :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     :raises RefusedError: the model is not usable, or smaller than ``size``.
     """

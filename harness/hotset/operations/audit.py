@@ -85,7 +85,7 @@ class Entry:
     """One thing that was done, or refused.
 
     :ivar at: when it began, ISO 8601, UTC.
-    :ivar values: what was asked, without secrets.
+    :ivar values: the request's values, without secrets.
     :ivar outcome: ``started``: it runs, or nothing was heard of it any more.
     :ivar why: of what failed or was refused.
     :ivar ended: when it ended, as ``at``; empty while it runs, and where nobody knows.

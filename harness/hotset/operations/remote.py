@@ -40,7 +40,7 @@ class Permitted:
     """Permissions in ``remote.toml``.
 
     :ivar folders: below them the API and the console may name files, to be read and written.
-    :ivar machines: as ``--machine`` names them.
+    :ivar machines: allowed values of ``--machine``.
     :ivar hosts: names under which the console is reached, beside addresses and ``localhost``.
     """
 

@@ -46,7 +46,7 @@ class Wear:
 
     :ivar flash_bytes_a_day: of a day as busy as the trace, once the cache is full: blocks that take
         another's place, and what is written to blocks that are there, at the trace's mean size.
-    :ivar fill_bytes: what came into room that was free: once, not every day.
+    :ivar fill_bytes: bytes written into free room: once, not every day.
     :ivar drive_writes_a_day: how often its flash is written over in such a day.
     """
 
@@ -157,7 +157,7 @@ def recommend(found: Sequence[Size], share: float) -> Size:
 
 def wear(cache: Cache, outcome: Outcome, about: TraceFigures) -> Wear:
     """
-    :param about: what the trace holds; it must have times.
+    :param about: the contents of the trace; it must have times.
 
     >>> trace = TraceFigures(9_000, 4_000, 0, 4_000 * 8192, 0, 20.0, timed=True)
     >>> made = Outcome(9_000, 8_000, 1_000, 0.1, 441, 0, 4_000, 3_591, 3_591, 0, 0)

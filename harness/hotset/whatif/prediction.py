@@ -63,7 +63,7 @@ class PredictedLine:
     how much of the CPU (all cores) and of the slow storage's best rate is used; where most of a
     transaction's time goes, with waiting for it.
 
-    :ivar unlike: what is other than in the run, by the kinds of :class:`Doubt`.
+    :ivar unlike: the differences from the run, by the kinds of :class:`Doubt`.
     """
 
     hit_ratio: float
@@ -93,7 +93,7 @@ class Prediction:
     :ivar requests_per_transaction: to the data disk, as the run's counters have them.
     :ivar enough_hit_ratio: from it on NOPM are :data:`NEARLY_ALL` of the attainable.
     :ivar doubts: of each kind that a line has.
-    :ivar assumed: what no counter of the run told, in words.
+    :ivar assumed: assumptions in place of counters that the run lacks, in words.
     """
 
     learned_users: int

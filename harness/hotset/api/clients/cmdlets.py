@@ -85,7 +85,7 @@ class Parameter:
     """One of a cmdlet.
 
     :ivar name: without the dollar.
-    :ivar type: as PowerShell writes it, without brackets.
+    :ivar type: PowerShell's name for it, without brackets.
     :ivar field: of the request; None where it is the cmdlet's own.
     :ivar sent: the expression that becomes the field's value.
     :ivar allowed: the values of a set.

@@ -336,8 +336,8 @@ def explained(
 ) -> ArrayLine:
     """A value with the reason of its difference from the published one, if that is large.
 
-    :param promised: what the model makes of the load in virtual time.
-    :param path_us: what was taken off for serving it; None: not measured.
+    :param promised: the model's result for the load in virtual time.
+    :param path_us: time taken off for serving it; None: not measured.
     :param most: tells what this computer serves of such a load without any model.
     """
     if found.published is None or found.off is None or abs(found.off) <= TOLERANCE:

@@ -48,7 +48,7 @@ def open_target(
     :param yes: a device that is not empty may be written over.
     :param say: is told which device is written over.
     :param confirm: asked before that, where something lies on it.
-    :param path_us: what serving a model takes of a small request's time here; None: not measured.
+    :param path_us: time that serving a model adds to a small request here; None: not measured.
     :raises BenchError: neither or both are named, a file is too small, a device too.
     :raises DeviceRefusedError: the device is in use, or not empty and ``yes`` is not given.
     """

@@ -16,7 +16,7 @@ def limits(
     texts: Sequence[str], directions: Sequence[Direction], compared: bool
 ) -> list[Threshold]:
     """
-    :param compared: whether there is a result to compare with.
+    :param compared: True if there is a result to compare with.
     :raises ThresholdFormError: one cannot be read or names what is not measured.
     """
     found = [parse(text) for text in texts]

@@ -75,9 +75,9 @@ class Cell:
 
     :ivar seconds: of each run.
     :ivar runs: one, and up to two more where it was off for no known reason.
-    :ivar path_us: what serving took of a small request's time on this computer.
+    :ivar path_us: time that serving added to a small request on this computer.
     :ivar busy: the processors' share of time in work while the last one ran.
-    :ivar ceiling: what this computer serves of such a load without a model; only asked for where
+    :ivar ceiling: this computer's limit for such a load without a model; only measured where
         the cell is off.
     """
 

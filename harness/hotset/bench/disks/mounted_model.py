@@ -66,7 +66,7 @@ def mount_model(
 
     :param folder: of the caller's, for the mount and the journal.
     :param trace: where every read and write is written down, complete when the context ends.
-    :param path_us: what serving through a loop device takes here, where it was measured.
+    :param path_us: time that serving through a loop device takes here, where it was measured.
     :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     """
     size, at = Bytes(content.stat().st_size), folder / "files"

@@ -150,7 +150,7 @@ def hold(
     """Read ten files of ``size`` on each of the modelled disks.
 
     :param passes: raffles without the page cache.
-    :param paths: what serving takes here, as :func:`serving_path.measure` found it for `WAYS`.
+    :param paths: the serving times here, from :func:`serving_path.measure` for `WAYS`.
     :raises RootError: not root, whom loop devices and mounts take.
     """
     mounted_model.require(local)

@@ -94,7 +94,7 @@ def measure(
 ) -> Generator[ArraySearch]:
     """The same index and the same questions on each array.
 
-    :param path_us: what serving through a loop device takes here; None: not measured.
+    :param path_us: time that serving through a loop device takes here; None: not measured.
     :raises RootError: not root, whom loop devices and mounts take.
     :raises PrerequisiteMissingError: the engine is missing, or memory cannot be limited.
     """

@@ -49,7 +49,7 @@ class Draw:
 class Script:
     """One of them.
 
-    :ivar file: as it is called in messages.
+    :ivar file: its name in messages.
     :ivar used: the variables it takes, and the line where each first does.
     """
 

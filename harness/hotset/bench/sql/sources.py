@@ -41,7 +41,7 @@ class Source:
 def source(given: str, folder: Path = Path()) -> Source:
     """A script by its file's name, with its weight behind an ``@`` (1 without).
 
-    :param folder: what the name is relative to.
+    :param folder: the folder that the name is relative to.
     :raises RequestError: there is no such file, or the weight is none.
     :raises ScriptError: it would run a program.
     """

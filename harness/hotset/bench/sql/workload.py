@@ -20,7 +20,7 @@ Protocols: TypeAlias = Literal["prepared", "simple"]
 class SqlWorkload:
     """Scripts on a database.
 
-    :ivar popular: what `default_seed` is, by which pgbench's hashes say which rows are popular;
+    :ivar popular: the `default_seed`, by which pgbench's hashes choose the popular rows;
         None: the seed.
     """
 

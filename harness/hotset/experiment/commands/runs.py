@@ -146,7 +146,7 @@ class Compare(Request):
 class Compared(Recorded["RunComparison"]):
     """How many times faster each arm is.
 
-    :ivar differences: what of the set-ups is not the same.
+    :ivar differences: the differences between the set-ups.
     """
 
     csv_rows = "lines"
@@ -233,7 +233,7 @@ class TrendOf(Request):
 class TrendResult(Result):
     """:ivar with_it: what else was not the same from the run before, of each change.
 
-    :ivar fail: whether a change for the worse is a failure.
+    :ivar fail: True if a change for the worse is a failure.
     """
 
     trend: Trend

@@ -20,7 +20,7 @@ _READ_UP_TO = 1024**3
 class Load:
     """The source of a database to load.
 
-    :ivar given: as the experiment file names it.
+    :ivar given: its name in the experiment file.
     :ivar kind: ``sql``: files for psql, in their order; ``archive``: of pg_dump, for pg_restore.
     """
 
@@ -46,7 +46,7 @@ class Load:
 
 def find(given: str, folder: Path) -> Load:
     """
-    :param folder: what the name is relative to.
+    :param folder: the folder that the name is relative to.
     :raises ValueError: there is no such file, or nothing that can be loaded; names it.
     """
     path = (folder / given).expanduser()

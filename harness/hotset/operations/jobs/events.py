@@ -31,8 +31,8 @@ class Event:
     :ivar tick: ``second, phase, tpm, nopm, failed`` and ``latency_ms_`` ``p50``, ``p95`` and
         ``p99``, of a tick only.
     :ivar field: the field that an ``error`` refuses, where known.
-    :ivar status: what the HTTP API answers an ``error`` with, where hotset foresees it.
-    :ivar remedies: what helps against an ``error``, each with ``purpose``, ``operation`` and
+    :ivar status: the HTTP API's status for an ``error``, where hotset foresees it.
+    :ivar remedies: remedies for an ``error``, each with ``purpose``, ``operation`` and
         ``parameters``.
     :ivar state: the job's state, of an ``end`` only.
     """

@@ -69,8 +69,8 @@ class JobConflictError(PrerequisiteError):
 class Job:
     """A job as it stood when it was looked at.
 
-    :ivar values: what was asked, without secrets.
-    :ivar machine: as ``--machine`` names it; empty where the verb has none.
+    :ivar values: the request's values, without secrets.
+    :ivar machine: the value of ``--machine``; empty where the verb has none.
     :ivar started: when, with its time zone.
     :ivar ended: when; None while it runs, and when it was lost.
     :ivar code: the verb's exit code; None while it runs, and when it was lost.
@@ -143,7 +143,7 @@ class Task:
     """The task of a job.
 
     :ivar values: of its request, without secrets.
-    :ivar machine: as requests name it; empty where there is none.
+    :ivar machine: its name in requests; empty where there is none.
     :ivar lock: the lock that it needs.
     """
 
@@ -162,7 +162,7 @@ def start(
     """Start a job.
 
     :param module: of Python, to be run: it reads the request and leaves result and code.
-    :param request: what it reads from its standard input, secrets among it: they are nowhere else.
+    :param request: its standard input, with the secrets, which are nowhere else.
     :param before: is told its id before it begins; where that raises, nothing is started.
     :raises JobConflictError: another job has the same disk, database or lab.
     """

@@ -51,8 +51,8 @@ class ObservedTier(Record):
 class Measurement(Record):
     """
     :ivar of: the operation that measured.
-    :ivar label: what its user calls it, to find it again: such as ``before``.
-    :ivar kept: whether the archive has it, by the run's id.
+    :ivar label: the user's name for it, to find it again: such as ``before``.
+    :ivar kept: True if the archive has it, by the run's id.
     :ivar tier: None: the database lay on no accelerated disk, or that is not known.
     :ivar tier_unknown: why it is not known; empty where it is.
     """

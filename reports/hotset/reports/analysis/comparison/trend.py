@@ -51,7 +51,7 @@ class Change:
 
     :ivar at: the place of its first run.
     :ivar ratio: of the new level to the one before.
-    :ivar worse: whether it went the wrong way.
+    :ivar worse: True if it went the wrong way.
     """
 
     at: int
