@@ -24,7 +24,7 @@ from .connections import Limits, limit_protocol
 
 _GRACE_S = 2
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Ciphers for TLS 1.2. uvicorn's default are old ones, even those without encryption."""
+"""Ciphers for TLS 1.2. uvicorn's default has old ciphers, even those without encryption."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
