@@ -301,10 +301,13 @@ def overwrite(device: Device, say: Callable[[str], None], confirm: Confirm | Non
 
 
 def ours(device: Device) -> bool:
-    """True if the device's first use, if it has any, is a slice of hotset's own."""
+    """True if slices of hotset's own are all that holds the device."""
     if device.is_file:
         return True  # its volume is behind a loop device
-    return all(f"is held by {PREFIX}" in use for use in device.uses[:1])
+    # What lies on such a slice is used by others, and follows in the list.
+    name = device.uses[0].partition(" ")[0] if device.uses else ""
+    direct = [use for use in device.uses if use.startswith(f"{name} ")]
+    return all(f" is held by {PREFIX}" in use for use in direct)
 
 
 def lasting_name(device: Device) -> PurePosixPath:

@@ -57,6 +57,20 @@ def test_a_device_with_a_label_is_not_empty() -> None:
         devices.check(inspect(there), "flash", yes=False)
 
 
+def test_a_device_is_ours_where_every_holder_is() -> None:
+    mounted = child("hotset-erp-ssd", "dm", mountpoints=["/srv"])
+    other = child("vg-data", "lvm")
+    for holders, expected in (
+        ([], True),
+        ([mounted], True),
+        ([mounted, child("hotset-shop-ssd", "dm")], True),
+        ([mounted, other], False),
+        ([other, mounted], False),
+    ):
+        assert devices.ours(inspect(machine({"children": holders}))) is expected, holders
+    assert not devices.ours(inspect(machine({"mountpoints": ["/srv"]})))
+
+
 def test_a_device_that_does_not_answer_is_no_traceback() -> None:
     class Hung(FakeMachine):
         def run(self, argv: Sequence[str], **more: Any) -> Result:  # noqa: ANN401

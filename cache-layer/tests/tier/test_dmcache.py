@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.core.machines.base import CommandTimeoutError
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes, Sectors
 from hotset.lab.backend import alone
@@ -540,6 +541,12 @@ def test_dirty_bits_are_not_believed_after_a_crash() -> None:
     assert tier(machine).may_be_dirty()
     machine.answers["cache_dump"] = 64
     assert tier(machine).may_be_dirty(), "what it does not say is not known"
+
+    def hang() -> str:
+        raise CommandTimeoutError("db", ["cache_dump"], 60.0)
+
+    machine.answers["cache_dump"] = hang
+    assert tier(machine).may_be_dirty(), "nor what it does not come to"
     through = replace(SPEC, mode="writethrough")
     assert not dm_cache(machine, through).may_be_dirty(), "all of it is on the origin"
 

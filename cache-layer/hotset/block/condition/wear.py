@@ -125,12 +125,19 @@ def warned(log: Mapping[str, Any]) -> str:
 
     >>> warned({"critical_warning": 9})
     'it warns: too little spare room, its media are read-only'
+    >>> warned({"critical_warning": 32}), warned({"percentage_used": 3}), warned({})
+    ('it warns: of bit 5', 'it does not say what it warns of', '')
     """
+    if not log:
+        return ""  # no NVMe drive
+    warning = log.get("critical_warning")
+    if warning is None:
+        return "it does not say what it warns of"
     bits = (
         *("too little spare room", "its temperature", "its reliability is degraded"),
         *("its media are read-only", "its memory's backup has failed"),
     )
-    warning = log.get("critical_warning", 0)
+    bits += tuple(f"of bit {bit}" for bit in range(len(bits), 8))
     said = [text for bit, text in enumerate(bits) if warning >> bit & 1]
     return f"it warns: {', '.join(said)}" if said else ""
 

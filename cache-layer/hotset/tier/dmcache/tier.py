@@ -16,7 +16,7 @@ from hotset.block.boot_program import InUseError
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run, count
 from hotset.core.machines import scratch
-from hotset.core.machines.base import CommandError, put_lines, to_its_end
+from hotset.core.machines.base import CommandError, CommandTimeoutError, put_lines, to_its_end
 from hotset.core.units import Blocks, Bytes
 
 from .. import stalled
@@ -202,7 +202,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         self.perform("parts")
         try:
             return bool(self.slots_at_rest().dirty)
-        except CommandError:
+        except (CommandError, CommandTimeoutError):
             return True
 
     def restore(self, slots: Slots) -> None:
