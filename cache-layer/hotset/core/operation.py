@@ -324,7 +324,8 @@ class Operation:
     @property
     def is_text(self) -> bool:
         """Its result has one form only."""
-        return self.returns.endswith(f":{Lines.__name__}")
+        # One of another module is not loaded to be asked.
+        return self.returns.startswith(f"{self.module}:") and issubclass(self.result, Lines)
 
     @property
     def result(self) -> type[Result]:

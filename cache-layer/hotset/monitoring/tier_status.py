@@ -13,7 +13,7 @@ from hotset.core.words import ABSENT, percent, size
 from hotset.disk.adopt import Found, Unread
 from hotset.disk.lifecycle import DiskState
 from hotset.tier import kinds
-from hotset.tier.base import State
+from hotset.tier.base import State, TierFailedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,6 @@ class TierStatus(Versioned):
         return "\n".join(lines)
 
     def failure(self) -> Exception | None:
-        from hotset.tier.base import TierFailedError
-
         failed = [disk.disk for disk in self.disks if disk.state == "failed"]
         return TierFailedError(f"failed: {', '.join(failed)}") if failed else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import cache
@@ -73,6 +74,29 @@ def test_folders_hold_few_modules() -> None:
     for file in modules().values():
         held[file.parent] = held.get(file.parent, 0) + (file.name != "__init__.py")
     assert {folder: count for folder, count in held.items() if count > MODULES_MAX} == {}
+
+
+WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text())
+
+
+def first_words(whole: ast.AST) -> Iterator[str]:
+    """With their lines, of all strings that describe what is above them."""
+    for node in ast.walk(whole):
+        body = getattr(node, "body", ())
+        for part in body if isinstance(body, list) else ():
+            if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
+                yield f"{part.lineno}: {str(part.value.value).split(maxsplit=1)[0]}"
+
+
+def test_docstrings_begin_with_what_a_thing_is() -> None:
+    found = [
+        f"{name}:{place}"
+        for name, file in modules().items()
+        for place in first_words(tree(file))
+        if place.split()[1] in WORDS["first"]
+    ]
+    assert found == []
+    assert [*first_words(ast.parse('def f():\n    """What it is."""'))] == ["2: What"]
 
 
 def foreign_tests(file: Path) -> list[str]:

@@ -63,7 +63,7 @@ class ArraysTable(Table):
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
     """How often each line is measured."""
     search: bool = False
-    """Also search forum posts on each array while new ones come in. Takes root."""
+    """Search forum posts on each array, too, while new ones come in. Takes root."""
     posts: Annotated[int, Field(ge=1000, le=10**8)] = 500_000
     """Posts in the index that is searched."""
     memory: Bytes = Bytes(128 * 1024**2)

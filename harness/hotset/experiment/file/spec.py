@@ -160,7 +160,7 @@ class TierTable(Table):
     """`writeback`: a write is done when it is on the flash; `writethrough`: when it is on the slow
     disk."""
     policy: Policy | None = None
-    """What the cache keeps. dm-cache has `smq` alone, bcache `lru` alone; the others need
+    """Replacement policy. dm-cache has `smq` alone, bcache `lru` alone; the others need
     `kind = "userspace"`, where `hotset` is the default."""
     block: Block = Bytes(64 * 1024)
     """Size of a cache block: a multiple of 32 KiB for dm-cache; a power of two from 4 KiB for
@@ -229,7 +229,7 @@ class WarmupTable(Table):
     """`fill`: copy the blocks and write the cache's metadata. `read`: read the files through the
     tier and leave promotion to the policy."""
     order: WarmupOrder = "disk"
-    """What a cache that is smaller than the databases takes first. `disk`: files as they lie on
+    """Order of filling a cache smaller than the databases. `disk`: files as they lie on
     the slow disk. `heat`: the most accessed blocks of a run of `learn_s` seconds on a cold tier."""
     learn_s: PositiveFloat = 60
     """Seconds of that run, for `order = "heat"`."""
@@ -278,7 +278,7 @@ class Spec(Table):
     arms: Annotated[
         tuple[ComparedArm, ...], Field(json_schema_extra={"minItems": 1, "uniqueItems": True})
     ] = ("baseline", "accelerated", "all-flash")
-    """What is measured, each name once. The name of a policy (`hotset`, `smq`, `lru`, `sieve`,
+    """Arms to measure, each name once. The name of a policy (`hotset`, `smq`, `lru`, `sieve`,
     `s3-fifo`, `arc`) is as `accelerated`, with that policy of hotset's own engine."""
     machine: MachineTable = MachineTable()
     storage: StorageTable
@@ -294,7 +294,7 @@ class Spec(Table):
     thresholds: Annotated[dict[str, str | list[str]], WithJsonSchema(_THRESHOLDS_SCHEMA)] = Field(
         default={}
     )
-    """What the run must reach, a comparison or several by metric, such as `factor = ">=5"`,
+    """Thresholds for the run, a comparison or several by metric, such as `factor = ">=5"`,
     `p95 = "<20ms"` or `"nopm(all-flash)" = [">1000", "<9000"]`. A run that misses one ends with
     exit code 5."""
 

@@ -223,7 +223,7 @@ class TpccTable(TimedTable):
     often; `uniform`: as HammerDB draws them, with its mix of transactions. A cache smaller than the
     database has far more hits with `nurand`. HammerDB itself knows `uniform` alone."""
     think_time: bool = False
-    """Whether users keep the keying and think times of clause 5.2.5."""
+    """Have users keep the keying and think times of clause 5.2.5."""
     check: CheckedAfter = "load"
     """When the twelve consistency conditions are checked. `load`: after the load. `every-arm`:
     after each measured window, too. That reads the whole database once more; on slow storage it
@@ -270,10 +270,10 @@ class SqlTable(TimedTable):
     experiment file. Times are seconds of this computer's clock."""
 
     load: LoadStep
-    """What makes the database: a folder of SQL files, run in the order of their names; one SQL
+    """Source of the database: a folder of SQL files, run in the order of their names; one SQL
     file; or an archive of `pg_dump` (file or folder). It is loaded once."""
     size: Bytes
-    """What the loaded database takes, tables and indexes; at least so much."""
+    """Size of the loaded database, tables and indexes; at least so much."""
     define: dict[str, int | float | str] = {}
     """Variables for all scripts, such as `{ scale = 10 }`."""
     scripts: Annotated[Scripts, Field(min_length=1)]

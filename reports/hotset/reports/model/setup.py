@@ -30,8 +30,8 @@ class PublishedFigure(Record):
 
 
 class Published(Record):
-    """What somebody else measured with the set-up that an experiment reproduces. The report puts
-    it beside the measured values."""
+    """Published measurements of the set-up that an experiment reproduces. The report puts them
+    beside the measured values."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -49,7 +49,7 @@ class Published(Record):
 
 
 class Prices(Record):
-    """What the parts of a set-up cost, in one currency. An arm that needs a part without a price
+    """Prices of the parts of a set-up, in one currency. An arm that needs a part without a price
     has no price itself."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
