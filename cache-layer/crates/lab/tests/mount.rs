@@ -420,6 +420,50 @@ fn second_page_after_a_power_cut(device: &str) -> Option<(u8, u64)> {
 }
 
 #[test]
+fn a_flush_that_fails_and_a_reset_lose_what_was_not_flushed_and_the_device_serves_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = dir.path().join("model.json");
+    let drive = r#"{"ssd": {"power_loss_protection": false, "program_us": 0}}"#;
+    std::fs::write(&model, format!(r#"{{"name": "x", "device": {drive}}}"#)).unwrap();
+    let socket = dir.path().join("control");
+    let (model, control) = (model.to_str().unwrap().to_owned(), socket.to_str().unwrap());
+    let more = ["--control", control, "--volatile"];
+    let Some(served) = Served::start_with(dir, "backing", &model, &more) else {
+        return;
+    };
+    let file = served.open(0);
+    asked(control, r#"{"hold": {}}"#);
+    let sectors_of = |byte: u8| {
+        let mut seen = vec![0; 1 << 20];
+        file.read_exact_at(&mut seen, 0).unwrap();
+        seen.iter().filter(|&&found| found == byte).count() / 512
+    };
+    // A larger one might be cut within a sector.
+    let write = |byte| {
+        let write = |at: u64| file.write_all_at(&[byte; 1 << 16], at << 16).unwrap();
+        (0..16).for_each(write);
+    };
+    write(1);
+    file.sync_data().unwrap();
+    write(2);
+    asked(control, r#"{"fail_next": {"flushes": 1, "seed": 1}}"#);
+    assert!(file.sync_data().is_err());
+    file.sync_data().unwrap();
+    let (before, after) = (sectors_of(1), sectors_of(2));
+    assert!(before > 500 && after > 500 && before + after == 2048);
+    write(3);
+    let said = asked(control, r#"{"reset": {"seed": 1}}"#);
+    let lost = said["lost_bytes"].as_u64().unwrap() as usize / 512;
+    assert!(lost > 500 && sectors_of(3) == 2048 - lost, "{lost}");
+    let left = asked(control, r#"{"fail_next": {"reads": 1}}"#);
+    assert_eq!(left["flushes"], 0);
+    assert!(file.read_at(&mut [0; 512], 0).is_err());
+    write(4);
+    file.sync_data().unwrap();
+    assert_eq!(sectors_of(4), 2048);
+}
+
+#[test]
 fn without_power_loss_protection_the_buffer_goes_with_the_power() {
     let drive = |protected| {
         format!(r#"{{"ssd": {{"power_loss_protection": {protected}, "program_us": 2000000}}}}"#)

@@ -1,15 +1,19 @@
-//! The control socket of a served device: lets members of its array fail and return, and cuts its
-//! power.
+//! The control socket of a served device: lets members of its array fail and return, has requests
+//! fail, resets it, and cuts its power.
 //!
 //! One JSON object a line; each is answered with the device's status, or with an error:
 //!
 //! ```text
 //! {"status": {}}   {"fail": {"member": 2}}   {"replace": {"member": 2}}   {"devices": {}}
-//! {"power_cut": {}}
+//! {"power_cut": {}}   {"reset": {"seed": 7}}   {"hold": {}}
+//! {"fail_next": {"flushes": 2, "reads": 1, "writes": 0, "seed": 7}}
 //! ```
 //!
 //! `devices` is answered with what went through each of the served files; `power_cut` with what was
-//! lost. After that every request fails, until the backing file is served anew.
+//! lost. After that every request fails, until the backing file is served anew. `reset` is answered with
+//! what was lost, some sectors of what a power cut takes; the device serves on. So it is lost by each
+//! flush that fails; `fail_next` is answered with what was to fail before and has not. After `hold` nothing
+//! is stored but by a flush, whatever the model says.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,7 +24,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Running;
-use super::power::Power;
+use super::power::{Failing, Power};
 use crate::in_flight::Counters;
 use hotset_engine::control_socket::ControlSocket;
 use hotset_engine::real_time::meter::DeviceCounters;
@@ -39,6 +43,9 @@ enum Request {
     Status {},
     Devices {},
     PowerCut {},
+    Reset { seed: u64 },
+    FailNext(Failing),
+    Hold {},
     Fail { member: usize },
     Replace { member: usize },
 }
@@ -70,6 +77,7 @@ enum Answer {
     Status(Status),
     Devices(Devices),
     Lost(Lost),
+    Failing(Failing),
 }
 
 #[derive(Serialize)]
@@ -119,17 +127,27 @@ fn reply(running: &Running, power: &Power, line: &[u8]) -> Result<Answer, String
         let devices = running.devices();
         return Ok(Answer::Devices(Devices { devices }));
     }
-    if let Request::PowerCut {} = request {
-        let cut = power.cut(|| running.volatile_bytes());
-        let lost_bytes = cut.map_err(|error| format!("the power cannot be cut: {error}"))?;
+    if let Request::Hold {} = request {
+        power.hold();
+    }
+    let lost = match request {
+        Request::PowerCut {} => Some(power.cut(|| running.volatile_bytes())),
+        Request::Reset { seed } => Some(power.reset(|| running.volatile_bytes(), seed)),
+        _ => None,
+    };
+    if let Some(lost) = lost {
+        let lost_bytes = lost.map_err(|error| format!("nothing is lost: {error}"))?;
         return Ok(Answer::Lost(Lost { lost_bytes }));
+    }
+    if let Request::FailNext(failing) = request {
+        return Ok(Answer::Failing(power.fail_next(failing)));
     }
     let (device, volatile_bytes) = running
         .with_model(|model, now| {
             match request {
-                Request::Status {} | Request::Devices {} | Request::PowerCut {} => Ok(()),
                 Request::Fail { member } => model.fail(now, member),
                 Request::Replace { member } => model.replace(now, member),
+                _ => Ok(()),
             }
             .map(|()| (model.status(), model.volatile_bytes(now)))
         })
