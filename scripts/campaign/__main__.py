@@ -1,8 +1,9 @@
-"""Campaigns on User-Mode Linux, a real kernel as a process, which systemd runs as on a server.
+"""Campaigns, most on User-Mode Linux: a real kernel as a process, which systemd runs as on a server.
 
     python -m campaign kills [--kind dm-cache] [--verb detach] [--ending kill] [--every 1]
         [--writers] [--save FILE]
     python -m campaign lives [--kind dm-cache] [--lives 20] [--first 1]
+    python -m campaign engine [--faults drives] [--lives 20] [--first 1]
 
 `kills` cuts every verb of a tier's life short at each of its steps and compares every file
 afterwards. The ending is `kill`, `reboot` or `power cut`, all after a step, or `kill within` or
@@ -15,7 +16,10 @@ output has a line a verb.
 `lives` lives disks at random: verbs, kills, power cuts, boots, writes past the tier. A life takes
 about a minute, and is a line.
 
-Both end with code 1 if anything was lost.
+`engine` lives caches of hotset's own engine at random, on this computer as root, over drives that
+fail and lose what they had not stored. A life takes some ten seconds, and is a line.
+
+All end with code 1 if anything was lost.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from hotset.core.units import Bytes
 from hotset.lab import lab as labs
 from hotset.lab.lab import LabSpec
 
-from . import bench, kills, lives
+from . import bench, engine, kills, lives
 from .kills import Outcome
 from .systemd import Server
 
@@ -50,7 +54,18 @@ def main() -> int:
     living.add_argument("--first", type=int, default=1, metavar="N", help="number of the first")
     for own in (killing, living):
         own.add_argument("--kind", action="append", choices=kills.KINDS)
+    caches = names.add_parser("engine", help="whole lives of the engine's caches, at random")
+    caches.add_argument("--lives", type=int, default=20, metavar="N")
+    caches.add_argument("--first", type=int, default=1, metavar="N", help="number of the first")
+    caches.add_argument("--faults", choices=engine.FAULTS, help="what fails; default: drawn")
+    caches.add_argument(
+        "--self-test",
+        action="store_true",
+        help="hide from the engine what drives lost: ends with 1",
+    )
     options = parser.parse_args()
+    if options.campaign == "engine":
+        return _engine(options)
     on_line = options.campaign == "kills" and options.writers
     if on_line and not set(options.verb or ()) <= set(kills.ON_LINE):
         killing.error(f"--writers: the verb is one of {', '.join(kills.ON_LINE)}")
@@ -89,6 +104,30 @@ def _lives(server: Server, options: argparse.Namespace) -> int:
     refused = sum(life.failure is None and life.end is not None for life in results)
     print(f"{len(results)} lives, {refused} refused with both ways out, {lost} failures")
     return 1 if lost else 0
+
+
+def _engine(options: argparse.Namespace) -> int:
+    numbers = range(options.first, options.first + options.lives)
+    trusting = options.self_test
+    results = list(engine.run(numbers, options.faults, _tell, trusting=trusting))
+    for kind in engine.FAULTS:
+        own = [life for life in results if life.faults == kind]
+        if own:
+            _tell(f"{kind}: {_counted(own)}")
+    _tell(f"all: {_counted(results)}")
+    return 1 if any(life.failure for life in results) else 0
+
+
+def _counted(results: list[engine.Life]) -> str:
+    counts = {
+        "lives": len(results),
+        "ends": sum(life.ends for life in results),
+        "kills with a witness": sum(life.witnessed for life in results),
+        "operations": sum(life.operations for life in results),
+        "refused": sum(bool(life.refused and not life.failure) for life in results),
+        "lost": sum(bool(life.failure) for life in results),
+    }
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
 def _tell(text: str) -> None:

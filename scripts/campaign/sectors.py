@@ -1,8 +1,8 @@
 """What users know of each sector of a disk, and what it may hold after whatever ended its engine.
 
-A version of a sector is written by one user at a time. It is *answered* once the write returned, and
-*promised* once a sync did that began after that. As in the engine's own schedules
-(`cache-core/src/engine/tests/world/sector.rs`): what a start finds is what there is from then on.
+A sector is written by one user at a time. A version of it is *answered* once its write returned,
+and *promised* once a sync did that began after that. As in the engine's own schedules
+(`cache-core/src/engine/tests/world/sector.rs`), what a start finds is what there is from then on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 SECTOR = 512
@@ -126,13 +127,17 @@ class Users:
 
     def sync(self) -> bool:
         """One more user, who does nothing else."""
-        file = os.open(self._path, os.O_RDWR)
+        try:
+            file = os.open(self._path, os.O_RDWR)
+        except OSError:
+            return False
         try:
             return self._sync(file)
         except OSError:
             return False
         finally:
-            os.close(file)
+            with suppress(OSError):
+                os.close(file)
 
     def end(self) -> bool:
         """Once nothing that they wait for will come; False: they hang."""
@@ -157,7 +162,9 @@ class Users:
         except WrongError as error:
             self._sectors.wrong.append(f"a user reads: {error}")
         finally:
-            os.close(file)
+            # Of an engine that was killed it cannot be.
+            with suppress(OSError):
+                os.close(file)
 
     def _operate(self, file: int, number: int, dice: random.Random) -> None:
         chance = dice.random()
@@ -192,10 +199,9 @@ class Users:
         return True
 
     def _read(self, file: int, run: range) -> None:
-        sectors, looks = self._sectors, self.looks
-        least = (sectors.answered if self.trusts else sectors.promised)[run.start : run.stop]
+        sectors, part = self._sectors, slice(run.start, run.stop)
+        looks, trusts = self.looks, self.trusts
+        answered, promised = sectors.answered[part], sectors.promised[part]
         data = os.pread(file, len(run) * SECTOR, run.start * SECTOR)
         if looks and self.looks:
-            if not self.trusts:
-                least = [min(pair) for pair in zip(least, sectors.promised[run.start:run.stop])]
-            sectors.check(data, run, least)
+            sectors.check(data, run, answered if trusts and self.trusts else promised)

@@ -104,7 +104,7 @@ class Drive:
         with backing.open("ab") as file:
             file.truncate(self.bytes)
         self.file.parent.mkdir(exist_ok=True)
-        words = ["serve", "--volatile", "--model", model, "--backing", backing]
+        words: list[str | Path] = ["serve", "--volatile", "--model", model, "--backing", backing]
         words += ["--mount", self.file.parent, "--control", self._socket]
         self.process = subprocess.Popen(
             [_program(engine_program.LAB_NAME), *words],
@@ -133,7 +133,10 @@ class Drive:
         (folder / "diskseq").write_text(f"{self.number}\n")
 
     def ask(self, what: str, **words: int) -> dict[str, Any]:
-        return ask(self._socket, {what: words})
+        answer = ask(self._socket, {what: words})
+        if not answer:
+            raise RuntimeError(f"the {self.name} does not answer: {what}")
+        return answer
 
     @property
     def _socket(self) -> Path:
@@ -170,10 +173,8 @@ class Engine:
 
     def run(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
         """One of its other programs."""
-        argv = [_program(engine_program.NAME), verb, *words]
-        return subprocess.run(
-            argv, capture_output=True, text=True, timeout=_LIMIT_S, check=False
-        )
+        argv: list[str | Path] = [_program(engine_program.NAME), verb, *words]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
 
     def format(self) -> None:
         words = ["--flash", str(self.flash.file), *self._parts()[:2]]
@@ -182,22 +183,35 @@ class Engine:
 
     def begin(self) -> str:
         """Start it as hotset-boot does; why it does not."""
+        checked = self.check()
+        if checked.returncode:
+            return checked.stderr.strip()
+        if _ready(self._launch()):
+            return ""
+        self.kill()
+        return f"it was checked, and does not start: {self.log()}"
+
+    def begin_for(self, seconds: float) -> None:
+        """Kill it while it starts, or soon after."""
+        self._launch()
+        time.sleep(seconds)
+        self.kill()
+
+    def check(self) -> subprocess.CompletedProcess[str]:
+        return self.run("tier", *self._options(), "--check")
+
+    def _options(self) -> list[str]:
         served = self.data.parent
         served.mkdir(exist_ok=True)
         words = [*self.words(), "--mount", str(served), "--control", str(self._socket)]
         words += [f"--{name}={value}" for name, value in self.options.items()]
-        if self.given_up.exists():
-            words.append("--discard")
-        checked = self.run("tier", *words, "--check")
-        if checked.returncode:
-            return checked.stderr.strip()
+        return [*words, "--discard"] if self.given_up.exists() else words
+
+    def _launch(self) -> subprocess.Popen[str]:
+        argv: list[str | Path] = [_program(engine_program.NAME), "tier", *self._options()]
         with (self.folder / "log").open("w") as log:
-            argv = [_program(engine_program.NAME), "tier", *words]
             self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, text=True)
-        if _ready(self.process):
-            return ""
-        self.kill()
-        return f"it was checked, and does not start: {self.log()}"
+        return self.process
 
     def kill(self) -> None:
         if self.process is not None:
@@ -215,7 +229,7 @@ class Engine:
         finally:
             self.kill()
 
-    def ask(self, what: str, **words: Any) -> dict[str, Any]:
+    def ask(self, what: str, **words: object) -> dict[str, Any]:
         return ask(self._socket, {what: words})
 
     def state(self) -> str:
