@@ -1,4 +1,4 @@
-"""Campaigns, most on User-Mode Linux: a real kernel as a process, which systemd runs as on a server.
+"""Campaigns, most on User-Mode Linux: a kernel as a process, which systemd runs as on a server.
 
     python -m campaign kills [--kind dm-cache] [--verb detach] [--ending kill] [--every 1]
         [--writers] [--save FILE]
@@ -34,7 +34,10 @@ from hotset.core.units import Bytes
 from hotset.lab import lab as labs
 from hotset.lab.lab import LabSpec
 
-from . import bench, engine, kills, lives
+from . import bench, kills, lives
+from .engine import lives as engine
+from .engine.life import Life
+from .engine.troubles import FAULTS
 from .kills import Outcome
 from .systemd import Server
 
@@ -57,7 +60,7 @@ def main() -> int:
     caches = names.add_parser("engine", help="whole lives of the engine's caches, at random")
     caches.add_argument("--lives", type=int, default=20, metavar="N")
     caches.add_argument("--first", type=int, default=1, metavar="N", help="number of the first")
-    caches.add_argument("--faults", choices=engine.FAULTS, help="what fails; default: drawn")
+    caches.add_argument("--faults", choices=FAULTS, help="what fails; default: drawn")
     caches.add_argument(
         "--self-test",
         action="store_true",
@@ -110,7 +113,7 @@ def _engine(options: argparse.Namespace) -> int:
     numbers = range(options.first, options.first + options.lives)
     trusting = options.self_test
     results = list(engine.run(numbers, options.faults, _tell, trusting=trusting))
-    for kind in engine.FAULTS:
+    for kind in FAULTS:
         own = [life for life in results if life.faults == kind]
         if own:
             _tell(f"{kind}: {_counted(own)}")
@@ -118,7 +121,7 @@ def _engine(options: argparse.Namespace) -> int:
     return 1 if any(life.failure for life in results) else 0
 
 
-def _counted(results: list[engine.Life]) -> str:
+def _counted(results: list[Life]) -> str:
     counts = {
         "lives": len(results),
         "ends": sum(life.ends for life in results),

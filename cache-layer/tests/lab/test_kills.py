@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import campaign
 from campaign import bench, kills, lives
 from campaign.systemd import Server
 from hotset.core.units import Bytes
@@ -48,3 +53,24 @@ def test_a_life_is_not_lost_where_its_cache_was_never_taken_down(server: Server)
     assert life.failure is None, life.line()
     assert life.end is not None
     assert "Both cannot be kept" in life.end
+
+
+def live_engines(*words: str) -> subprocess.CompletedProcess[str]:
+    """In a process of their own, which takes itself a mount namespace."""
+    argv = [sys.executable, "-m", "campaign", "engine", *words]
+    scripts = Path(campaign.__path__[0]).parent
+    env = {**os.environ, "PYTHONPATH": str(scripts)}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_no_life_of_an_engine_over_drives_that_lose_data_is_lost() -> None:
+    done = live_engines("--faults", "all", "--lives", "2", "--first", "3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all: 2 lives" in done.stdout
+    assert "0 refused, 0 lost" in done.stdout
+
+
+def test_what_a_drive_has_lost_without_the_engines_knowledge_is_noticed() -> None:
+    done = live_engines("--faults", "drives", "--lives", "2", "--first", "2", "--self-test")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "WrongError: sector" in done.stdout

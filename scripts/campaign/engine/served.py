@@ -25,6 +25,8 @@ _CLONE_NEWNS, _MS_BIND, _MS_PRIVATE_BELOW = 0x20000, 0x1000, 0x44000
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DRIVES = Path("/sys/dev/block")
 _LIMIT_S = 60.0
+NOT_STARTED = "it was checked, and does not start"
+"""How an engine's refusal begins that a look had not told."""
 MODEL = {
     "name": "volatile",
     "device": {
@@ -104,7 +106,8 @@ class Drive:
         with backing.open("ab") as file:
             file.truncate(self.bytes)
         self.file.parent.mkdir(exist_ok=True)
-        words: list[str | Path] = ["serve", "--volatile", "--model", model, "--backing", backing]
+        words: list[str | Path] = ["serve", "--volatile", "--die-with-parent"]
+        words += ["--model", model, "--backing", backing]
         words += ["--mount", self.file.parent, "--control", self._socket]
         self.process = subprocess.Popen(
             [_program(engine_program.LAB_NAME), *words],
@@ -189,7 +192,7 @@ class Engine:
         if _ready(self._launch()):
             return ""
         self.kill()
-        return f"it was checked, and does not start: {self.log()}"
+        return f"{NOT_STARTED}: {self.log()}"
 
     def begin_for(self, seconds: float) -> None:
         """Kill it while it starts, or soon after."""
@@ -208,7 +211,8 @@ class Engine:
         return [*words, "--discard"] if self.given_up.exists() else words
 
     def _launch(self) -> subprocess.Popen[str]:
-        argv: list[str | Path] = [_program(engine_program.NAME), "tier", *self._options()]
+        program = _program(engine_program.NAME)
+        argv: list[str | Path] = [program, "tier", "--die-with-parent", *self._options()]
         with (self.folder / "log").open("w") as log:
             self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, text=True)
         return self.process

@@ -1,0 +1,1 @@
+"""Lives of hotset's own engine, over drives that lose data."""
