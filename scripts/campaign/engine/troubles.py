@@ -45,10 +45,11 @@ def _kill_amid(life: Life) -> None:
 
 
 def _cut_power(life: Life) -> None:
-    if life.dice.random() < 0.5:
+    resets = life.dice.random() < 0.5
+    if resets or life.dice.random() < 0.5:
+        # Over drives that serve on it would take for synced what they have lost.
         life.engine.kill()
-    _lose(life, life.flash, life.origin)
-    life.engine.kill()
+    _lose(life, [life.flash, life.origin], resets=resets)
     life.new_boot()
     life.answers, life.stored = False, True
     life.story.append("power cut")
@@ -64,17 +65,16 @@ def _stop(life: Life) -> None:
     if not code and life.dice.random() < 0.5:
         # The root disk is another one: the flash itself has to say that it was given up.
         life.engine.given_up.unlink(missing_ok=True)
-    if code or life.dice.random() < 0.6:
-        return
-    if state == "serving":
+    if not code and state == "serving":
         life.sectors.promise(life.sectors.answered)
-    _cut_power(life)
+    if not code and life.dice.random() < 0.4:
+        _cut_power(life)
 
 
 def lose_caches(life: Life) -> None:
     """Drives are reset as the engine ends, and the computer goes on."""
     life.engine.kill()
-    _lose(life, *_some(life))
+    _lose(life, _some(life), resets=life.trusting or life.dice.random() < 0.5)
     life.answers = False
     life.story.append("reset")
 
@@ -102,9 +102,8 @@ def _some(life: Life) -> list[Drive]:
     return life.dice.choice(([life.flash], [life.origin], both))
 
 
-def _lose(life: Life, *drives: Drive) -> None:
-    """All that they had not stored, or some of it."""
-    resets = life.trusting or life.dice.random() < 0.5
+def _lose(life: Life, drives: list[Drive], *, resets: bool) -> None:
+    """Some of what they had not stored, or all."""
     for drive in drives:
         drive.ask("reset", seed=life.dice.getrandbits(32)) if resets else drive.ask("power_cut")
     life.engine.kill()
