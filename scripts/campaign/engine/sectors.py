@@ -7,6 +7,7 @@ and *promised* once a sync did that began after that. As in the engine's own sch
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import struct
@@ -22,6 +23,8 @@ _STRIPE = 8 * _PAGE
 """Sectors of one user in a row: less than a block, or more."""
 _COPIES = SECTOR // 16
 _STALL_S = 60.0
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PUNCH_HOLE_KEEP_SIZE = 3
 
 
 class WrongError(Exception):
@@ -31,6 +34,7 @@ class WrongError(Exception):
 class Sectors:
     """All of a disk.
 
+    :ivar discards: which versions of a sector are zeros.
     :ivar wrong: what users found that may not be.
     """
 
@@ -38,16 +42,21 @@ class Sectors:
         self.life, self.count = life, count
         self.begun, self.newest = [0] * count, [0] * count
         self.answered, self.promised = [0] * count, [0] * count
+        self.discards = dict[int, list[int]]()
         self.wrong: list[str] = []
         self.lock = threading.Lock()
 
-    def begin(self, run: range) -> tuple[list[int], bytes]:
-        """The next versions, and their bytes."""
+    def begin(self, run: range, *, discards: bool = False) -> tuple[list[int], bytes]:
+        """The next versions, and their bytes; of a discard there are none."""
         with self.lock:
             for sector in run:
                 self.begun[sector] += 1
                 self.newest[sector] = self.begun[sector]
+                if discards:
+                    self.discards.setdefault(sector, []).append(self.begun[sector])
             versions = self.begun[run.start : run.stop]
+        if discards:
+            return versions, b""
         pairs = zip(run, versions, strict=True)
         return versions, b"".join(self._stamp(*pair) * _COPIES for pair in pairs)
 
@@ -81,6 +90,8 @@ class Sectors:
         """
         found = self.check(data, range(self.count), least)
         self.answered, self.newest = found, list(found)
+        for sector, versions in self.discards.items():
+            versions[:] = [version for version in versions if version <= found[sector]]
         if stored:
             self.promised = list(found)
 
@@ -94,7 +105,8 @@ class Sectors:
             raise WrongError(f"sector {sector} is torn")
         of, version, life, _ = struct.unpack("<IIII", head)
         if head == bytes(16):
-            return 0
+            # Zeros are taken for the newest version that they can be.
+            return max(self.discards.get(sector, ()), default=0)
         if head != self._stamp(sector, version):
             raise WrongError(f"sector {sector} holds version {version} of {of}, life {life}")
         return int(version)
@@ -173,6 +185,8 @@ class Users:
             self._sync(file)
         elif chance < 0.35:
             self._read(file, run)
+        elif chance < 0.38:
+            self._discard(file, run)
         else:
             versions, data = self._sectors.begin(run)
             if os.pwrite(file, data, run.start * SECTOR) == len(data):
@@ -190,6 +204,13 @@ class Users:
             return range(first, first + _PAGE)
         start = dice.randrange(_PAGE)
         return range(first + start, first + start + 1 + dice.randrange(_PAGE - start))
+
+    def _discard(self, file: int, run: range) -> None:
+        versions, _ = self._sectors.begin(run, discards=True)
+        start, size = (ctypes.c_int64(SECTOR * value) for value in (run.start, len(run)))
+        if _LIBC.fallocate(file, _PUNCH_HOLE_KEEP_SIZE, start, size):
+            raise OSError(ctypes.get_errno(), "discard")
+        self._sectors.answer(run, versions)
 
     def _sync(self, file: int) -> bool:
         with self._sectors.lock:

@@ -57,6 +57,8 @@ def _cut_power(life: Life) -> None:
 
 def _stop(life: Life) -> None:
     state = life.engine.state()
+    if FAULTS[life.faults][0] and life.dice.random() < 0.3:
+        _arm(life, life.dice.choice(_kinds(life)))
     code = life.engine.stop()
     life.story.append(f"end with code {code} ({state})")
     if code and not life.failed:
@@ -65,7 +67,7 @@ def _stop(life: Life) -> None:
     if not code and life.dice.random() < 0.5:
         # The root disk is another one: the flash itself has to say that it was given up.
         life.engine.given_up.unlink(missing_ok=True)
-    if not code and state == "serving":
+    if not code and state == "serving" and not life.failed:
         life.sectors.promise(life.sectors.answered)
     if not code and life.dice.random() < 0.4:
         _cut_power(life)
@@ -142,60 +144,63 @@ def _share(life: Life) -> None:
     life.story.append(what)
 
 
-def _flash_syncs_fail(life: Life) -> None:
-    _syncs_fail(life, life.flash)
-
-
-def _origin_syncs_fail(life: Life) -> None:
-    _syncs_fail(life, life.origin)
-
-
-def _syncs_fail(life: Life, drive: Drive) -> None:
+def _syncs_fail(life: Life) -> None:
     users = life.users
     assert users is not None
-    # Before the engine is told, what the drive has lost is read; and later it was not promised.
-    users.looks = users.trusts = False
-    life.failed.add("flushes")
-    times = life.dice.randrange(1, 4)
-    drive.ask("fail_next", flushes=times, seed=life.dice.getrandbits(32))
+    drive, times = _arm(life, "flushes")
     users.sync()
     users.looks = life.engine.wait_for_state("read-only", "pass-through", "gone")
     life.story.append(f"{times} syncs of the {drive.name} fail: {life.engine.state()}")
 
 
 def _io_fails(life: Life) -> None:
-    drive, what = life.dice.choice((life.flash, life.origin)), life.dice.choice(("reads", "writes"))
-    life.failed.add(what)
-    times = life.dice.randrange(1, 30)
-    drive.ask("fail_next", **{what: times})
+    what = life.dice.choice(("reads", "writes"))
+    drive, times = _arm(life, what)
     life.story.append(f"{times} {what} of the {drive.name} fail")
 
 
 def cut_start_short(life: Life) -> None:
-    """By a kill, the loss of power, or a sync that fails."""
-    drive, times = life.dice.choice((life.flash, life.origin)), life.dice.randrange(1, 3)
-    how = life.dice.choice(("kill", "power cut", "syncs fail"))
-    if how == "syncs fail" and {*_SYNCS} & {*FAULTS[life.faults][0]}:
-        drive.ask("fail_next", flushes=times, seed=life.dice.getrandbits(32))
-        life.engine.begin()
-        life.engine.kill()
-        life.answers &= drive.ask("fail_next")["flushes"] == times
-    else:
+    """By a kill, the loss of power, or I/O that fails."""
+    how = life.dice.choice(("kill", "power cut", *_kinds(life)))
+    if how in ("kill", "power cut"):
         life.engine.begin_for(life.dice.random() * 0.1)
         if how == "power cut":
             _cut_power(life)
+    else:
+        drive, times = _arm(life, how)
+        life.engine.begin()
+        life.engine.kill()
+        is_same = drive.ask("fail_next")[how] == times
+        life.answers &= is_same or how != "flushes"
     life.story.append(f"a start is cut short ({how})")
+
+
+def _kinds(life: Life) -> tuple[str, ...]:
+    """Of I/O that may fail."""
+    events = FAULTS[life.faults][0]
+    syncs = ("flushes",) if _syncs_fail in events else ()
+    return (*syncs, "reads", "writes") if _io_fails in events else syncs
+
+
+def _arm(life: Life, what: str) -> tuple[Drive, int]:
+    """Have some I/O of a drive fail: which one, and how many."""
+    drive = life.dice.choice((life.flash, life.origin))
+    times = life.dice.randrange(1, 4 if what == "flushes" else 30)
+    life.failed.add(what)
+    if what == "flushes" and life.users is not None:
+        # Before the engine is told, what the drive has lost is read; and later it was not promised.
+        life.users.looks = life.users.trusts = False
+    drive.ask("fail_next", **{what: times, "seed": life.dice.getrandbits(32)})
+    return drive, times
 
 
 CHANGES: tuple[Step, ...] = (_flush, _change, _change, _share)
 ENDINGS: tuple[Step, ...] = (_kill, _cut_power, _stop, _kill_amid)
-_SYNCS: tuple[Step, ...] = (_flash_syncs_fail, _origin_syncs_fail)
 FAULTS: dict[str, tuple[tuple[Step, ...], tuple[Step, ...]]] = {
     "none": ((), ()),
-    "flash-syncs": ((_flash_syncs_fail,) * 3, ()),
-    "origin-syncs": ((_origin_syncs_fail,) * 3, ()),
+    "syncs": ((_syncs_fail,) * 3, ()),
     "drives": ((), (lose_caches, _unplug) * 2),
     "errors": ((_io_fails,) * 3, ()),
-    "all": ((*_SYNCS, _io_fails, _io_fails), (lose_caches, _unplug)),
+    "all": ((_syncs_fail,) * 2 + (_io_fails,) * 2, (lose_caches, _unplug)),
 }
 """What may happen while the engine serves, and how it may end, beside what always may."""

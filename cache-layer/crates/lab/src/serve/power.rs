@@ -344,9 +344,17 @@ impl<V: Fn() -> u64 + Send + Sync> Handler for Powered<V> {
     }
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, reply: Reply) {
-        self.pass_on(None, reply, |reply| {
-            self.handler.allocate(mode, offset, len, reply);
-        });
+        // A model has stored it at once: a file system discards a whole device.
+        let replaced = match self.power.state.lock().holds {
+            true => len as usize,
+            false => 0,
+        };
+        match self.replaced(offset, replaced) {
+            Err(error) => reply.give(Err(error)),
+            Ok(replaced) => self.pass_on(replaced, reply, |reply| {
+                self.handler.allocate(mode, offset, len, reply);
+            }),
+        }
     }
 
     fn grown_to(&self) -> Option<u64> {
@@ -381,8 +389,9 @@ mod tests {
             reply.give(Ok(PageBuffer::empty()));
         }
 
-        fn allocate(&self, _: FallocateFlags, _: u64, _: u64, reply: Reply) {
-            reply.give(Ok(PageBuffer::empty()));
+        fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, reply: Reply) {
+            let done = self.0.allocate(mode, offset, len);
+            reply.give(done.map(|()| PageBuffer::empty()));
         }
     }
 
@@ -504,7 +513,10 @@ mod tests {
         device.write(0, 1).unwrap();
         device.flush().unwrap();
         device.write(0, 2).unwrap();
-        assert_eq!(device.device.power.cut(|| 0).unwrap(), PAGE as u64);
+        let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        wait_for(|reply| device.device.allocate(mode, 0, PAGE as u64, reply)).unwrap();
+        assert_eq!(device.page(0), [0; 8]);
+        assert_eq!(device.device.power.cut(|| 0).unwrap(), 2 * PAGE as u64);
         let stored = device.device.power.backing.read(0, PAGE).unwrap();
         assert_eq!(stored.bytes(), &[1; PAGE]);
     }
