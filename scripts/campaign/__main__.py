@@ -64,7 +64,7 @@ def main() -> int:
     caches.add_argument(
         "--self-test",
         action="store_true",
-        help="hide from the engine what drives lost: ends with 1",
+        help="hide from the engine what drives lost, until it is noticed: ends with 1",
     )
     options = parser.parse_args()
     if options.campaign == "engine":
@@ -112,12 +112,16 @@ def _lives(server: Server, options: argparse.Namespace) -> int:
 def _engine(options: argparse.Namespace) -> int:
     numbers = range(options.first, options.first + options.lives)
     trusting = options.self_test
-    results = list(engine.run(numbers, options.faults, _tell, trusting=trusting))
+    results = list[Life]()
+    for life in engine.run(numbers, options.faults, _tell, trusting=trusting):
+        results.append(life)
+        if trusting and life.failure:
+            break
     for kind in FAULTS:
         own = [life for life in results if life.faults == kind]
         if own:
             _tell(f"{kind}: {_counted(own)}")
-    _tell(f"all: {_counted(results)}")
+    _tell(f"together: {_counted(results)}")
     return 1 if any(life.failure for life in results) else 0
 
 

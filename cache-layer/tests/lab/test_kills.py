@@ -66,11 +66,11 @@ def live_engines(*words: str) -> subprocess.CompletedProcess[str]:
 def test_no_life_of_an_engine_over_drives_that_lose_data_is_lost() -> None:
     done = live_engines("--faults", "all", "--lives", "2", "--first", "3")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "all: 2 lives" in done.stdout
+    assert "together: 2 lives" in done.stdout
     assert "0 refused, 0 lost" in done.stdout
 
 
 def test_what_a_drive_has_lost_without_the_engines_knowledge_is_noticed() -> None:
-    done = live_engines("--faults", "drives", "--lives", "2", "--first", "2", "--self-test")
+    done = live_engines("--faults", "drives", "--lives", "6", "--first", "1", "--self-test")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "WrongError: sector" in done.stdout
