@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Moment:
 
 
 def boot_id() -> str:
-    """Return the id of this computer's current boot."""
-    return _BOOT_ID.read_text(encoding="ascii").strip()
+    """What names this start of this computer."""
+    return BOOT_ID.read_text(encoding="ascii").strip()
 
 
 def moment() -> Moment:

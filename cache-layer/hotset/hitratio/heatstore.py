@@ -270,15 +270,16 @@ class Store:
             self._execute("INSERT INTO sample (at, counters) VALUES (?, ?)", (at, plain))
             self._execute("DELETE FROM sample WHERE at < ?", (at - SAMPLES_KEPT_S,))
 
-    def samples(self, start: float = 0.0) -> list[tuple[float, Counters]]:
-        """The tier's counters from a time on, oldest first, the last one before it included.
+    def samples(self, start: float = 0.0, before: int = 1) -> list[tuple[float, Counters]]:
+        """The tier's counters from a time on, oldest first, the last ``before`` it included.
 
         :raises StoreError: another version of hotset kept them.
         """
         found = self._execute(
             "SELECT at, counters FROM sample WHERE at >="
-            " coalesce((SELECT max(at) FROM sample WHERE at <= ?), 0) ORDER BY id",
-            (start,),
+            " coalesce((SELECT at FROM sample WHERE at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?), 0)"
+            " ORDER BY id",
+            (start, before - 1),
         )
         return [(at, self._counters(text)) for at, text in found]
 

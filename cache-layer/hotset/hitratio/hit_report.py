@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
+from hotset.block.loop import SEQUENCE
 from hotset.core import clock
-from hotset.core.clock import Moment
+from hotset.core.clock import BOOT_ID, Moment
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.places import disk_of
-from hotset.tier.base import Counters, Counting, Hits, began_anew, hits_over
+from hotset.tier.base import Counters, Counting, Hits, began_anew, hits_over, is_contradicted
 from hotset.tier.disk_tier import DiskTier
 
 from . import attribution, region_counters
@@ -112,10 +113,10 @@ def of_disk(
     """
     now = now or clock.moment()
     tier = target.tier
-    counters = tier.counters()
+    counters = replace(tier.counters(), device=_named(target))
     with target.store() as store:
         at = store.now(now)
-        samples = [(store.wall(when), reading) for when, reading in _samples(store, since)]
+        samples, wrong = _samples(store, since, (at, counters), tier.counting)
         if not counters.stale:
             store.keep_sample(counters, at)
         if mark:
@@ -126,6 +127,7 @@ def of_disk(
     begun = samples[0][0] if samples else None
     notes = [_no_reading(since)] if since != "boot" and begun is None else []
     notes += _lost([*samples, (now.wall, counters)], tier.counting)
+    notes += [_contradicted(when) for when in wrong]
     if counters.stale:
         notes.append(
             "what was asked lately is in no figure: a flush is at work, or the origin works without"
@@ -261,10 +263,38 @@ def _of_others(target: Target, names: Sequence[str], label: Label, begun: float)
     ]
 
 
-def _samples(store: Store, since: Since) -> list[tuple[float, Counters]]:
-    """The readings kept from the begin of the time on; none: the counters' own."""
+Samples = list[tuple[float, Counters]]
+
+
+def _samples(
+    store: Store, since: Since, now: tuple[float, Counters], counting: Counting
+) -> tuple[Samples, list[float]]:
+    """The readings kept from the begin of the time on; none: the counters' own. And when those
+    were taken that are not among them, since the ones beside them contradict them."""
     start = _start(store, since)
-    return store.samples(start) if start is not None else []
+    if start is None:
+        return [], []
+    kept = store.samples(start, before=2)
+    read = [*kept, *([] if now[1].stale else [now])]
+    wrong = [
+        one
+        for before, one, after in zip(read, read[1:], read[2:], strict=False)
+        if before[1].device == one[1].device == after[1].device != ""
+        and is_contradicted(before[1], one[1], after[1], counting)
+    ]
+    right = [one for one in kept if one not in wrong]
+    first = max((place for place, one in enumerate(right) if one[0] <= start), default=0)
+    return (
+        [(store.wall(at), one) for at, one in right[first:]],
+        [store.wall(at) for at, _ in wrong],
+    )
+
+
+def _named(target: Target) -> str:
+    """What names the device that counts: another one may have begun at zero."""
+    shown = f'{SEQUENCE}\ncat {BOOT_ID}; sequence "$(readlink -f "$1")" || :'
+    found = target.machine.run(["sh", "-c", shown, "sh", str(target.disk.device)])
+    return ".".join(found.stdout.split())
 
 
 def _start(store: Store, since: Since) -> float | None:
@@ -292,6 +322,13 @@ def _anew(before: float, begun: float) -> str:
     return (
         f"the counters began anew by {_clock(begun)}: what was counted after the reading of"
         f" {_clock(before)} and before that is not known, and in no figure"
+    )
+
+
+def _contradicted(at: float) -> str:
+    return (
+        f"the reading of {_clock(at)} contradicts those before and after it, and is in no figure:"
+        " how much more was counted meanwhile is not known"
     )
 
 

@@ -86,8 +86,9 @@ class Counters:
     dm-cache has no bypass; bcache counts reads alone (``bch_mark_cache_accounting`` is called for
     reads, drivers/md/bcache/request.c) and neither promotions nor demotions, and where it is to
     bypass nothing, what it does bypass counts as missed. ``begun``: when all were 0, seconds since
-    1970, where the kind tells; another time, another count. ``stale``: what was counted lately is
-    not in it yet, as while dm-cache writes everything back: it is compared with no other.
+    1970, where the kind tells; another time, another count. ``device`` names what was read, where
+    that is known: the counters of one device do not begin again. ``stale``: what was counted lately
+    is not in it yet, as while dm-cache writes everything back: it is compared with no other.
     """
 
     read_hits: int
@@ -102,6 +103,7 @@ class Counters:
     bypassed: int | None = None
     begun: float | None = None
     stale: bool = False
+    device: str = ""
 
     @property
     def reads(self) -> int:
@@ -266,6 +268,15 @@ def hits_over(readings: Sequence[Counters], counting: Counting) -> Hits:
 def began_anew(earlier: Counters, later: Counters, counting: Counting) -> bool:
     """True if a counter that hit ratios are made of restarted between two readings."""
     return bool(began_again(earlier, later, counting) & _ASKED)
+
+
+def is_contradicted(before: Counters, one: Counters, after: Counters, counting: Counting) -> bool:
+    """Whether the readings beside it go on from one another, and by this one more was counted:
+    either it is wrong, or the counters began again and are back where they were."""
+    if began_anew(before, after, counting):
+        return False
+    by, past = (hits_over(some, counting) for some in ((before, one, after), (before, after)))
+    return any(getattr(by, name) != getattr(past, name) for name in _ASKED)
 
 
 def began_again(earlier: Counters, later: Counters, counting: Counting) -> frozenset[str]:

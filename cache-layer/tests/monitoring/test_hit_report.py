@@ -18,7 +18,7 @@ from hotset.core.record import document_of
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.disk.cache_device import AttachedDisk
-from hotset.hitratio import attribution, region_counters
+from hotset.hitratio import attribution, hit_report, region_counters
 from hotset.hitratio import report as hits
 from hotset.hitratio.attribution import FILE_SYSTEM, UNOWNED, Owner
 from hotset.hitratio.heat import Grid, Reading, Tally
@@ -442,3 +442,31 @@ def test_what_was_lost_when_the_counters_began_anew_is_told(target: Target) -> N
     assert f"{moment(NOW - 300):%H:%M:%S}" in note
     assert f"{moment(NOW - 60):%H:%M:%S}" in note
     assert "is not known" in note
+
+
+@pytest.mark.parametrize("wrong", [0, 7, 2**31 + 9, 5_000_000_000])
+@pytest.mark.parametrize("start", [NOW - 350, NOW - 150], ids=["over it", "from it on"])
+def test_one_absurd_reading_counts_nothing_and_is_told(
+    target: Target, wrong: int, start: float
+) -> None:
+    """Its rise was counted, and what was read after it once more: 5,000,000,120 requests of 40."""
+    for at, read_hits in ((400, 100), (300, 110), (200, wrong), (100, 130)):
+        with tier(counters(read_hits)):
+            of_disk(target, "boot", Moment(NOW - at))
+    with tier(counters(150)):
+        found = of_disk(target, start, Moment(NOW))
+    assert found.total.reads == (50 if start == NOW - 350 else 40)
+    (note,) = found.notes
+    assert f"{moment(NOW - 200):%H:%M:%S}" in note
+    assert "not known" in note
+
+
+def test_a_device_made_anew_counts_on_from_zero_whatever_it_counted_before(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A week of which only its end was read is not forgotten: no reading of it is wrong."""
+    for number, (at, read_hits) in enumerate(((400, 10), (300, 5000), (100, 130))):
+        monkeypatch.setattr(hit_report, "_named", lambda _, number=number: f"device {number > 1}")
+        with tier(counters(read_hits)):
+            found = of_disk(target, NOW - 400, Moment(NOW - at))
+    assert found.total.reads == 4990 + 130

@@ -15,7 +15,7 @@ from typing import Literal
 
 from hotset.core.units import Bytes
 from hotset.tier import kinds
-from hotset.tier.base import Counting, began_anew
+from hotset.tier.base import Counting, began_anew, is_contradicted
 
 from .amounts import NAMES, Amounts, total
 from .observation import SeenDisk
@@ -114,12 +114,14 @@ def course(before: SeenDisk, now: SeenDisk) -> Course:
     return "goes on" if is_alike else "unknown"
 
 
-def returns(before: Counts, first: Counts, now: Counts) -> bool:
+def returns(before: Counts, first: SeenDisk, now: SeenDisk) -> bool:
     """True if a counter that fell is back where it was: then not all of it was counted since, and
     the reading in between may have been wrong."""
-    every = list(zip(before, first, now, strict=True))[: len(_OF_TIER)]
-    known = [(a, b, c) for a, b, c in every if a is not None and b is not None and c is not None]
-    return any(b < a <= c for a, b, c in known)
+    if first.counters is None or now.counters is None:
+        return False
+    known = replace(first.counters, **dict(zip(_OF_TIER, before, strict=False)))
+    three = (replace(one, begun=None) for one in (known, first.counters, now.counters))
+    return is_contradicted(*three, kinds.of(now.facts.kind).counting)
 
 
 def spans(
