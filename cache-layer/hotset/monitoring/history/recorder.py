@@ -36,7 +36,7 @@ _log = logging.getLogger("hotset.history")
 @dataclass(frozen=True, slots=True)
 class _Last:
     """The last reading of a disk (None: of the machine), which waits for the next one: that may
-    contradict it. ``is_contradictory``: it contradicts the one before."""
+    contradict it. ``is_contradictory``: it contradicts the one before, and may be wrong."""
 
     reading: Reading
     disk: SeenDisk | None
@@ -118,16 +118,18 @@ class Recorder:
                 self._add(Reading(*place, False, *values), disk)
 
     def _add(self, reading: Reading, disk: SeenDisk | None = None) -> None:
-        last, found = self._last.get(reading.disk), "goes on"
+        last, found, wrong = self._last.get(reading.disk), "goes on", False
         if last is not None and last.disk is not None and disk is not None:
             found = course(last.disk, disk)
+            wrong = found == "contradiction"
             before = self._before.pop(reading.disk, None)
-            if before is not None and returns(before, last.reading.values, reading.values):
+            # Then the last one may be wrong, but not this one.
+            if before is not None and returns(before, last.disk, disk):
                 found = "contradiction"
             if found in _TOLD:
                 text = f"{disk.facts.name}: {_TOLD[found]}"
                 self._note([event("reset", reading.ms / 1000, text, reading.disk)])
-        self._last[reading.disk] = _Last(reading, disk, found == "contradiction")
+        self._last[reading.disk] = _Last(reading, disk, wrong)
         if last is None:
             return
         is_next = reading.ms - last.reading.ms <= GAP_MS and not last.is_contradictory
