@@ -21,6 +21,8 @@ from hotset.core.units import Bytes
 from .file_labels import Label, Level
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
+LOOK_WAIT_S = 10
+"""A look at a table ends then, and says who has it: to build one anew takes hours."""
 
 
 @dataclass(frozen=True, slots=True)

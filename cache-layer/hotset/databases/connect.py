@@ -132,19 +132,13 @@ def require_direct(database: SqlDatabase) -> None:
         )
 
 
-def looking(database: SqlDatabase) -> SqlDatabase:
-    """The same for who only looks, and is not to wait behind a VACUUM FULL; see
-    `PostgresDatabase`. SQL Server's readers are not limited."""
-    return replace(database, looks=True) if isinstance(database, PostgresDatabase) else database
-
-
 def tpch_database(
     engine: EngineName, dsn: str, password: str | None = None, *, looks: bool = False
 ) -> PostgresTpch | SqlServerTpch:
     """Open what `database` opens, for TPC-H.
 
-    :param looks: as `looking`.
+    :param looks: it waits for no table that somebody has to himself; see `PostgresDatabase`.
     """
     named = database(engine, dsn, password)
-    named = looking(named) if looks else named
+    named = named.looking() if looks else named
     return SqlServerTpch(named) if isinstance(named, SqlServerDatabase) else PostgresTpch(named)

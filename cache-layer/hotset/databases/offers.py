@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from . import connect
 from .base import sql
@@ -24,8 +24,8 @@ def list_offers(engine: EngineName, dsn: str, password: str | None, count: int) 
     lie in shared files: it has databases alone."""
     database = connect.database(engine, dsn, password)
     if isinstance(database, PostgresDatabase):
-        with closing(replace(database, looks=True).session()) as session:
+        with closing(database.looking().session()) as session:
             rows = session.query(sql("postgres", "targets").format(top=count))
         return [Offer(str(name), None if size is None else int(str(size))) for name, size in rows]
-    with closing(connect.engine(database)) as server:
+    with closing(connect.engine(database.looking())) as server:
         return [Offer(f"database:{name}", None) for name in server.databases()[:count]]

@@ -15,7 +15,6 @@ from hotset.bench.commands import tpch
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.sql import Locked
-from hotset.databases import offers
 from hotset.databases.postgres import limits
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.tpcc.driver import RunOptions
@@ -98,7 +97,7 @@ def test_a_list_of_targets_is_not_limited_by_a_limit_that_is_shorter_already(
     with closing(database.session()) as session:
         session.script("ALTER ROLE tester SET lock_timeout = '5ms'")
         try:
-            with closing(offers.replace(database, looks=True).session()) as looking:
+            with closing(database.looking().session()) as looking:
                 assert looking.query("SHOW lock_timeout") == [("5ms",)]
         finally:
             session.script("ALTER ROLE tester RESET lock_timeout")

@@ -22,6 +22,7 @@ from hotset.core.sql import (
     CannotConnect,
     DatabaseError,
     IntendedRollback,
+    Locked,
     Refused,
     Row,
     ServerGone,
@@ -461,3 +462,33 @@ def test_a_table_behind_statements_without_one_is_found() -> None:
     assert session(None, None, [(1,)], None).query("x") == [(1,)]
     with pytest.raises(Aborted, match="the server answered, and sent no table"):
         session(None).query("x")
+
+
+class LockedConnection(FakeConnection):
+    """One whose statements end as those of a table that somebody has to himself."""
+
+    def __init__(self) -> None:
+        text = "[42000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]Lock request time out"
+        super().__init__(pyodbc.ProgrammingError("42000", f"{text} (1222) (SQLExecDirectW)"))
+        self.ran: list[str] = []
+
+    def execute(self, statement: str) -> None:
+        self.ran.append(statement)
+
+
+def test_who_only_looks_waits_for_no_table_that_somebody_locks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A check of the rows waited until whoever had the table let go, without a word."""
+    connection = LockedConnection()
+    monkeypatch.setattr(odbc, "driver", lambda _: "ODBC Driver 18 for SQL Server")
+    monkeypatch.setattr(pyodbc, "connect", lambda *_, **__: connection)
+    where = SqlServerDatabase("db1", 1433, "sa", "x", "shop")
+    session = where.looking().session()
+    assert connection.ran == ["SET LOCK_TIMEOUT 10000"]
+    with pytest.raises(Locked, match="a table was not to be had for 10 s"):
+        session.call("rows", (1,))
+    connection = LockedConnection()
+    with pytest.raises(Aborted, match="lock timeout"):
+        where.session().call("rows", (1,))
+    assert connection.ran == [], "who works waits"

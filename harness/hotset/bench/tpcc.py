@@ -10,7 +10,7 @@ from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted, DatabaseError, Locked
 from hotset.core.words import plural
-from hotset.databases.connect import SqlDatabase, looking
+from hotset.databases.connect import SqlDatabase
 from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.failures import HammerdbRefused
@@ -223,7 +223,7 @@ def _plans(database: SqlDatabase) -> dict[plans.Statement, str]:
     :raises Locked: another session has one of the tables to itself: the run would wait for it.
     """
     try:
-        return plans.shapes(looking(database))
+        return plans.shapes(database.looking())
     except Locked:
         raise
     except DatabaseError:
@@ -253,7 +253,7 @@ def check(
     def say(result: Condition) -> None:
         report.figure(f"{result.number} of 12 conditions checked")
 
-    database = looking(database)
+    database = database.looking()
     title = f"checking {'the twelve' if len(numbers) == 12 else len(numbers)} conditions"
     is_ours = ownership.holdings(database).builder() == "hotset"
     with closing(database.session()) as session, report.task(title):

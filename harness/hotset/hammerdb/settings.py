@@ -51,6 +51,8 @@ class Connection(Protocol):
     @property
     def dbname(self) -> str: ...
     def session(self) -> Session: ...
+    def looking(self) -> Connection:
+        """The same for who only looks, and is not to wait for a table that somebody locks."""
 
 
 @runtime_checkable

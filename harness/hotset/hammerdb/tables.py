@@ -43,7 +43,7 @@ def read(connection: Connection, name: str) -> list[Row]:
     """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
     folder = files("hotset.hammerdb") / "sql" / connection.engine
     sql = (folder / f"{name}.sql").read_text(encoding="utf-8")
-    with closing(connection.session()) as session:
+    with closing(connection.looking().session()) as session:
         return session.query(sql)
 
 

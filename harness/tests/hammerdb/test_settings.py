@@ -50,6 +50,9 @@ class SqlServer:
     def session(self) -> Session:
         raise NotImplementedError
 
+    def looking(self) -> SqlServer:
+        return self
+
 
 # Lines
 

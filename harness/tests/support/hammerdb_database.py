@@ -52,6 +52,9 @@ class Connection:
     asked_at: list[float] = field(default_factory=list)
     has_counters: bool = True
 
+    def looking(self) -> Connection:
+        return self
+
     def _counted(self) -> list[Row]:
         self.counters[0] += 2
         self.counters[1] += 5

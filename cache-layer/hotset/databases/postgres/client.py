@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -74,6 +74,10 @@ class PostgresDatabase:
     more: tuple[tuple[str, str], ...] = ()
     looks: bool = False
     engine: str = field(default="postgres", init=False)
+
+    def looking(self) -> "PostgresDatabase":
+        """The same for who only looks, and is not to wait for whoever has a table to himself."""
+        return replace(self, looks=True)
 
     def session(self) -> "PostgresSession":
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""

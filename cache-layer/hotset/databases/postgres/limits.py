@@ -14,14 +14,12 @@ import psycopg
 
 from hotset.core.sql import Locked
 
-from ..base import sql
+from ..base import LOOK_WAIT_S, sql
 
 CANCELLED = "57014"
 """SQLSTATE of a statement that was ended from outside, by a limit or by somebody."""
 LOCKED = "55P03"
 """SQLSTATE of a statement that did not get a lock in time."""
-LOOK_WAIT_S = 10
-"""A look ends then, and says who has the table: VACUUM FULL of a large one takes hours."""
 _WHO = {
     "default": "the server's default",
     "environment variable": "an environment variable of the server",

@@ -13,6 +13,8 @@ class Address:
     :param trust: take the server's certificate unseen.
     :param trusted: log in as who runs this (Windows, Kerberos): no user, no password.
     :param driver: the ODBC driver's name or path; None takes what there is.
+    :param looks: it does not wait for long for a table that another session has to itself: it
+        raises `Locked`.
     """
 
     host: str
@@ -24,6 +26,7 @@ class Address:
     trust: bool = False
     trusted: bool = False
     driver: str | None = None
+    looks: bool = False
     engine: str = field(default="sqlserver", init=False)
 
     @property

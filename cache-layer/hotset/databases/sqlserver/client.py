@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PORT = 1433
 INTENDED_ROLLBACK = 50241
 """The number that neword.sql throws for the unused item of clause 2.4.1.4."""
-_RETRYABLE = {1205: "deadlock", 1222: "lock timeout", 3960: "serialization"}
+_RETRYABLE = {1205: "deadlock", odbc.LOCK_TIMEOUT: "lock timeout", 3960: "serialization"}
 _LIST_DIGITS = 10
 """How many digits each integer of a list has in the string that carries it (see neword.sql)."""
 
@@ -46,33 +46,41 @@ class SqlServerDatabase(Address):
         """True if the driver is FreeTDS, which other programs cannot have check a certificate."""
         return is_freetds(self.odbc_driver())
 
+    def looking(self) -> SqlServerDatabase:
+        """The same for who only looks, and is not to wait for whoever has a table to himself."""
+        return replace(self, looks=True)
+
     def session(self) -> SqlServerSession:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection, by_array = odbc.connect(self)
         except ConnectionError as error:
             raise CannotConnect(str(error)) from None
-        return SqlServerSession(connection, by_array=by_array)
+        return SqlServerSession(connection, by_array=by_array, where=self)
 
 
 class SqlServerSession:
     """One connection, in autocommit: each batch or call is a transaction of its own."""
 
-    def __init__(self, connection: pyodbc.Connection, *, by_array: bool) -> None:
+    def __init__(
+        self, connection: pyodbc.Connection, *, by_array: bool, where: Address | None = None
+    ) -> None:
+        """:param where: what it is connected to."""
         # No statement timeout: building an index takes its time. Set before any cursor is made.
         connection.timeout = 0
         self._connection = connection
         self._by_array = by_array
+        self._where = where
         self._calls: dict[str, pyodbc.Cursor] = {}
 
     def script(self, sql: str) -> None:
         """Run one batch."""
-        with known_errors(), self._connection.cursor() as cursor:
+        with known_errors(self._where), self._connection.cursor() as cursor:
             odbc.drain(cursor.execute(sql))
 
     def query(self, sql: str) -> list[Row]:
         """All rows of the one statement of a batch that has some."""
-        with known_errors(), self._connection.cursor() as cursor:
+        with known_errors(self._where), self._connection.cursor() as cursor:
             cursor.execute(sql)
             # Babelfish answers each statement, also those before that have none.
             while cursor.description is None:
@@ -92,7 +100,7 @@ class SqlServerSession:
         marks = ", ".join("NULL" if value is None else "?" for value in args)
         statement = f"EXEC {procedure} {marks}"
         given = [value for value in args if value is not None]
-        with known_errors():
+        with known_errors(self._where):
             cursor = self._calls.get(statement)
             if cursor is None:
                 cursor = self._calls[statement] = self._connection.cursor()
@@ -113,7 +121,7 @@ class SqlServerSession:
 
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> int:
         """Insert rows by the array, in one transaction."""
-        with known_errors():
+        with known_errors(self._where):
             return odbc.insert(self._connection, table, columns, rows, by_array=self._by_array)
 
     def close(self) -> None:
@@ -125,14 +133,18 @@ class SqlServerSession:
 
 
 @contextmanager
-def known_errors() -> Iterator[None]:
-    """Turn the driver's errors into the three that the benchmark knows."""
+def known_errors(where: Address | None = None) -> Iterator[None]:
+    """Turn the driver's errors into those that the benchmark knows.
+
+    :param where: what the session is connected to: one that only looks says that it had to wait.
+    """
     import pyodbc
 
     try:
         yield
     except pyodbc.Error as error:
-        raise meaning(odbc.failure(error)) from error
+        found = odbc.failure(error)
+        raise (where and odbc.locked(found, where)) or meaning(found) from error
 
 
 def meaning(found: odbc.Failure) -> DatabaseError:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, cast
 
 from hotset.core.extras import Extra, added, is_packaged
 from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.sql import Locked
 
+from ..base import LOOK_WAIT_S
 from . import freetds
 from .address import Address
 from .freetds import is_freetds
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 
 CONNECT_TIMEOUT_S = 10
+LOCK_TIMEOUT = 1222
+"""The number of an error: a lock was not had in time."""
 _ROWS_PER_SEND = 10_000
 _INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
 _REMEDY = f"{added(Extra.SQLSERVER)} brings pyodbc" + (
@@ -149,10 +153,22 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
         freetds.configure(database)
     try:
         connection = module.connect(text, autocommit=True, timeout=CONNECT_TIMEOUT_S)
+        if database.looks:
+            connection.execute(f"SET LOCK_TIMEOUT {1000 * LOOK_WAIT_S}")
     except module.Error as error:
         reason = _unreachable(database) or _refusal(failure(error).message, database)
         raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
+
+
+def locked(found: Failure, database: Address) -> Locked | None:
+    """What a look that did not get its lock in time says; None where that is not what ended it."""
+    if not database.looks or LOCK_TIMEOUT not in found.numbers:
+        return None
+    return Locked(
+        f"a table was not to be had for {LOOK_WAIT_S} s: another session has it, or a part of it,"
+        " to itself (sys.dm_tran_locks says which). Try again after that"
+    )
 
 
 def _refusal(message: str, database: Address) -> str:

@@ -135,7 +135,8 @@ class SqlServerTpchSession:
         try:
             yield
         except pyodbc.Error as error:
-            raise _meaning(odbc.failure(error)) from error
+            found = odbc.failure(error)
+            raise odbc.locked(found, self._database) or _meaning(found) from error
 
 
 def _all_rows(cursor: pyodbc.Cursor, sql: str) -> list[Row]:

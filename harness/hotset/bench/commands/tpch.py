@@ -325,11 +325,15 @@ def _asked(request: Run) -> tuple[tuple[int, ...], int | None]:
 def _measured(
     request: Run, numbers: tuple[int, ...], count: int | None, context: Context
 ) -> RunOutcome:
+    from hotset.tpch import schema
     from hotset.tpch.record import RunInterrupted
     from hotset.tpch.run import power, throughput
 
     report, seed = context.report, request.seed
     database = _database(request)
+    # A table that somebody has to himself is told before anything is measured.
+    with closing(_database(request, looks=True).session()) as session:
+        schema.require_scale(session, request.scale)
     refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
     if request.driver == "hammerdb":
         return RunOutcome(numbers, _run_by_hammerdb(request, refreshing, context), None)
