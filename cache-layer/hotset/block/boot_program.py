@@ -34,8 +34,10 @@ class InUseError(PrerequisiteError):
 
 def users(machine: Machine, device: PurePosixPath) -> str:
     """Who uses a device, in whichever namespace or container of the machine, or what is built on
-    it; empty: nobody, or there is no such device."""
-    return machine.run([on(machine), "users", str(device)]).stdout.strip()
+    it, and who may write to a file; empty: nobody, or there is no such device, or a dry run where
+    the program is not on the machine yet."""
+    said = machine.run([on(machine), "users", str(device)])
+    return "" if said.made_up else said.stdout.strip()
 
 
 def require_unused(machine: Machine, device: PurePosixPath) -> None:

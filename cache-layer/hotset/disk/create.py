@@ -228,6 +228,8 @@ def _check_devices(
 ) -> None:
     """:raises DeviceRefusedError: one of them may not be used."""
     devices.check(origin, "origin", yes)
+    # On the whole computer: who has it goes on past the cache, which nobody could tell later.
+    boot_program.require_unused(machine, origin.node)
     if card is not None:
         if not devices.ours(device):
             raise DeviceRefusedError(
@@ -245,6 +247,7 @@ def _check_devices(
             field="flash",
         )
     devices.check(device, "flash", yes)
+    boot_program.require_unused(machine, device.node)
 
 
 @contextmanager

@@ -73,6 +73,7 @@ pub fn none(device: &Path) -> Result<()> {
 fn of(device: &Path) -> Result<Vec<String>> {
     let about = match fs::metadata(device) {
         Ok(about) if about.file_type().is_block_device() => about,
+        Ok(about) if about.is_file() => return writers(about.dev(), about.ino()),
         _ => return Ok(Vec::new()),
     };
     let devices = with_partitions(about.rdev());
@@ -83,10 +84,40 @@ fn of(device: &Path) -> Result<Vec<String>> {
         uses.extend(opened(&process, &devices));
         uses.extend(mapped(&process, &devices));
     }
+    if uses.is_empty() {
+        uses.extend(let_go(&devices));
+    }
     if uses.is_empty() && (is_claimed(device) || is_open(device, &devices)) {
         uses.push(UNSEEN.into());
     }
     Ok(uses)
+}
+
+/// Everybody who may write to a file: nothing claims one. What loop devices have, other lists show.
+fn writers(device: u64, inode: u64) -> Result<Vec<String>> {
+    let mut uses = Vec::new();
+    for process in processes()? {
+        for file in listed(&process.folder.join("fd")) {
+            let is_it = about(&file).is_some_and(|about| {
+                about.stx_ino == inode
+                    && libc::makedev(about.stx_dev_major, about.stx_dev_minor) == device
+            });
+            if is_it && is_for_writing(&process, &file) {
+                let path = fs::read_link(&file).unwrap_or_default();
+                uses.push(format!("{} may write to {}", process.words(), path.display()));
+            }
+        }
+    }
+    Ok(uses)
+}
+
+/// By its flags, octal (proc(5)); what cannot be read may be.
+fn is_for_writing(process: &Process, file: &Path) -> bool {
+    let shown = process.folder.join("fdinfo").join(file_name(file));
+    let text = fs::read_to_string(shown).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
 /// Numbers and kernel's names of a device and its partitions.
@@ -125,6 +156,19 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
+}
+
+/// File systems that are at work on it, as the kernel shows most of them, and in no list of mounts.
+fn let_go(devices: &Devices) -> Vec<String> {
+    let mut uses = Vec::new();
+    for kind in listed(Path::new("/sys/fs")) {
+        let on_it = devices.values().filter(|name| kind.join(name).exists());
+        uses.extend(on_it.map(|name| {
+            let kind = file_name(&kind);
+            format!("{kind} on {name} was unmounted lazily, and files on it are still open")
+        }));
+    }
+    uses
 }
 
 /// Whether somebody has it for itself alone: a mount, the device mapper, LIO, swap.
@@ -345,16 +389,22 @@ fn mapped(process: &Process, devices: &Devices) -> Vec<String> {
     uses.into_iter().collect()
 }
 
-/// The number of the block device that an open file is, without a word to its file system.
+/// The number of the block device that an open file is.
 fn block_number(file: &Path) -> Option<u64> {
+    let about = about(file)?;
+    let is_block = u32::from(about.stx_mode) & libc::S_IFMT == libc::S_IFBLK;
+    is_block.then(|| libc::makedev(about.stx_rdev_major, about.stx_rdev_minor))
+}
+
+/// What is known of an open file without a word to its file system.
+fn about(file: &Path) -> Option<libc::statx> {
     let path = CString::new(file.as_os_str().as_bytes()).ok()?;
     // SAFETY: all fields are numbers.
     let mut about: libc::statx = unsafe { std::mem::zeroed() };
-    let (flags, wanted) = (libc::AT_STATX_DONT_SYNC, libc::STATX_TYPE);
+    let (flags, wanted) = (libc::AT_STATX_DONT_SYNC, libc::STATX_TYPE | libc::STATX_INO);
     // SAFETY: a path that ends, and room for the answer.
     let done = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, wanted, &raw mut about) };
-    let is_block = u32::from(about.stx_mode) & libc::S_IFMT == libc::S_IFBLK;
-    (done == 0 && is_block).then(|| libc::makedev(about.stx_rdev_major, about.stx_rdev_minor))
+    (done == 0).then_some(about)
 }
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;

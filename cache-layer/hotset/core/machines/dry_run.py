@@ -40,7 +40,7 @@ _READS: dict[str, frozenset[str] | None] = {
     "blockdev": frozenset(("--getsize64", "--getss")),
     "cache_check": frozenset(("--quiet",)),
     "sg_persist": frozenset(("--in",)),
-    "hotset-boot": frozenset(("await", "content", "decide", "writes")),
+    "hotset-boot": frozenset(("await", "content", "decide", "users", "writes")),
     "dmsetup": frozenset(("info", "ls", "status", "table", "targets")),
     "wipefs": frozenset(("--json",)),
 }
