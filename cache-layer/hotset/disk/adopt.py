@@ -131,12 +131,14 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
     """:raises CardError: the label is that of another device as well, so one is a copy of the other
     (a mirror, or of dd's): what they hold differs with the first write."""
     known = next((one for one in cards.known_cards(machine) if one.uuid == card.uuid), None)
-    if known is not None and origin.same(machine, known.flash, device.path):
+    # Where the root disk has lost it, by the name that it had: its disks may be up.
+    former = known or card
+    if origin.same(machine, former.flash, device.path):
         return
     up = [
         disk.name
-        for disk in (known or card).disks
-        if lifecycle.is_up(AttachedDisk(machine, known or card, disk).tier)
+        for disk in former.disks
+        if lifecycle.is_up(AttachedDisk(machine, former, disk).tier)
     ]
     if up and not any(PREFIX in use for use in device.uses):
         raise CardError(

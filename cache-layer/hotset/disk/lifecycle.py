@@ -138,6 +138,7 @@ def activate(
     :param flash_counts: what the flash holds counts, whatever was written to the origin meanwhile
         (:func:`keep_flash`).
     :raises OriginReservedError: another host does.
+    :raises InUseError: somebody writes to the origin, or has what the engine serves.
     :raises MetadataDamagedError: names what is wrong and the way out.
     :raises OriginChangedError: somebody wrote to the origin, and the flash holds writes too.
     :raises DeviceRefusedError: the origin's name leads to another disk.
@@ -156,13 +157,17 @@ def activate(
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     was_restarting = tier.report().state == "restarting"
-    if was_restarting or tier.is_active():
-        # Else two engines would write to one flash; what is left of one that ended is in the way.
+    if was_restarting or tier.is_active() or tier.kind == "userspace":
+        # Else two engines would write to one flash, also where the first one's name is gone; what
+        # is left of one that ended is in the way.
         tier.discard()
     attached = _with_origin(attached)
     past = _past_the_cache(attached)
     if past:
         raise TierRefusedError(past, field="disk")
+    if devices.type_of(attached.machine, attached.disk.origin) == "file":
+        # Nor does anything claim it from who has it open.
+        boot_program.require_unused(attached.machine, attached.disk.origin)
     # First: nobody writes to it any more once it is looked at.
     with claim_origin(attached, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it
@@ -330,7 +335,7 @@ def deactivate(attached: AttachedDisk, say: Say) -> None:
     """Remove the devices; what is cached stays, what is dirty too."""
     disk, tier = attached.disk, attached.tier
     cards.require_ours(attached.machine, attached.card)
-    boot_program.require_unused(attached.machine, disk.device)
+    tier.require_unused()
     if not is_up(tier):
         _stay_down(attached, tier, say)
         return
@@ -439,7 +444,7 @@ def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say
     :raises TierRefusedError: the flash is not as ``dead`` says, or the origin is gone.
     """
     machine, flash = attached.machine, attached.card.flash
-    boot_program.require_unused(machine, attached.disk.device)
+    attached.tier.require_unused()
     answers = devices.answers(machine, flash)
     if not dead and not answers:
         raise TierRefusedError(
@@ -681,6 +686,8 @@ def destroy(
         one = AttachedDisk(machine, card, disk)
         card = detach(one, is_dead, yes, progress(disk), say)
     if cards.volume_is_active(machine, card) and not is_dead:
+        # Again, as its disks' data may have taken hours to be written back.
+        _given_up(machine, card, yes)
         machine.run(["wipefs", "--all", str(volume.path)])
     cards.remove_volume(machine, card)
     bare = replace(card, volume=())

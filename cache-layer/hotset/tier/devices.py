@@ -31,6 +31,7 @@ Action = Literal[
     "open",
     "make",
     "empty",
+    "unserved",
     "remove",
     "reload",
     "follow-origin",

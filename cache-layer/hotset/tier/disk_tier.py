@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from hotset.block import boot_program
 from hotset.block.devicemapper import Place
 from hotset.block.extents import Extent, Run
 from hotset.block.io_counters import Readings
@@ -117,6 +118,10 @@ class DiskTier(ABC):
     def has_ended(self) -> bool:
         """True if the server of an existing device is gone; the kernel's caches never are."""
         return False
+
+    def require_unused(self) -> None:
+        """:raises InUseError: somebody uses the accelerated device."""
+        boot_program.require_unused(self.machine, self.path)
 
     @abstractmethod
     def report(self) -> Report:

@@ -8,16 +8,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from hotset.block import boot_program
 from hotset.block.boot_program import InUseError
-from hotset.disk import adopt
+from hotset.core.errors import HotsetError
+from hotset.core.units import Blocks
+from hotset.disk import adopt, lifecycle
 from hotset.disk import cache_device as cards
+from hotset.disk import create as creation
 from hotset.disk.boot import program
+from hotset.disk.cache_device import Disk
 from hotset.disk.lifecycle import TierRefusedError
 
 from .test_userspace import Site, never_cleaned, pytestmark, site, wait_until
@@ -211,6 +215,127 @@ def test_a_disk_that_is_mounted_in_another_namespace_is_refused_with_the_path(
     site.sh(f"cp {site.folder}/mounted/wal {site.folder}/wal")
     site.unmount()
     one.require_on(site.folder / "wal")
+
+
+GONE = {
+    "name": str(DEVICE),
+    "note": "/run/hotset/engine/shop/attached",
+    "socket": "/run/hotset/engine/shop/control",
+}
+
+
+MORE_VERBS: dict[str, Callable[[Site], None]] = {
+    **VERBS,
+    "give up": lambda site: site.detach("shop", dead=True, yes=True),
+    "activate": lambda site: site.activate("shop"),
+}
+
+
+@pytest.mark.parametrize("verb", MORE_VERBS)
+@pytest.mark.parametrize("gone", GONE)
+def test_a_disk_is_not_taken_from_who_has_it_when_what_is_known_of_it_is_gone(
+    site: Site, verb: str, gone: str
+) -> None:
+    """Whoever cleaned /dev or /run: its engine was ended under the database."""
+    site.create("shop")
+    with writer(site, DEVICE, "open") as one:
+        site.sh(f"rm {GONE[gone]}")
+        with pytest.raises(HotsetError) as no:
+            MORE_VERBS[verb](site)
+        told = [str(no.value), *getattr(no.value, "__notes__", ())]
+        assert any(f"in use: process {one.process.pid} (python" in words for words in told), told
+        seen = len(one.acknowledged())
+        wait_until(lambda: len(one.acknowledged()) > seen or not one.is_at_work())
+        assert one.is_at_work()
+        one.end()
+    site.deactivate("shop")
+    lifecycle.activate(cards.find(site.machine, "shop"), print, flash_counts=True)
+    site.detach("shop")
+    one.require_on(Path(site.origin("shop")))
+
+
+def test_an_engine_whose_number_is_lost_is_found_and_taken_down(site: Site) -> None:
+    """Every verb said for good that it does not know whether the engine runs."""
+    site.create("shop")
+    site.sh("rm /run/hotset/engine/shop/pid")
+    assert site.inspect("shop").report.state == "active"
+    site.detach("shop")
+    assert not site.engines("shop")
+
+
+def test_a_disk_with_the_name_of_one_that_was_detached_is_taken_down_in_order(site: Site) -> None:
+    """Its unit's removal left a word that the unit's stop has nothing to do."""
+    site.create("shop")
+    site.sh("touch /run/hotset/removing-shop")
+    with writer(site, DEVICE, "open") as one:
+        with pytest.raises(InUseError):
+            program.stop(cards.find(site.machine, "shop"))
+        one.end()
+    site.detach("shop")
+    one.require_on(Path(site.origin("shop")))
+
+
+def test_no_cache_is_put_over_an_origin_that_somebody_writes_to(site: Site) -> None:
+    """He would go on past the cache: such as a guest whose disk it is."""
+    with writer(site, site.origin("shop"), "open") as one:
+        with pytest.raises(InUseError, match=rf"process {one.process.pid} \(python"):
+            site.create("shop")
+        one.end()
+    site.create("shop")
+    site.detach("shop")
+
+
+def test_no_cache_is_put_over_a_device_that_somebody_has_open(site: Site) -> None:
+    """Such as a database without a file system; no list of mounts shows it."""
+    path = PurePosixPath(site.sh(f"losetup --find --show --direct-io=on {site.origin('shop')}"))
+    try:
+        wanted = replace(site.wanted("shop"), origin=path)
+        with (
+            writer(site, path, "open") as one,
+            pytest.raises(InUseError, match=rf"process {one.process.pid} \(python"),
+        ):
+            creation.create(site.machine, wanted, True, print)
+    finally:
+        site.sh(f"losetup --detach {path}")
+
+
+def test_a_file_that_a_guest_has_is_no_origin_until_it_lets_go(site: Site) -> None:
+    site.create("shop")
+    site.deactivate("shop")
+    with writer(site, site.origin("shop"), "open") as one:
+        with pytest.raises(InUseError, match=rf"in use: process {one.process.pid} \(python"):
+            site.activate("shop")
+        one.end()
+    site.activate("shop")
+
+
+def test_a_volume_that_came_to_be_used_while_its_disks_were_flushed_is_kept(site: Site) -> None:
+    """It was empty when the card was to be destroyed, and was wiped hours later."""
+    site.create("shop")
+
+    def meanwhile(_: Disk) -> Callable[[Blocks], None]:
+        site.sh("mke2fs -q -F /dev/hotset/volume")
+        return lambda _: None
+
+    (card,) = cards.inventory(site.machine).cards
+    with pytest.raises(TierRefusedError, match="not empty: ext"):
+        lifecycle.destroy(site.machine, card, False, meanwhile, print)
+    assert site.sh("blkid --output value --match-tag TYPE /dev/hotset/volume").startswith("ext")
+    site.destroy()
+
+
+def test_a_card_that_the_root_disk_lost_is_known_again_while_its_disk_is_in_use(
+    site: Site,
+) -> None:
+    site.create("shop")
+    with writer(site, DEVICE, "open") as one:
+        site.sh("rm -r /etc/hotset/cards")
+        card = adopt.adopt(site.machine, site.flash, False, print)
+        assert [disk.name for disk in card.disks] == ["shop"]
+        assert one.is_at_work()
+        one.end()
+    site.detach("shop")
+    one.require_on(Path(site.origin("shop")))
 
 
 def test_a_volume_that_is_in_use_elsewhere_keeps_its_card(site: Site) -> None:

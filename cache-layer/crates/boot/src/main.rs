@@ -391,11 +391,10 @@ fn refuse(verdict: &Verdict, disk: &Disk) -> Result<()> {
 }
 
 fn stop(which: &Which, held: bool) -> Result<()> {
-    // `hotset` takes the disk's unit away and has the lock: it takes down what is to go down.
-    if Path::new("/run/hotset")
-        .join(format!("removing-{}", which.disk))
-        .exists()
-    {
+    // `hotset` takes the disk's unit away and has the lock: it takes down what is to go down. When
+    // it does so itself, that is long over: another disk may have the name since.
+    let removing = format!("/run/hotset/removing-{}", which.disk);
+    if !held && Path::new(&removing).exists() {
         return Ok(());
     }
     let _lock = if held {
@@ -410,6 +409,7 @@ fn stop(which: &Which, held: bool) -> Result<()> {
         Err(error) => return Err(error),
     };
     let tier = found.tier(&which.flash);
+    tier.require_unserved()?;
     let is_served = tier.is_served()?;
     if !is_served {
         // Nobody knows since when, nor who wrote to its origin.

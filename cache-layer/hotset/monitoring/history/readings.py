@@ -119,9 +119,18 @@ def returns(before: Counts, first: SeenDisk, now: SeenDisk) -> bool:
     the reading in between may have been wrong."""
     if first.counters is None or now.counters is None:
         return False
-    known = replace(first.counters, **dict(zip(_OF_TIER, before, strict=False)))
-    three = (replace(one, begun=None) for one in (known, first.counters, now.counters))
-    return is_contradicted(*three, kinds.of(now.facts.kind).counting)
+    read_hits, read_misses, write_hits, write_misses, bypassed = before[: len(_OF_TIER)]
+    known = replace(
+        first.counters,
+        begun=None,
+        read_hits=read_hits or 0,
+        read_misses=read_misses or 0,
+        write_hits=write_hits,
+        write_misses=write_misses,
+        bypassed=bypassed,
+    )
+    wrong, right = (replace(one, begun=None) for one in (first.counters, now.counters))
+    return is_contradicted(known, wrong, right, kinds.of(now.facts.kind).counting)
 
 
 def spans(

@@ -105,6 +105,11 @@ class Userspace(EngineTier, InPlaceTier):
             raise TierFailedError(f"{self.path}: whether its engine runs is not known: code {rc}")
         return rc == 1
 
+    def require_unused(self) -> None:
+        """As `DiskTier.require_unused`, also where the device's name is gone."""
+        super().require_unused()
+        self.perform("unserved")
+
     def perform(self, action: Action) -> str:
         """Call `Devices.perform`."""
         devices = Devices(self.machine, self.kind, self.spec, self.place, self.identity)

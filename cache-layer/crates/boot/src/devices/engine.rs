@@ -10,8 +10,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::{LOOPS, Tier};
-use crate::card::Part;
+use crate::card::{Kind, Part};
 use crate::run::{Cause, asks, failed, failure, text};
+use crate::users;
 
 const SCRIPTS: &str = "/etc/hotset/engine";
 const GIVEN_UP: &str = "/etc/hotset/given-up";
@@ -43,6 +44,7 @@ impl Tier {
     /// A cache that is refused stays on record as it was left, so that of a clean one it is still
     /// known that nothing is lost with it. Returns the size of a cache that has another one.
     pub(super) fn open_engine(&self) -> Result<Option<u64>> {
+        self.require_unserved()?;
         self.make_loop_volume()?;
         self.install_engine()?;
         let Some(words) = self.ask_engine("check")? else {
@@ -73,10 +75,28 @@ impl Tier {
     }
 
     pub(super) fn stop_engine(&self) -> Result<()> {
+        self.require_unserved()?;
         if self.has_engine() {
             self.engine("stop")?;
         }
         Ok(())
+    }
+
+    /// See that nobody has what an engine serves that is at work, whatever became of the device's
+    /// name and of what was noted of it: whoever has it would read errors.
+    ///
+    /// # Errors
+    /// [`Cause::InUse`].
+    pub fn require_unserved(&self) -> Result<()> {
+        if self.kind != Kind::Userspace || !self.computer.is_here() {
+            return Ok(());
+        }
+        // Not as it is installed, which may be of an earlier version, or gone.
+        let Ok(script) = self.engine_script() else {
+            return Ok(());
+        };
+        let served = self.computer.feed(&["sh", "-s", "served"], &script)?;
+        served.lines().try_for_each(|device| users::none(Path::new(device)))
     }
 
     /// Has the flash say that its cache is empty: only then the engine begins a new one. A flash

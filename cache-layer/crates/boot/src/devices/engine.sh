@@ -57,6 +57,13 @@ loops() {
             [ "$(sequence "$loop")" != "$number" ] || echo "$loop"
     done
 }
+# What the users of an engine that is at work have open.
+served() {
+    alive || return 0
+    loops
+    read -r noted number 2> /dev/null < "$folder/attached" || return 0
+    case $noted in /dev/ublkb*) [ "$(sequence "$noted")" != "$number" ] || echo "$noted" ;; esac
+}
 # A ublk device that waits for its engine is not.
 attached() {
     read -r noted number 2> /dev/null < "$folder/attached" || return 1
@@ -207,6 +214,16 @@ start() {
         sleep 0.05
     done
 }
+# Its number, whatever became of what was noted; those of other containers are theirs.
+find_engine() {
+    ! read -r engine 2> /dev/null < "$folder/pid" || return 0
+    own=$(readlink /proc/self/ns/mnt)
+    for at in $(grep -lzxF "$folder/control" /proc/[0-9]*/cmdline 2> /dev/null); do
+        engine=${at#/proc/} engine=${engine%/cmdline}
+        [ "$(readlink "/proc/$engine/ns/mnt")" != "$own" ] || return 0
+    done
+    return 1
+}
 # The engine's child before it is the engine does not count: its number is read anew.
 is_engine() {
     tr '\0' '\n' 2> /dev/null < "/proc/$1/cmdline" | grep -qxF "$folder/control"
@@ -217,7 +234,7 @@ alive() {
         case $(systemctl is-active hotset-engine-@DISK@.service) in inactive|failed) return 1 ;; esac
         return 0
     fi
-    read -r engine 2> /dev/null < "$folder/pid" && is_engine "$engine"
+    find_engine && is_engine "$engine"
 }
 stop() {
     if [ -d /run/systemd/system ]; then
@@ -231,7 +248,7 @@ stop() {
     # Whoever watches over it tidies up, unless that was killed as well, and starts no other.
     [ ! -d "$folder" ] || : > "$folder/stop"
     n=0
-    while read -r engine 2> /dev/null < "$folder/pid" && [ $n -lt 40 ]; do
+    while find_engine && [ $n -lt 40 ]; do
         ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
         while is_engine "$engine"; do sleep 0.05; done
         n=$((n + 1)); sleep 0.05

@@ -74,6 +74,8 @@ pub enum Action {
     Make,
     /// Begin an empty cache while the accelerated device is not there; say what becomes of it.
     Empty,
+    /// See that nobody has what an engine serves, by whatever name.
+    Unserved,
     /// Take all down; what is cached stays.
     Remove,
     /// Have the active device be as it is described, but for its sizes.
@@ -119,6 +121,7 @@ impl Tier {
             Action::Open => self.open(),
             Action::Make => self.make(),
             Action::Empty => return self.empty(),
+            Action::Unserved => self.require_unserved(),
             Action::Remove => self.remove(),
             Action::DropCache => self.drop_cache_set(),
             Action::Install => self.install_engine(),
