@@ -104,7 +104,11 @@ fn writers(device: u64, inode: u64) -> Result<Vec<String>> {
             });
             if is_it && is_for_writing(&process, &file) {
                 let path = fs::read_link(&file).unwrap_or_default();
-                uses.push(format!("{} may write to {}", process.words(), path.display()));
+                uses.push(format!(
+                    "{} may write to {}",
+                    process.words(),
+                    path.display()
+                ));
             }
         }
     }

@@ -96,7 +96,9 @@ impl Tier {
             return Ok(());
         };
         let served = self.computer.feed(&["sh", "-s", "served"], &script)?;
-        served.lines().try_for_each(|device| users::none(Path::new(device)))
+        served
+            .lines()
+            .try_for_each(|device| users::none(Path::new(device)))
     }
 
     /// Has the flash say that its cache is empty: only then the engine begins a new one. A flash

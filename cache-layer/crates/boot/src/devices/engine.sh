@@ -43,7 +43,7 @@ tell_systemd() {
 # loop devices and may have disks of one name; nor would a mount's number of before, which the next
 # mount of whomever gets.
 loops() {
-    over=$(findmnt --noheadings --output MAJ:MIN --mountpoint "$mount" | tail -n 1)
+    over=$(findmnt --noheadings --output MAJ:MIN --mountpoint "$mount" | tail -n 1 | tr -d ' ')
     read -r noted number 2> /dev/null < "$folder/attached" || noted= number=
     for at in /sys/block/loop*/loop; do
         # What is behind the others would be asked as well, and may be an engine that hangs.
