@@ -315,7 +315,8 @@ def test_repeats_that_do_not_differ_are_not_said_to_be_few() -> None:
 
 def test_the_workload_is_named() -> None:
     """By all windows; what an earlier version did not record is not known."""
-    rows = dict(dict(configuration.groups(documents.complete()))["Database"])
+    groups = dict(configuration.groups(documents.complete()))
+    rows = dict((*groups["Database"], *groups["Workload"]))
     assert rows["driver"] == "hotset's own"
     assert rows["items drawn"] == (
         "as TPC-C says (NURand): 62 % of stock's accesses on 20 % of its blocks"
@@ -325,7 +326,7 @@ def test_the_workload_is_named() -> None:
     for arm in raw["arms"]:
         for one in arm["repeats"]:
             one.update(items=None, hottest_fifth=None, isolation=None, seed=None)
-    rows = dict(dict(configuration.groups(RunDocument.model_validate(raw)))["Database"])
+    rows = dict(dict(configuration.groups(RunDocument.model_validate(raw)))["Workload"])
     assert (rows["items drawn"], rows["isolation"]) == ("not known", "not known")
     assert "seeds" not in rows
 

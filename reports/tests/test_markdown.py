@@ -21,7 +21,7 @@ def test_its_tables_are_tables() -> None:
     heads = [token.tag for token in tokens if token.type == "table_open"]
     shown = sections.page_of(document)
     assert len(heads) == sum(len(one.tables) for one in shown.sections) + len(shown.setup)
-    assert len(shown.setup) == 5
+    assert len(shown.setup) == 6
     text = " ".join(token.content for token in tokens if token.type == "inline")
     assert answer.headline(document) in text
     rows = sum(token.type == "tr_open" for token in tokens)

@@ -42,4 +42,3 @@ def test_nothing_counted_is_no_row_and_nothing_done_no_division() -> None:
     assert server_io.rows(with_io(None)) == []
     nothing = ServerIo(seconds=10, reads=0, read_ms=0, log_bytes=0)
     assert server_io.rows(with_io(nothing))[0][1:5] == ("0", "0", "–", "–")
-    assert server_io.sentence(nothing, 0) == "the server, per transaction: "

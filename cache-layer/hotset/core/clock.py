@@ -34,7 +34,7 @@ class Moment:
 
 
 def boot_id() -> str:
-    """What names this start of this computer."""
+    """Return the id of this computer's current boot."""
     return BOOT_ID.read_text(encoding="ascii").strip()
 
 

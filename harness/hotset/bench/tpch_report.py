@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from hotset.core.record import Versioned
 from hotset.core.words import csv_text
 from hotset.reports.model.windows import Verdict
+from hotset.reports.render.page import Page, Table, of_table
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
-
-from .window_report import DOUBT
 
 _NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
 
@@ -72,15 +67,18 @@ def check_csv(found: CheckResult) -> str:
     return csv_text(("what", "found", "verdict", "detail"), _check_rows(found))
 
 
-def check_table(found: CheckResult) -> RenderableType:
-    """As a table, with a last line that sums it up."""
+def check_page(found: CheckResult) -> Page:
+    """A line for each thing that was checked, and how many are wrong."""
     rows = list(_check_rows(found))
-    table = _table("", "found", "verdict", "")
-    for what, number, verdict, detail in rows:
-        table.add_row(what, f"{number:,}", verdict, detail)
     wrong = [row for row in rows if row[2] in ("wrong", "different", "failed")]
     said = f"{len(wrong)} of {len(rows)} checks failed" if wrong else f"all {len(rows)} checks hold"
-    return Group(Text(f"TPC-H at scale {found.scale:g}"), table, Text(said))
+    table = Table(
+        f"TPC-H at scale {found.scale:g}",
+        ("", "found", "verdict", "detail"),
+        tuple((what, f"{number:,}", verdict, detail) for what, number, verdict, detail in rows),
+        said="detail",
+    )
+    return of_table(table, judged=((said, not wrong),))
 
 
 def _results(
@@ -92,26 +90,29 @@ def _results(
         yield from ((stream.number, query) for query in stream.queries)
 
 
-def judged(found: TpchRun) -> list[Text]:
-    """What the thresholds came to."""
-    return [Text(one.said, style="" if one.met else DOUBT) for one in found.thresholds]
-
-
-def measured(found: TpchRun) -> list[RenderableType]:
+def run_page(found: TpchRun) -> Page:
     """Query by query, with what they come to."""
     power = found.power
     seed = "validation parameters" if power.seed is None else f"seed {power.seed}"
-    table = _table("query", "seconds", "rows", "outcome", "checksum")
-    for query in power.queries:
-        rows = "" if query.rows is None else f"{query.rows:,}"
-        table.add_row(
-            str(query.number), f"{query.seconds:.3f}", rows, query.outcome, query.checksum or ""
+    rows = tuple(
+        (
+            str(query.number),
+            f"{query.seconds:.3f}",
+            "" if query.rows is None else f"{query.rows:,}",
+            query.outcome,
+            query.checksum or "",
         )
-    title = Text(f"TPC-H power run at scale {power.scale:g}, {seed}")
-    return [title, table, *map(Text, _figures(power, found.throughput))]
+        for query in power.queries
+    )
+    caption = f"TPC-H power run at scale {power.scale:g}, {seed}"
+    table = Table(caption, ("query", "seconds", "rows", "outcome", "checksum"), rows, names=0)
+    return of_table(
+        table, tuple(_figures(found)), tuple((one.said, one.met) for one in found.thresholds)
+    )
 
 
-def _figures(power: PowerResult, throughput: ThroughputResult | None) -> Iterator[str]:
+def _figures(found: TpchRun) -> Iterator[str]:
+    power, throughput = found.power, found.throughput
     complete = "" if power.complete else " (incomplete: not all 22 queries finished)"
     yield f"total                {power.total_s:.3f} s{complete}"
     if power.geometric_mean_s is not None:
@@ -125,8 +126,8 @@ def _figures(power: PowerResult, throughput: ThroughputResult | None) -> Iterato
         yield f"{len(throughput.streams):2} streams           {throughput.seconds:.3f} s{complete}"
         if throughput.throughput is not None:
             yield f"TPROC-H throughput   {throughput.throughput:,.1f}"
-        if (figure := composite(power, throughput)) is not None:
-            yield f"TPROC-H composite    {figure:,.1f}"
+        if found.tproc_h_composite is not None:
+            yield f"TPROC-H composite    {found.tproc_h_composite:,.1f}"
     yield _NOTE
 
 
@@ -144,11 +145,3 @@ def _check_rows(found: CheckResult) -> Iterator[tuple[str, int, str, str]]:
     for answer in found.answers:
         comparison = answer.comparison
         yield f"query {answer.number}", answer.rows, comparison.verdict, comparison.difference
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None)
-    for place, name in enumerate(names):
-        right = name in ("query", "seconds", "rows", "found") and (place > 0 or name == "query")
-        table.add_column(name, justify="right" if right else "left")
-    return table

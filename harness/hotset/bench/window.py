@@ -352,6 +352,17 @@ def missed_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values
     return say
 
 
+def junit_xml(points: Sequence[Outcome], suite: str) -> str:
+    """The thresholds as JUnit XML, by number of users."""
+    results = [(one.result, one.verdicts) for one in points if one.result is not None]
+    cases = [
+        thresholds.Case.from_verdict(f"{suite}.{result.users}-users", verdict)
+        for result, verdicts in results
+        for verdict in verdicts
+    ]
+    return thresholds.junit(suite, cases, sum(result.duration_s for result, _ in results))
+
+
 def failure(points: Sequence[Outcome], require: Callable[[Outcome], None]) -> Exception | None:
     """What ``require`` raises of the first point that it refuses."""
     try:

@@ -132,7 +132,7 @@ def test_a_run_as_a_table_with_thresholds_and_as_csv(
     limits = ("--threshold", "tps>=1", "--threshold", "p99(search)<1us", "--junit", str(junit))
     done = sql(*scripts, *SHORT, *limits, "--rate", "50/s")
     refused(done, 5, "p99(search)<1us: missed, measured")
-    for word in ("TPS", "checkout", "50.0/s requested", "tps>=1: met", "the users' time: "):
+    for word in ("TPS", "checkout", "requested", "tps>=1: met", "users' time goes"):
         assert word in done.out
     assert 'classname="hotset.sql.run.2-users"' in junit.read_text()
     rows = sql(*scripts, *SHORT, "--format", "csv")

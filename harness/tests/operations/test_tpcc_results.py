@@ -54,10 +54,8 @@ def test_one_user_is_one_and_the_age_names_what_the_run_itself_did() -> None:
     found = run_of(stood_still(users=1, orders_before=3082))
     screen = io.StringIO()
     found.show(Console(file=screen, width=500))
-    assert "; 1 user, 2 warehouses, 2.0 s" in screen.getvalue()
-    assert (
-        "age: 3,082 orders since the load, with those of this run's ramp-up\n" in screen.getvalue()
-    )
+    assert "TPC-C with 1 user: 0 NOPM (0 by the server's count) in 2.0 s." in screen.getvalue()
+    assert "age 3,082 orders since the load, with those of the ramp-up\n" in screen.getvalue()
 
 
 @pytest.mark.parametrize("windows", [1, 2])
@@ -75,9 +73,9 @@ def test_what_makes_a_run_doubtful_is_in_its_json_as_people_read_it(windows: int
     codes = [one.code for one in found.run.warnings]
     doubts = ["NOT_STEADY", "PLAN_CHANGED", "STEADINESS_UNKNOWN", "STATEMENT_TIMEOUT"]
     assert set(doubts) < set(codes)
-    for code in doubts if windows == 1 else doubts[1::2]:
-        assert f"{code}{'' if windows == 1 else ' with 2 users'}: " in screen.getvalue()
-    assert "stock-level, slev: an index scan became a scan. Run ANALYZE" in screen.getvalue()
+    for text in ("Not steady", "Not known whether the windows were steady", "2,500 ms."):
+        assert screen.getvalue().count(text) == 1
+    assert "stock-level, slev: an index scan became a scan." in screen.getvalue()
 
 
 def steadiness(
@@ -91,7 +89,7 @@ def steadiness(
 def test_a_curve_without_any_result_is_shown() -> None:
     found, screen = run_of(Outcome(None, "gone"), Outcome(None, "gone")), io.StringIO()
     found.show(Console(file=screen))
-    assert "nothing was measured" in screen.getvalue()
+    assert "Nothing was measured" in screen.getvalue()
     assert found.run.failure is not None
     assert found.run.failure.text == "gone"
     assert (found.figures(), found.csv().count("\n")) == ({}, 1)

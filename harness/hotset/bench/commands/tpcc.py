@@ -14,7 +14,7 @@ from hotset.core.extras import Extra
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Recorded, Request, operation
 from hotset.core.rights import Needs, Right
 from hotset.tpcc.data import consistency
-from hotset.tpcc.data.consistency import Violated
+from hotset.tpcc.data.consistency import TpccConditions, Violated
 
 from . import keeping, kits
 from .kits import Drop
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..kept.found import FoundDatabase
     from ..kept.measurement import Subject
-    from ..tpcc_report import TpccConditions
     from ..window import Outcome
 
 Warehouses = Annotated[
@@ -243,21 +242,19 @@ class Check(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions(Recorded["TpccConditions"]):
+class Conditions(Recorded[TpccConditions]):
     """The twelve conditions."""
 
     csv_rows = "conditions"
 
     @classmethod
     def record(cls) -> type[TpccConditions]:
-        from ..tpcc_report import TpccConditions
-
         return TpccConditions
 
     def show(self, console: Console) -> None:
-        from .. import tpcc_report
+        from hotset.reports.render import sections, terminal
 
-        console.print(tpcc_report.conditions_table(self.found.conditions))
+        terminal.result(sections.of_conditions(self.found.conditions), console)
 
     def failure(self) -> Exception | None:
         broken = [condition for condition in self.found.conditions if not condition.holds]
@@ -279,10 +276,9 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     Exit code 4 if one does not hold.
     """
     from .. import tpcc as workload
-    from .. import tpcc_report
 
     results = workload.check(kits.database(request), context.report)
-    return Conditions(tpcc_report.TpccConditions(tuple(results)))
+    return Conditions(TpccConditions(tuple(results)))
 
 
 @operation(

@@ -224,13 +224,11 @@ class RunOutcome(Result):
         return self.record().of(self.power, self.throughput, self.verdicts, self.run)
 
     def show(self, console: Console) -> None:
-        from rich.text import Text
+        from hotset.reports.render import terminal
 
         from .. import tpch_report
 
-        found = self.recorded()
-        for part in (*tpch_report.measured(found), *tpch_report.judged(found)):
-            console.print(part, soft_wrap=isinstance(part, Text))
+        terminal.result(tpch_report.run_page(self.recorded()), console)
 
     def csv(self) -> str:
         from .. import tpch_report
@@ -403,9 +401,11 @@ class Checked(Recorded["TpchCheck"]):
         return TpchCheck
 
     def show(self, console: Console) -> None:
+        from hotset.reports.render import terminal
+
         from .. import tpch_report
 
-        console.print(tpch_report.check_table(self.found))
+        terminal.result(tpch_report.check_page(self.found), console)
 
     def csv(self) -> str:
         from .. import tpch_report

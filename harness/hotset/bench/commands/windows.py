@@ -58,14 +58,14 @@ class Windows(Result):
         window.require(outcome)
 
     def show(self, console: Console) -> None:
-        from .. import window_report
+        from hotset.reports.render import terminal
 
-        console.print(window_report.table(self.run))
+        terminal.summary(self.run, console)
 
     def csv(self) -> str:
-        from .. import window_report
+        from hotset.reports.render import tables
 
-        return window_report.csv(self.run)
+        return tables.windows_csv(self.run)
 
     def failure(self) -> Exception | None:
         from .. import window
@@ -73,9 +73,9 @@ class Windows(Result):
         return window.failure(self.points, self.require)
 
     def figures(self) -> Mapping[str, str]:
-        from .. import window_report
+        from hotset.reports.analysis import measured
 
-        return window_report.figures(self.run)
+        return measured.figures(self.run)
 
 
 class Request(Protocol):
@@ -223,9 +223,9 @@ def _write(
     request: Request,
     context: Context,
 ) -> None:
-    from .. import window_report
+    from ..window import junit_xml
 
     if request.output is not None:
         context.write(request.output, json.dumps(document_of(document), indent=1) + "\n")
     if request.junit is not None:
-        context.write(request.junit, window_report.junit_xml(points, suite))
+        context.write(request.junit, junit_xml(points, suite))

@@ -23,6 +23,7 @@ from hotset.operations.audit import Caller
 from hotset.operations.jobs import store as jobs
 from hotset.operations.jobs.events import Event
 from hotset.operations.jobs.store import Job
+from hotset.reports.render.page import Page
 
 from .. import filters, passwords, results
 from ..web import COOKIE, Console, action, caller, console_of, page, render, see
@@ -64,7 +65,7 @@ async def _job(request: Request) -> Response:
     )
 
 
-def _told(job: Job, result: Any) -> tuple[results.Told | None, str]:  # noqa: ANN401
+def _told(job: Job, result: Any) -> tuple[Page | None, str]:  # noqa: ANN401
     """Describe its result, or return why that is unreadable."""
     try:
         return results.tell(job.verb, result), ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
@@ -12,7 +12,7 @@ from hotset.core import words
 from ..model.base import ArmName
 from ..model.document import CACHED_ARMS, POLICY_ARMS, Arm, Factor, RunDocument
 from ..model.measurement import Measurement
-from ..model.windows import Latency, Repeat, Window
+from ..model.windows import Condition, Latency, Repeat, Window
 from . import same_state, units
 
 ARM_ORDER: tuple[ArmName, ...] = (
@@ -56,6 +56,56 @@ def arms(document: RunDocument) -> list[ArmFigures]:
     """The arms that were measured, in the order before, after, ceiling."""
     measured = [document.arm(name) for name in ARM_ORDER]
     return [figures(arm) for arm in measured if arm is not None]
+
+
+def prefix(name: str, mark: str = ":") -> str:
+    """Of a sentence about an arm; the only arm of a measurement goes without saying."""
+    return "" if name == "measured" else f"{name}{mark} "
+
+
+def window_columns(document: RunDocument) -> tuple[str, ...]:
+    """The heads of the labels of `label_windows`."""
+    is_curve = document.measurement is not None and any(arm.curve for arm in document.arms)
+    return ("arm", "repeat", *(("users",) if is_curve else ()))
+
+
+def label_windows(document: RunDocument) -> Iterator[tuple[tuple[str, ...], Repeat]]:
+    """Every window, of a measurement those of its curve as well, with their number of users."""
+    count = len(window_columns(document))
+    for name, window in _windows(document, with_curves=document.measurement is not None):
+        yield (name, str(window.repeat), f"{window.users or 0:,}")[:count], window
+
+
+def _windows(document: RunDocument, *, with_curves: bool) -> Iterator[tuple[ArmName, Repeat]]:
+    for name in ARM_ORDER:
+        for arm in (one for one in document.arms if one.name == name):
+            for window in (*(arm.curve if with_curves else ()), *arm.repeats):
+                yield name, window
+
+
+def checked(document: RunDocument) -> list[tuple[str, tuple[Condition, ...]]]:
+    """The conditions of TPC-C after each window, by the name of it."""
+    return [
+        (f"{prefix(name, ',')}{words.plural(window.users or 0, 'user')}", window.conditions)
+        for name, window in _windows(document, with_curves=True)
+        if window.conditions
+    ]
+
+
+def judged(document: RunDocument) -> Iterator[tuple[str, bool]]:
+    """What was to hold, in words, and whether it does: thresholds, the conditions of TPC-C."""
+    for one in document.thresholds:
+        who = f"{words.plural(one.users, 'user')}: " if one.users else ""
+        yield who + one.said, one.met
+    if found := [conditions for _, conditions in checked(document)]:
+        yield judge_conditions(found)
+
+
+def judge_conditions(found: Sequence[Sequence[Condition]]) -> tuple[str, bool]:
+    """How many of TPC-C's hold each time they were checked."""
+    held, count = min(sum(one.holds for one in each) for each in found), len(found[-1])
+    times = f", checked {len(found)} times" if len(found) > 1 else ""
+    return f"consistency: {held} of {count} conditions hold{times}", held == count
 
 
 def figures(arm: Arm) -> ArmFigures:

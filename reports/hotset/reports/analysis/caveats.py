@@ -406,17 +406,6 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
         yield Code.STEADINESS_UNKNOWN.fill(which="; ".join(unknown))
 
 
-def describe_window(window: Repeat) -> list[Caveat]:
-    """List what makes the values of one window doubtful."""
-    doubts = [(Code.NOT_STEADY, one) for one in window.not_steady]
-    doubts += [(Code.STEADINESS_UNKNOWN, one) for one in window.not_known]
-    return [
-        *(Caveat(code=code.name, text=unsteadiness(one), advice="") for code, one in doubts),
-        *window.warnings,
-        *_plan_changes(window),
-    ]
-
-
 def _plan_changes(window: Repeat) -> Iterator[Caveat]:
     for one in window.plan_changes:
         times = ""

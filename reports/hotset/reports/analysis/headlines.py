@@ -13,7 +13,7 @@ def write_headlines(document: RunDocument) -> list[str]:
     if document.disks is not None:
         return disks.headlines(document.disks.model_dump()) or [disks.NOTHING]
     if document.measurement is not None:
-        return [measured.headline(document)]
+        return [one for one in (highest.headline(document), measured.headline(document)) if one]
     said = (
         answer.headline(document),
         policies.headline(document),

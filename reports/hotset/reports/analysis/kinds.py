@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from hotset.core import words
 
 from ..model.document import Arm, RunDocument
-from ..model.windows import Latency
+from ..model.windows import RESPONSE_LIMITS_S, Latency, Repeat, Transaction
 from . import answer, units
+
+_PERCENTILES = ("mean", *words.PERCENTILES, "max")
 
 
 def title(document: RunDocument) -> str:
@@ -23,8 +27,10 @@ def columns(document: RunDocument) -> tuple[str, ...]:
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """A row for each kind and arm; empty where nothing was measured."""
+    """A row for each kind and arm; empty where there are no arms to compare."""
     found = [arm for name in answer.ARM_ORDER if (arm := document.arm(name)) is not None]
+    if document.measurement is not None:
+        return []
     names = dict.fromkeys(
         name for arm in found for repeat in arm.repeats for name in repeat.transactions
     )
@@ -44,7 +50,7 @@ def _row(kind: str, arm: Arm, base: Arm | None) -> tuple[str, ...]:
     )
     ratio = words.factor(slow / quick) if slow is not None and quick else ""
     return (
-        kind.replace("_", " "),
+        show_kind(kind, arm.repeats[0]),
         arm.name,
         words.count(_per_second(arm, kind)),
         *words.latencies(latency),
@@ -66,3 +72,117 @@ def _latency(arm: Arm, kind: str) -> Latency | None:
     """Over the repeats."""
     found = (repeat.transactions.get(kind) for repeat in arm.repeats)
     return answer.mean_latency(one.latency_ms if one else None for one in found)
+
+
+def show_kind(kind: str, window: Repeat) -> str:
+    """TPC-C's kinds as its specification writes them; a script as its file is called."""
+    return kind if window.nopm is None else kind.replace("_", "-")
+
+
+def _count_names(document: RunDocument) -> tuple[str, ...]:
+    """Scripts of one's own are neither rolled back nor repeated."""
+    ends = ("rolled back", "retries") if document.timed == "tpcc" else ()
+    return ("committed", *ends, "failed")
+
+
+def count_columns(document: RunDocument) -> tuple[str, ...]:
+    """The heads of `count_rows`."""
+    labels = answer.window_columns(document)
+    return (*labels, units.find_unit(document).kind, "per s", *_count_names(document), "causes")
+
+
+def count_rows(document: RunDocument) -> list[tuple[tuple[str, ...], bool]]:
+    """What became of each kind's transactions in each window; True: all kinds together."""
+    names = _count_names(document)
+    return [
+        ((*labels, name, *_counts(kinds, window, names)), is_all)
+        for labels, window in answer.label_windows(document)
+        for name, kinds, is_all in _each_and_all(window)
+    ]
+
+
+def latency_columns(document: RunDocument) -> tuple[str, ...]:
+    """The heads of `latency_rows`."""
+    percentiles = (name.replace("_", ".") for name in _PERCENTILES)
+    return (*answer.window_columns(document), units.find_unit(document).kind, *percentiles)
+
+
+def latency_rows(document: RunDocument) -> list[tuple[tuple[str, ...], bool]]:
+    """Percentiles of each kind in each window; True: all kinds together."""
+    return [
+        (
+            (*labels, name, *_percentiles(window.latency_ms if is_all else kinds[0].latency_ms)),
+            is_all,
+        )
+        for labels, window in answer.label_windows(document)
+        for name, kinds, is_all in _each_and_all(window)
+    ]
+
+
+def _each_and_all(window: Repeat) -> Iterator[tuple[str, Sequence[Transaction], bool]]:
+    for name, kind in window.transactions.items():
+        yield show_kind(name, window), [kind], False
+    if len(window.transactions) > 1:
+        yield "all", [*window.transactions.values()], True
+
+
+def _counts(kinds: Sequence[Transaction], window: Repeat, names: Sequence[str]) -> Iterator[str]:
+    retries, failed = Counter[str](), Counter[str]()
+    for one in kinds:
+        retries.update(one.retry_causes)
+        failed.update(one.failed)
+    causes = (("retries", retries), ("failed", failed)) if len(kinds) == 1 else ()
+    totals = {
+        "committed": sum(one.committed for one in kinds),
+        "rolled back": sum(one.rolled_back for one in kinds),
+        "retries": sum(one.retries for one in kinds),
+        "failed": failed.total(),
+    }
+    yield words.count(totals["committed"] / window.duration_s)
+    yield from (f"{totals[name]:,}" for name in names)
+    yield "; ".join(
+        f"{what}: {', '.join(f'{cause} {count:,}' for cause, count in counted.most_common())}"
+        for what, counted in causes
+        if counted
+    )
+
+
+def _percentiles(latency_ms: Latency | None) -> Iterator[str]:
+    for name in _PERCENTILES:
+        value = getattr(latency_ms, name, None)
+        yield words.ABSENT if value is None else f"{value:,.2f}"
+
+
+def response_times(document: RunDocument) -> list[str]:
+    """Whether each arm kept TPC-C's own limits; of what was not measured it is not known."""
+    return [
+        f"{answer.prefix(arm.name)}TPC-C's limits on response times: {_response_times(windows)}"
+        for arm in document.arms
+        if (windows := [one for one in (*arm.curve, *arm.repeats) if one.nopm is not None])
+    ]
+
+
+def _response_times(windows: Sequence[Repeat]) -> str:
+    said, unknown = list[str](), list[str]()
+    for kind, limit_s in RESPONSE_LIMITS_S.items():
+        found = [one.transactions[kind].latency_ms for one in windows if kind in one.transactions]
+        name, p90 = show_kind(kind, windows[0]), [one.p90 for one in found if one and one.p90]
+        if len(p90) < len(windows):
+            unknown.append(name)
+        if p90 and max(p90) > limit_s * 1000:
+            said.append(f"missed, p90 of {name} is {max(p90) / 1000:,.2f} s, more than {limit_s} s")
+    if unknown:
+        verb = "was" if len(unknown) == 1 else "were"
+        said.append(f"{words.enumerate_words(unknown)} {verb} not measured")
+    return "; ".join(said) or "kept, 90 % of each kind within 5 s, of stock-level within 20 s"
+
+
+def unfinished(document: RunDocument) -> list[str]:
+    """What had not ended when the users were sent home."""
+    return [
+        f"{answer.prefix(labels[0])}not ended long after the window:"
+        f" {words.plural(stuck.count, 'transaction')}, the oldest under way for"
+        f" {stuck.oldest_s:.1f} s when the window closed"
+        for labels, window in answer.label_windows(document)
+        if (stuck := window.unfinished) is not None
+    ]

@@ -10,6 +10,7 @@ from ..model.base import ArmName
 from ..model.document import RunDocument
 from ..model.measurement import ObservedTier
 from . import answer, power, units
+from .comparison import curve
 
 ARM: ArmName = "measured"
 RESIDENT_COLUMNS = ("table or index", "bytes", "in the cache")
@@ -40,7 +41,7 @@ def headline(document: RunDocument) -> str:
     """The answer in one sentence."""
     arm, queried = document.arm(ARM), document.power_arm(ARM)
     if arm is None and queried is None:
-        return "Nothing was measured."
+        return "" if any(one.rates for one in document.arms) else "Nothing was measured."
     if arm is None:
         assert queried is not None
         figures = power.figures(queried)
@@ -48,19 +49,42 @@ def headline(document: RunDocument) -> str:
         unfinished = "" if figures.complete else ", and not all of them ended"
         took = f"{words.duration(figures.total_s)}{_spread(len(figures.repeats))}"
         return f"{which} took {took}{unfinished}."
-    found = answer.figures(arm)
-    unit = units.UNITS[arm.workload]
-    users = arm.repeats[0].users
-    with_ = f" with {words.plural(users, 'user')}" if users else ""
+    found, window, unit = answer.figures(arm), arm.repeats[-1], units.UNITS[arm.workload]
+    who = f" with {words.plural(window.users, 'user')}" if window.users else ""
     latency = f", p95 {words.milliseconds(found.latency_ms.p95)} ms" if found.latency_ms else ""
+    counted = window.nopm_by_district
+    by = "" if counted is None else f" ({words.count(counted)} by the server's count)"
     return (
-        f"{unit.workload[:1].upper()}{unit.workload[1:]}{with_}: {words.count(found.rate)}"
-        f" {unit.short}{_spread(len(found.repeats))}{latency}."
+        f"{unit.workload[:1].upper()}{unit.workload[1:]}{who}"
+        f"{', partial' if window.partial else ''}: {words.count(found.rate)} {unit.short}"
+        f"{by}{_spread(len(found.repeats))} in {window.duration_s:.1f} s{latency}."
     )
 
 
 def _spread(repeats: int) -> str:
     return f", mean of {repeats} runs" if repeats > 1 else ""
+
+
+def figures(document: RunDocument) -> dict[str, str]:
+    """The values that one asks for first; of a curve, each number of users'."""
+    unit = units.find_unit(document).short
+    points = [one.point for one in curve.read_curves(document).get(ARM, ())]
+    if points:
+        return {
+            **curve.figures(points, unit),
+            **{words.plural(one.users, "user"): f"{one.rate:,.0f} {unit}" for one in points},
+        }
+    arm = document.arm(ARM)
+    if arm is None:
+        return {}
+    found = answer.figures(arm)
+    p95 = found.latency_ms.p95 if found.latency_ms else None
+    return {
+        unit: f"{found.rate:,.1f}" if document.timed == "sql" else f"{found.rate:,.0f}",
+        "TPM": f"{found.tpm:,.0f}",
+        "p95": "no commit" if p95 is None else f"{p95:.1f} ms",
+        "failed": f"{found.failed:,}",
+    }
 
 
 def facts(document: RunDocument) -> list[tuple[str, str]]:

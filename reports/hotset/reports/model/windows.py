@@ -474,6 +474,13 @@ class Repeat(Window):
         return True if self.steadiness and not self.not_known else None
 
 
+RESPONSE_LIMITS_S = {
+    **dict.fromkeys(("new_order", "payment", "order_status", "delivery"), 5),
+    "stock_level": 20,
+}
+"""TPC-C's, clause 5.2.5.3: 90 % of each kind take at most so long."""
+
+
 class RateTrial(Record):
     """A window in which transactions arrived at one rate."""
 

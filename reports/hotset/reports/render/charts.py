@@ -8,11 +8,12 @@ lie so far apart that the slower one would be a flat line; that axis says so, to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 
 from hotset.core import words
 
-from ..analysis import answer, power, prices, units
+from ..analysis import answer, kinds, power, prices, units
 from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest
@@ -53,7 +54,7 @@ def throughput(document: RunDocument) -> Section | None:
         panels=(
             Panel(
                 "throughput",
-                vega.bars(bars, points, unit.short, [arm.name for arm in arms]),
+                partial(vega.bars, bars, points, unit.short, [arm.name for arm in arms]),
                 f"Bar chart of mean {unit.long.lower()}: {words.enumerate_words(said)}.",
             ),
         ),
@@ -136,7 +137,7 @@ def highest_rates(document: RunDocument) -> Section | None:
         panels=(
             Panel(
                 "highest-rates",
-                vega.bars(bars, points, "transactions/s", list(found)),
+                partial(vega.bars, bars, points, "transactions/s", list(found)),
                 f"Bar chart of the highest rate with {limits}: {words.enumerate_words(said)}.",
             ),
         ),
@@ -174,7 +175,7 @@ def over_users(document: RunDocument) -> Section | None:
                 f" {units.find_unit(document).short} with their 95 % intervals",
                 curve.columns(document),
                 tuple(curve.rows(document)),
-                wide=("of baseline", "most time"),
+                wide=("p99 ms", "p50 ms", "failed", "of baseline", "most time"),
                 bars=tuple(one.figures.rate for points in found.values() for one in points),
             ),
         ),
@@ -195,7 +196,7 @@ def _curve_panel(
     said = [f"{arm} {', '.join(map(words.count, line))}" for arm, line in means.items()]
     return Panel(
         key,
-        vega.over_users(drawn, each_users, [*found], log=log, last=unit == "ms"),
+        partial(vega.over_users, drawn, each_users, [*found], log=log, last=unit == "ms"),
         f"Line chart over {words.enumerate_words([str(user) for user in each_users])} users."
         f" {heading}: {'; '.join(said)}.",
         heading + (" (logarithmic axis)" if log else ""),
@@ -259,20 +260,16 @@ def time_use_by_arm(document: RunDocument) -> Section | None:
         "Shares of the users' time, means of the repeats, from samples of their sessions. CPU:"
         " running, or waiting for a CPU."
     )
+    title = "Where the users' time went, every repeat"
+    draw = partial(vega.stack_bars, bars, list(uses))
     notes = (time_use.sentence(document), *time_use.missing(document))
     return Section(
         key="time-use",
         title="Where the users' time goes",
         notes=tuple(note for note in notes if note),
         reading=caption,
-        panels=(Panel("time-use", vega.stack_bars(bars, list(uses)), f"{'; '.join(said)}."),),
-        tables=(
-            Table(
-                "Where the users' time went, every repeat",
-                time_use.COLUMNS,
-                tuple(time_use.rows(document)),
-            ),
-        ),
+        panels=(Panel("time-use", draw, f"{'; '.join(said)}."),),
+        tables=(Table(title, time_use.COLUMNS, tuple(time_use.rows(document))),),
         terminal="notes",
     )
 
@@ -301,7 +298,7 @@ def devices(document: RunDocument) -> Section | None:
         panels=(
             Panel(
                 "devices",
-                vega.shares(bars, [bar["arm"] for bar in bars], "device", "busy"),
+                partial(vega.shares, bars, [bar["arm"] for bar in bars], "device", "busy"),
                 f"Bar chart of how busy each device was: {words.enumerate_words(said)}.",
             ),
         ),
@@ -370,7 +367,7 @@ def _over_time(measure: Measure, rows: list[Row], end: int, bin_s: int, last: bo
     ]
     return Panel(
         measure.key,
-        vega.lines(rows, end, unit=measure.unit, log=log, last=last),
+        partial(vega.lines, rows, end, unit=measure.unit, log=log, last=last),
         f"Line chart over {end} seconds. {measure.heading}, means of {bin_s} s:"
         f" {words.enumerate_words(spread)}.",
         measure.heading + (" (logarithmic axis)" if log else ""),
@@ -387,10 +384,7 @@ def latencies(document: RunDocument) -> Section | None:
         for repeat in arm.repeats
         if repeat.latency_ms is not None and repeat.latency_ms.p95 is not None
     ]
-    rows = tuple(
-        (name, str(repeat), *(words.milliseconds(getattr(found, one)) for one in words.PERCENTILES))
-        for name, repeat, found in repeats
-    )
+    rows = kinds.latency_rows(document)
     return Section(
         key="latencies",
         title="Latency of a transaction",
@@ -399,12 +393,30 @@ def latencies(document: RunDocument) -> Section | None:
         " logarithmic.",
         panels=(_latency_panel(arms, repeats),),
         tables=(
-            Table(
-                "Latency of every repeat, ms", ("arm", "repeat", *words.PERCENTILES.values()), rows
-            ),
-        ),
+            kinds_table(document, "Latency by kind, ms", kinds.latency_columns(document), rows),
+        )
+        if rows
+        else (),
         legend=tuple(arm.name for arm in arms),
         terminal="nothing",
+    )
+
+
+def kinds_table(
+    document: RunDocument,
+    title: str,
+    columns: tuple[str, ...],
+    rows: Sequence[tuple[tuple[str, ...], bool]],
+) -> Table:
+    """By window and kind; True: a row of all kinds. Nobody needs a column that is empty."""
+    ends = None if any(row[-1] for row, _ in rows) else -1
+    return Table(
+        title,
+        columns[:ends],
+        tuple(row[:ends] for row, _ in rows),
+        said="causes" if "causes" in columns[:ends] else "",
+        names=len(answer.window_columns(document)) + 1,
+        sums=frozenset(at for at, (_, is_all) in enumerate(rows) if is_all),
     )
 
 
@@ -423,8 +435,8 @@ def _latency_panel(
     ]
     drawn = {row["percentile"] for row in lines}
     steps = [step for step in words.PERCENTILES.values() if step in drawn]
-    spec = vega.percentiles(lines, steps, tuple(arm.name for arm in arms))
-    return Panel("latencies", spec, f"Latency in milliseconds: {'; '.join(said)}.")
+    draw = partial(vega.percentiles, lines, steps, tuple(arm.name for arm in arms))
+    return Panel("latencies", draw, f"Latency in milliseconds: {'; '.join(said)}.")
 
 
 def _percentiles(arm: str, repeat: int, latency_ms: Latency) -> list[Row]:
@@ -466,7 +478,7 @@ def queries(document: RunDocument) -> Section | None:
         panels=(
             Panel(
                 "queries",
-                vega.queries(rows, order),
+                partial(vega.queries, rows, order),
                 f"Seconds of the TPC-H queries by arm; in all: {words.enumerate_words(totals)}.",
             ),
         ),
@@ -537,7 +549,9 @@ def _warmup_panel(record: WarmUp) -> Panel:
     share = words.percent(record.mb_per_s / record.origin_mb_per_s, 0)
     return Panel(
         "warmup",
-        vega.bars(bars, points, "MB/s", list(rates), colours=("--baseline", "--accelerated")),
+        partial(
+            vega.bars, bars, points, "MB/s", list(rates), colours=("--baseline", "--accelerated")
+        ),
         f"Bar chart: the warm-up ran at {words.rate(record.mb_per_s)}, {share} of the "
         f"origin's sequential {words.rate(record.origin_mb_per_s)}.",
     )
@@ -563,7 +577,7 @@ def hits(document: RunDocument) -> Section | None:
         panels=(
             Panel(
                 "hits",
-                vega.shares(bars, [part.name for part in shown], "table", "hit ratio"),
+                partial(vega.shares, bars, [part.name for part in shown], "table", "hit ratio"),
                 f"Bar chart of hit ratios in the accelerated arm: {words.enumerate_words(said)}.",
             ),
         ),
@@ -598,9 +612,9 @@ def _price_panels(document: RunDocument, currency: str) -> tuple[Panel, ...]:
     ]
     said = [f"{bar['arm']} {bar['label']}" for bar in bars]
     unit = units.find_unit(document).short
-    spec = vega.bars(bars, [], f"{currency} per {unit}", [cost.arm for cost in known])
+    draw = partial(vega.bars, bars, [], f"{currency} per {unit}", [cost.arm for cost in known])
     alt = f"Bar chart of the price per {unit}: {words.enumerate_words(said)}."
-    return (Panel("price", spec, alt, f"{currency} per {unit}"),)
+    return (Panel("price", draw, alt, f"{currency} per {unit}"),)
 
 
 def _far_apart(means: list[float]) -> bool:

@@ -10,6 +10,7 @@ from ..model.setup import Calibration
 from .page import Group
 
 _DRIVERS = {"hotset": "hotset's own", "hammerdb": "HammerDB"}
+_RAMP_UP = "with those of the ramp-up"
 _ITEMS = {"nurand": "as TPC-C says (NURand)", "uniform": "uniformly, as HammerDB does"}
 
 
@@ -17,12 +18,16 @@ def groups(document: RunDocument) -> list[Group]:
     """Those that the document knows of; one without figures says so."""
     of_database = [
         ("Database", _database(document)),
-        ("Tier", measured.facts(document) or _tier(document)),
-        *([("Slow storage", _storage(document))] if document.measurement is None else []),
+        *([("Workload", _workload(document))] if document.arms else []),
+        *(
+            [("Tier", _tier(document)), ("Slow storage", _storage(document))]
+            if document.measurement is None
+            else []
+        ),
     ]
     found = [
         *(of_database if document.disks is None else _tier_of_disk(document)),
-        ("Machine", _machine(document)),
+        *([("Machine", _machine(document))] if document.measurement is None else []),
         ("Run", _run(document)),
         *([("Phases", _phases(document))] if document.phases else []),
     ]
@@ -45,13 +50,12 @@ def _database(document: RunDocument) -> list[tuple[str, str]]:
         *([("warehouses", f"{database.warehouses:,}")] if database.warehouses else []),
         *([("users", f"{database.users:,}")] if database.users else []),
         *([("driver", _DRIVERS[database.driver])] if database.warehouses else []),
-        *(_drawn(document) if database.warehouses else []),
         *([("TPC-H scale", f"{database.tpch_scale:g}")] if database.tpch_scale else []),
     ]
 
 
-def _drawn(document: RunDocument) -> list[tuple[str, str]]:
-    """What TPC-C's figures may be compared with, of all windows."""
+def _workload(document: RunDocument) -> list[tuple[str, str]]:
+    """What figures may be compared with, of all windows."""
     windows = [one for arm in document.arms for one in (*arm.curve, *arm.repeats)]
     draws = {
         f"{_ITEMS[window.items]}: {words.percent(window.hottest_fifth, 0)} of stock's accesses on"
@@ -61,16 +65,21 @@ def _drawn(document: RunDocument) -> list[tuple[str, str]]:
     }
     levels = {window.isolation for window in windows if window.isolation is not None}
     seeds = {window.seed for window in windows if window.seed is not None}
-    return [
+    ages = {window.orders_before for window in windows if window.orders_before is not None}
+    of_tpcc = [
         ("items drawn", " and ".join(sorted(draws)) or "not known"),
         ("isolation", " and ".join(sorted(levels)) or "not known"),
+    ]
+    return [
+        *(of_tpcc if document.timed == "tpcc" else []),
         *([("seeds", _span(seeds))] if seeds else []),
+        *([("age", f"{_span(ages, ',')} orders since the load, {_RAMP_UP}")] if ages else []),
     ]
 
 
-def _span(numbers: set[int]) -> str:
-    first, last = min(numbers), max(numbers)
-    return str(first) if first == last else f"{len(numbers)} from {first} to {last}"
+def _span(numbers: set[int], form: str = "") -> str:
+    first, last = f"{min(numbers):{form}}", f"{max(numbers):{form}}"
+    return first if len(numbers) == 1 else f"{len(numbers)} from {first} to {last}"
 
 
 def _tier(document: RunDocument) -> list[tuple[str, str]]:
@@ -156,7 +165,8 @@ def _run(document: RunDocument) -> list[tuple[str, str]]:
         said = [f"{ramp:g} s ramp-up, {length:g} s measured" for ramp, length in windows]
         rows.append(("windows", "; ".join(said)))
         rows.extend(_preparation(document))
-        rows.append(("repeats", ", ".join(f"{arm.name} {len(arm.repeats)}" for arm in arms)))
+        if document.measurement is None:
+            rows.append(("repeats", ", ".join(f"{arm.name} {len(arm.repeats)}" for arm in arms)))
     if document.hotset_version:
         rows.append(("hotset", document.hotset_version))
     return rows

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -40,6 +41,7 @@ def of_run(document: RunDocument) -> Page:
         headlines=tuple(headlines.write_headlines(document)),
         document=document.model_dump(mode="json"),
         state="" if document.state == "complete" else answer.standing(document),
+        judged=tuple(answer.judged(document)),
         caveats=caveats.list_caveats(document),
         setup=tuple(configuration.groups(document)),
         command=shlex.join(document.command),
@@ -176,7 +178,9 @@ def _by_weight(disks: list[Document]) -> Section:
         for name, reads, mean in _files(disk["cold"])
     ]
     order = [disk["disk"] for disk in disks]
-    spec = vega.by_weight(rows, order, _COLOURS[: len(order)], "how often a file was drawn")
+    draw = partial(
+        vega.by_weight, rows, order, _COLOURS[: len(order)], "how often a file was drawn"
+    )
     said = ", ".join(order)
     files = tuple(
         (disk["disk"], name, str(reads), f"{mean:,.1f}")
@@ -188,7 +192,7 @@ def _by_weight(disks: list[Document]) -> Section:
         "Mean MB/s of a file by how often it was drawn, without the page cache",
         ("A disk that keeps what it has read is the faster the more often a file is read.",),
         (Table("Files", ("disk", "file", "reads", "mean MB/s"), files, names=2),),
-        (Panel("weight", spec, f"Line chart of MB/s by number of reads for {said}."),),
+        (Panel("weight", draw, f"Line chart of MB/s by number of reads for {said}."),),
     )
 
 
@@ -371,7 +375,7 @@ def _heat(searches: list[Document]) -> Section:
         "heat",
         "Heat: where the requests of the search went",
         tables=(_search_table(searches),),
-        panels=(Panel("heat", vega.strips(rows, order), alt),),
+        panels=(Panel("heat", partial(vega.strips, rows, order), alt),),
         reading="A box is one part of 64 of the array; the darker, the more of its requests went"
         " there.",
     )
@@ -421,9 +425,9 @@ def _bars(
 ) -> Section:
     rows = [{"arm": name, "value": value, "label": _short(value)} for name, value, _ in lines]
     order = [name for name, _, _ in lines]
-    spec = vega.bars(rows, [], unit, order, tuple(colour for _, _, colour in lines))
+    draw = partial(vega.bars, rows, [], unit, order, tuple(colour for _, _, colour in lines))
     said = words.enumerate_words([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
-    return Section(key, title, (caption,), (table,), (Panel(key, spec, f"Bar chart: {said}."),))
+    return Section(key, title, (caption,), (table,), (Panel(key, draw, f"Bar chart: {said}."),))
 
 
 def _short(value: float) -> str:

@@ -16,6 +16,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 import vl_convert
+from altair.utils import schemapi
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hotset.core import words
@@ -28,6 +29,10 @@ from ..model.base import ArmName
 from ..model.document import POLICY_ARMS, RunDocument
 from . import sections
 from .page import Page
+
+# It would check each part of a chart against its schema again and again, half of the time that a
+# report takes; the tests compile every chart.
+schemapi.disable_debug_mode()
 
 ROLES: dict[ArmName, tuple[str, str]] = {
     "baseline": ("Before", "slow storage alone"),
@@ -85,7 +90,7 @@ def render_page(page: Page, run: RunDocument | None = None) -> str:
             conditions=page.conditions,
             run=run,
             **(_answer(run) if run else {"factor": None}),
-            specs={panel.key: panel.spec for panel in panels},
+            specs={panel.key: panel.draw() for panel in panels},
             schema_version=SCHEMA_VERSION,
             style=_resource("report.css"),
             libraries=libraries,

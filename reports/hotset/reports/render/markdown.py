@@ -11,7 +11,7 @@ from .page import Page, Section
 
 def render(document: RunDocument) -> str:
     """The whole text."""
-    return "\n\n".join(_parts(sections.page_of(document), document)) + "\n"
+    return "\n\n".join(_parts(sections.page_of(document))) + "\n"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -32,7 +32,7 @@ def bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-def _parts(page: Page, document: RunDocument) -> Iterator[str]:
+def _parts(page: Page) -> Iterator[str]:
     yield f"# {page.title}"
     yield ", ".join(page.about)
     if page.state:
@@ -41,8 +41,8 @@ def _parts(page: Page, document: RunDocument) -> Iterator[str]:
         yield f"**{sentence}**"
     if labels := (*page.verdicts, *page.conditions):
         yield " · ".join(f"*{label}*" for label in labels)
-    if document.thresholds:
-        yield bullets(f"Threshold {threshold.said}" for threshold in document.thresholds)
+    if page.judged:
+        yield bullets(said for said, _ in page.judged)
     for section in page.sections:
         yield from _section(section)
     if page.gaps:

@@ -3,7 +3,7 @@ in its own way (terminal, Markdown, HTML)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,10 +17,10 @@ Group: TypeAlias = tuple[str, Sequence[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One drawing and what it says in words."""
+    """One drawing, made where it is shown, and what it says in words."""
 
     key: str
-    spec: Spec
+    draw: Callable[[], Spec]
     alt: str
     heading: str | None = None
 
@@ -43,6 +43,11 @@ class Table:
     sums: frozenset[int] = frozenset()
     wide: tuple[str, ...] = ()
     bars: tuple[float, ...] = ()
+
+    def is_text(self, at: int) -> bool:
+        """Whether a column's cells are no figures."""
+        name = self.columns[at]
+        return at < self.names or not name or name == self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class Page:
     """
     :ivar about: what it is of, and when.
     :ivar state: how a run stands that is not complete.
+    :ivar judged: what was to hold, in words, and whether it does.
     :ivar conditions: what all its figures were taken under.
     :ivar verdicts: what is to be said of the answer at once.
     :ivar gaps: what is missing.
@@ -86,9 +92,18 @@ class Page:
     document: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     state: str = ""
+    judged: tuple[tuple[str, bool], ...] = ()
     verdicts: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     caveats: tuple[Caveat, ...] = ()
     setup: tuple[Group, ...] = ()
     command: str = ""
+
+
+def of_table(
+    table: Table, notes: tuple[str, ...] = (), judged: tuple[tuple[str, bool], ...] = ()
+) -> Page:
+    """Of a result that is a table."""
+    section = Section("result", table.caption, notes, (table,))
+    return Page("", (), (), (section,), {}, judged=judged)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hotset.core import words
 
 from ..analysis import answer, caveats, headlines, kinds, measured, predicted, published
-from ..analysis.comparison import policies
+from ..analysis.comparison import highest, policies
 from ..model.document import RunDocument
-from ..model.windows import Counters
+from ..model.windows import Condition, Counters
 from . import charts, configuration, disk_pages
-from .page import Page, Section, Table
+from .page import Page, Section, Table, of_table
 
 
 def page_of(document: RunDocument) -> Page:
     """All of it; what was not measured is left out."""
     if document.disks is not None:
         return disk_pages.of_run(document)
-    made = (maker(document) for maker in _MAKERS)
+    made = [section for maker in _MAKERS if (section := maker(document)) is not None]
+    if document.measurement is not None:
+        made = [_of_measurement(section, document) for section in made]
     took = f"took {words.duration(document.seconds)}"
     return Page(
         title=document.experiment.title or document.experiment.name,
@@ -29,15 +32,39 @@ def page_of(document: RunDocument) -> Page:
             *([took] if document.state != "running" else []),
         ),
         headlines=tuple(headlines.write_headlines(document)),
-        sections=tuple(section for section in made if section is not None),
+        sections=tuple(made),
         document=without_series(document).model_dump(mode="json"),
         state="" if document.state == "complete" else answer.standing(document),
+        judged=tuple(answer.judged(document)),
         verdicts=answer.verdicts(document),
         conditions=answer.conditions(document),
         gaps=answer.gaps(document),
-        caveats=caveats.list_caveats(document),
+        caveats=tuple(dict.fromkeys(caveats.list_caveats(document))),
         setup=tuple(configuration.groups(document)),
         command=shlex.join(document.command),
+    )
+
+
+def _of_measurement(section: Section, document: RunDocument) -> Section:
+    """As what has no other arm or repeat is shown: without columns for them, and of a single window
+    all of it."""
+    is_alone = not any(arm.curve for arm in document.arms)
+    shown = "all" if is_alone and section.key in _OF_ONE_WINDOW else section.terminal
+    tables = tuple(_without_arms(table, section.title) for table in section.tables)
+    return replace(section, tables=tables, terminal=shown)
+
+
+_OF_ONE_WINDOW = ("time-use", "latencies", "transactions")
+
+
+def _without_arms(table: Table, title: str) -> Table:
+    left_out = sum(column in ("arm", "repeat") for column in table.columns[:2])
+    return replace(
+        table,
+        caption=title if "repeat" in table.caption else table.caption,
+        columns=table.columns[left_out:],
+        rows=tuple(row[left_out:] for row in table.rows),
+        names=max(table.names - left_out, 0),
     )
 
 
@@ -116,25 +143,75 @@ def _counted(value: int | None) -> str:
 
 
 def _transactions(document: RunDocument) -> Section | None:
-    rows = tuple(
-        (
-            arm.name,
-            str(each.repeat),
-            name.replace("_", " "),
-            f"{kind.committed:,}",
-            f"{kind.rolled_back:,}",
-            f"{kind.retries:,}",
-            ", ".join(f"{cause} {n:,}" for cause, n in kind.failed.items()) or "0",
-            *words.latencies(kind.latency_ms),
-        )
-        for arm in answer.arms(document)
-        for each in arm.repeats
-        for name, kind in each.transactions.items()
-    )
-    counts = ("committed", "rolled back", "retries", "failed")
-    columns = ("arm", "repeat", "transaction", *counts, "p50 ms", "p95 ms", "p99 ms")
+    """What became of every window's, by kind."""
+    rows = kinds.count_rows(document)
+    if not rows:
+        return None
     title = "Transactions by kind"
-    return _of_table("transactions", title, columns, rows, names=3, terminal=False)
+    table = charts.kinds_table(document, title, kinds.count_columns(document), rows)
+    notes = (*kinds.response_times(document), *kinds.unfinished(document))
+    return Section("transactions", title, notes, tables=(table,), terminal="nothing")
+
+
+def _arrivals(document: RunDocument) -> Section | None:
+    """What became of transactions that were due at a given rate."""
+    rows = tuple(
+        (*labels, f"{arrived.rate_per_s:,.1f}", *(f"{n:,}" for n in counts))
+        for labels, window in answer.label_windows(document)
+        if (arrived := window.arrived) is not None
+        for counts in [(arrived.due, arrived.late, arrived.skipped)]
+    )
+    columns = (*answer.window_columns(document), "requested per s", "due", "late", "skipped")
+    title, is_alone = "Transactions that were due", document.measurement is not None
+    return _of_table("arrivals", title, columns, rows, terminal=is_alone)
+
+
+def _trials(document: RunDocument) -> Section | None:
+    rows = tuple(highest.trial_rows(document))
+    columns, notes = highest.TRIAL_COLUMNS, tuple(highest.sentences(document))
+    is_alone = document.measurement is not None
+    return _of_table("trials", "Rates that were tried", columns, rows, notes, terminal=is_alone)
+
+
+def _conditions(document: RunDocument) -> Section | None:
+    """After the last window that was checked, or after each that left the database inconsistent."""
+    checked = answer.checked(document)
+    if not checked:
+        return None
+    broken = [one for one in checked if not all(condition.holds for condition in one[1])]
+    tables = tuple(
+        conditions_table(found, *([after] if len(checked) > 1 else []))
+        for after, found in broken or checked[-1:]
+    )
+    return Section("conditions", _CONDITIONS, tables=tables, terminal="nothing")
+
+
+_CONDITIONS = "TPC-C's consistency conditions"
+
+
+def of_conditions(conditions: Sequence[Condition]) -> Page:
+    """Of a check of them alone."""
+    return of_table(conditions_table(conditions), judged=(answer.judge_conditions([conditions]),))
+
+
+def conditions_table(conditions: Sequence[Condition], *after: str) -> Table:
+    """A line for each.
+
+    :param after: which window.
+    """
+    return Table(
+        ": ".join((_CONDITIONS, *after)),
+        ("condition (clause 3.3.2)", "violations", "such as"),
+        tuple(
+            (
+                f"{one.number:2} {one.title}",
+                f"{one.violations:,}",
+                ", ".join(map(str, one.examples[0])) if one.examples else "",
+            )
+            for one in conditions
+        ),
+        said="such as",
+    )
 
 
 def _of_table(
@@ -158,7 +235,9 @@ _MAKERS: tuple[Callable[[RunDocument], Section | None], ...] = (
     charts.throughput,
     _policies,
     _kinds,
+    _arrivals,
     charts.highest_rates,
+    _trials,
     charts.over_users,
     charts.time_use_by_arm,
     charts.devices,
@@ -174,5 +253,6 @@ _MAKERS: tuple[Callable[[RunDocument], Section | None], ...] = (
     charts.price,
     _counters,
     _transactions,
+    _conditions,
 )
 """In the order of the page."""

@@ -12,6 +12,7 @@ from hotset.core.words import csv_text
 
 from ..analysis import answer, measured
 from ..model.document import RunDocument, State
+from ..model.windows import Repeat, Second
 from . import disk_tables
 
 SUMMARY_COLUMNS = (
@@ -50,6 +51,15 @@ QUERY_COLUMNS = (
     "server_cpu_of_run",
 )
 LABEL_SEPARATOR = "; "
+_COUNTS = ("second", "transactions", "failed", "latency_ms_mean", "latency_ms_p95")
+SECOND_COLUMNS = {
+    "sql": (*_COUNTS, "late", "skipped"),
+    "tpcc": (
+        *("second", "new_orders", *_COUNTS[1:], "late", "skipped"),
+        *("latency_ms_p50", "latency_ms_p99"),
+    ),
+}
+_PERCENTILES = ("p50", "p95", "p99")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +207,33 @@ def queries_csv(document: RunDocument) -> str:
         for query in run.queries
     ]
     return csv_text(QUERY_COLUMNS, rows)
+
+
+def windows_csv(document: RunDocument) -> str:
+    """A measurement's window second by second, or of a curve a row for each number of users.
+
+    ``cpu_share`` is of the users' time.
+    """
+    workload = document.timed or "tpcc"
+    windows = [window for _, window in answer.label_windows(document)]
+    if len(windows) > 1:
+        rates = ("tps",) if workload == "sql" else ("nopm", "tpm")
+        latencies = (f"{name}_ms" for name in _PERCENTILES)
+        columns = ("users", *rates, *latencies, "cpu_share", "failed")
+        return csv_text(columns, map(_curve_row, windows))
+    names = SECOND_COLUMNS[workload]
+    rows = (_second(second) for window in windows for second in window.series)
+    return csv_text(names, ([row[name] for name in names] for row in rows))
+
+
+def _second(second: Second) -> dict[str, object]:
+    """With counts in place of rates."""
+    new_orders = None if second.nopm is None else round(second.nopm / 60)
+    counts = {"new_orders": new_orders, "transactions": round(second.tpm / 60)}
+    return {**dict(second), **counts}
+
+
+def _curve_row(window: Repeat) -> tuple[object, ...]:
+    rates = (window.rate,) if window.nopm is None else (window.nopm, window.tpm)
+    latencies = (getattr(window.latency_ms, name, None) for name in _PERCENTILES)
+    return window.users, *rates, *latencies, window.time and window.time.cpu, window.failed

@@ -47,7 +47,9 @@ def summary(document: RunDocument, console: Console) -> None:
     shown = sections.page_of(document)
     _print_answer(shown, document, console)
     for section in shown.sections:
-        _print_section(section, shown.conditions, console)
+        if section.terminal == "all" or (section.terminal == "notes" and section.notes):
+            console.print()
+            _print_section(section, shown.conditions, console)
     for note in shown.notes:
         console.print()
         console.print(note, highlight=False)
@@ -60,7 +62,19 @@ def summary(document: RunDocument, console: Console) -> None:
         console.print()
         console.print("Limits of this result", style="bold")
         for caveat in shown.caveats:
-            console.print(_item(Text.assemble(caveat.text, "\n", (f"→ {caveat.advice}", "dim"))))
+            advice = ("\n", (f"→ {caveat.advice}", "dim")) if caveat.advice else ()
+            console.print(_item(Text.assemble(caveat.text, *advice)))
+    if document.measurement is not None:
+        _print_setup(shown, console)
+
+
+def _print_setup(page: Page, console: Console) -> None:
+    """What a measurement found may be compared with what was measured in the same way alone."""
+    console.print()
+    console.print("How it was measured", style="bold")
+    for group, rows in page.setup:
+        said = "; ".join(f"{what} {figure}" for what, figure in rows)
+        console.print(_item(Text.assemble((f"{group}: ", "bold"), said)))
 
 
 def _print_answer(page: Page, document: RunDocument, console: Console) -> None:
@@ -73,14 +87,22 @@ def _print_answer(page: Page, document: RunDocument, console: Console) -> None:
         console.print(Text(sentence, style="bold cyan"))
     if labels := (*page.verdicts, *page.conditions):
         console.print(Text(" ".join(f"[{label}]" for label in labels), style="yellow"))
-    for threshold in document.thresholds:
-        console.print(Text(threshold.said, style="green" if threshold.met else "bold red"))
+    _print_judged(page, console)
+
+
+def result(page: Page, console: Console) -> None:
+    """What is no run: its tables, and whether what was to hold does."""
+    for section in page.sections:
+        _print_section(section, page.conditions, console)
+    _print_judged(page, console)
+
+
+def _print_judged(page: Page, console: Console) -> None:
+    for said, holds in page.judged:
+        console.print(Text(said, style="green" if holds else "bold red"))
 
 
 def _print_section(section: Section, conditions: Sequence[str], console: Console) -> None:
-    if section.terminal == "nothing":
-        return
-    console.print()
     if section.terminal == "all":
         for found in section.tables:
             _print_table(found, conditions, console)
@@ -134,9 +156,8 @@ def _table_of(
     kept = [at for at, column in enumerate(found.columns) if column not in left_out]
     for at in kept:
         name = found.columns[at]
-        is_text = at < found.names or not name or name == found.said
         head = _BREAKS.sub("\n", name) if broken else name
-        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
+        table.add_column(head, justify="left" if found.is_text(at) else "right", overflow="fold")
     bars = words.bars(found.bars, _NARROW_BAR if broken else _BAR)
     if bars:
         table.add_column("")

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import altair as alt
-from altair.utils import schemapi
+from typing import TYPE_CHECKING, Any
 
 from ..model.document import POLICY_ARMS
 
-# It would check each part of a chart against its schema again and again, half of the time that a
-# report takes; the tests compile every chart.
-schemapi.disable_debug_mode()
+if TYPE_CHECKING:  # a page on a terminal has no drawings, and waits for no library that makes them
+    import altair as alt
 
 ROW_PX = 54
 LABEL_ROOM = 1.22  # of the longest bar, so that its figure fits beside it on a phone
@@ -59,6 +55,8 @@ def bars(
     order: Sequence[str],
     colours: tuple[str, ...] = (),
 ) -> Spec:
+    import altair as alt
+
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=250))
     top = max([row["value"] for row in [*bars, *points]] or [0]) or 1
     x = alt.X(
@@ -101,6 +99,8 @@ def bars(
 
 def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
     """A bar of shares per arm; a share's figure stands in it where there is room."""
+    import altair as alt
+
     names = list(dict.fromkeys(row["class"] for row in rows))
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
     # What stands beside each other is added up here, so that bars and figures agree.
@@ -139,6 +139,8 @@ def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
 
 def percentiles(rows: list[Row], names: list[str], order: Sequence[str]) -> Spec:
     """A line per arm over the percentiles; rows of repeat 0 are its mean."""
+    import altair as alt
+
     values = [row["value"] for row in rows] or [1]
     domain = [min(values) / 1.5, max(values) * 1.5]
     x = alt.X("percentile:N", sort=names, title=None, axis=alt.Axis(labelAngle=0, grid=False))
@@ -179,11 +181,15 @@ def percentiles(rows: list[Row], names: list[str], order: Sequence[str]) -> Spec
 
 
 def _arm_colour(order: Sequence[str]) -> alt.Color:
+    import altair as alt
+
     colours = [COLOURS[name] for name in order]
     return alt.Color("arm:N", legend=None, scale=alt.Scale(domain=order, range=colours))
 
 
 def _arm_dash(order: Sequence[str]) -> alt.StrokeDash:
+    import altair as alt
+
     dashes = [DASHES[name] for name in order]
     return alt.StrokeDash("arm:N", legend=None, scale=alt.Scale(domain=order, range=dashes))
 
@@ -194,6 +200,8 @@ def shares(rows: list[Row], order: Sequence[str], what: str, value: str) -> Spec
     :param what: it is of: a table.
     :param value: its name: the hit ratio.
     """
+    import altair as alt
+
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=220))
     x = alt.X(
         "value:Q",
@@ -218,6 +226,8 @@ def by_weight(
     rows: list[Row], order: Sequence[str], colours: tuple[str, ...], x_title: str
 ) -> Spec:
     """A line per arm over a count, a point each; both axes start at zero."""
+    import altair as alt
+
     x = alt.X("reads:Q", title=x_title, scale=alt.Scale(zero=True), axis=alt.Axis(grid=False))
     y = alt.Y("value:Q", title=None, axis=alt.Axis(labelExpr=SHORT, tickCount=5, minExtent=52))
     colour = alt.Color(
@@ -238,6 +248,8 @@ def by_weight(
 
 def strips(rows: list[Row], order: Sequence[str]) -> Spec:
     """A row of boxes per arm, the darker the more of its requests went there."""
+    import altair as alt
+
     x = alt.X("strip:O", title="place, from the start", axis=alt.Axis(labels=False, ticks=False))
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
     # Few places have most of the requests: the square root lets the others be seen.
@@ -268,6 +280,8 @@ def log_start(values: Iterable[float]) -> float:
 
 def queries(rows: list[Row], order: Sequence[str]) -> Spec:
     """A group of bars per query, a bar per arm, on a logarithmic axis."""
+    import altair as alt
+
     positive = [row for row in rows if row["value"] > 0]
     values = [row["value"] for row in positive] or [1]
     domain = [log_start(values), max(values) * 1.4]
@@ -302,6 +316,8 @@ def queries(rows: list[Row], order: Sequence[str]) -> Spec:
 
 def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spec:
     """:param unit: of the values: ``share``, or anything else that is counted."""
+    import altair as alt
+
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     x = alt.X(
         "second:Q",
@@ -338,6 +354,8 @@ def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spe
 
 def _value_axis(rows: list[Row], unit: str, log: bool) -> alt.Y:
     # Equal widths of the value axes keep the panels' time axes under each other.
+    import altair as alt
+
     axis: dict[str, Any] = {"minExtent": 52, "maxExtent": 52, "title": None}
     if unit == "share":
         scale = alt.Scale(domain=[0, 1.03], nice=False)  # a line at 100 % in its full width
@@ -360,6 +378,8 @@ def over_users(
 ) -> Spec:
     """A line per arm over the numbers of users, by powers of two; rows of repeat 0 are its mean,
     named where it is the peak or the knee."""
+    import altair as alt
+
     x = alt.X(
         "users:Q",
         title="users (logarithmic)" if last else None,
@@ -425,6 +445,8 @@ def _finished(chart: alt.LayerChart | alt.FacetChart) -> Spec:
 
 
 def _point_tooltip(unit: str) -> list[alt.Tooltip]:
+    import altair as alt
+
     return [
         alt.Tooltip("arm:N"),
         alt.Tooltip("what:N", title="figure"),

@@ -7,8 +7,10 @@ ten warehouses in memory, so check after a measurement, not within it.
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from hotset.core.errors import HotsetError
+from hotset.core.record import Versioned
 from hotset.reports.model.windows import Condition
 
 from ..database import Database, Session
@@ -20,6 +22,13 @@ _LIMIT = 3
 
 ALL = tuple(range(1, 13))
 """The conditions of clause 3.3.2."""
+
+
+@dataclass(frozen=True)
+class TpccConditions(Versioned):
+    """The twelve conditions."""
+
+    conditions: tuple[Condition, ...]
 
 
 class Violated(HotsetError):

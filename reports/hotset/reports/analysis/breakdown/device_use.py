@@ -99,37 +99,17 @@ def few(number: float | None) -> str:
     return f"{number:.2g}" if number >= 0.01 else f"{number:.1g}"
 
 
-def cpu_rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """Arm, user, system, waiting for I/O, stolen: shares of all cores' time, means of the
-    repeats."""
-    return [
-        (
-            arm.name,
-            *(
-                words.percent(share, 0)
-                for share in (
-                    _known([repeat.server_user for repeat in arm.repeats]),
-                    _known([repeat.server_system for repeat in arm.repeats]),
-                    _known([repeat.server_iowait for repeat in arm.repeats]),
-                    fmean(repeat.server_steal for repeat in arm.repeats),
-                )
-            ),
-        )
-        for arm in answer.arms(document)
-        if arm.repeats
-    ]
-
-
-def _known(shares: Sequence[float | None]) -> float | None:
-    known = [share for share in shares if share is not None]
-    return fmean(known) if known else None
-
-
 def cpu_line(document: RunDocument) -> str:
-    """The server's CPU of each arm, in a line."""
+    """The server's CPU of each arm, in a line; shares of all cores' time."""
     each = [
-        f"{arm} {user} user, {system} system, {stolen} stolen"
-        for arm, user, system, _, stolen in cpu_rows(document)
+        f"{answer.prefix(arm.name, '')}{user} user, {system} system, {stolen} stolen"
+        for arm in answer.arms(document)
+        for user, system, stolen in [
+            [
+                words.percent(answer.mean_of(getattr(one, name) for one in arm.repeats), 0)
+                for name in ("server_user", "server_system", "server_steal")
+            ]
+        ]
     ]
     return f"Server CPU: {'; '.join(each)}."
 

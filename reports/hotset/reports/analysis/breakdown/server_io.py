@@ -75,27 +75,3 @@ def _rates(counted: list[tuple[ServerIo, float]], name: str) -> tuple[float, flo
         return None
     per_one = [count / of for count, _, of in known if of > 0]
     return fmean(count / s for count, s, _ in known), fmean(per_one) if per_one else None
-
-
-def sentence(io: ServerIo, tpm: float) -> str:
-    """A window in a line: what a transaction needs.
-
-    >>> sentence(ServerIo(seconds=60, reads=300, log_bytes=600000, log_syncs=90), 100)
-    'the server, per transaction: 3 data reads, 6,000 bytes of log; 1.5 log flushes/s'
-    """
-    transactions = tpm * io.seconds / 60
-    parts = []
-    for count, name in ((io.reads, "data reads"), (io.writes, "data writes")):
-        if count is not None and transactions:
-            parts.append(f"{few(count / transactions)} {name}")
-    if io.log_bytes is not None and transactions:
-        parts.append(f"{words.count(io.log_bytes / transactions)} bytes of log")
-    rates = [
-        f"{few(count / io.seconds)} {name}"
-        for count, name in (
-            (io.log_syncs if io.log_syncs is not None else io.log_writes, "log flushes/s"),
-            (io.fsyncs, "data syncs/s"),
-        )
-        if count is not None
-    ]
-    return f"the server, per transaction: {'; '.join([', '.join(parts), *rates])}"

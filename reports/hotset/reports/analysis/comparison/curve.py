@@ -127,22 +127,39 @@ def sentence(points: Sequence[Point], unit: str = "NOPM") -> str:
     return f"{text}; knee: {users} ({words.count(bend.rate)} {unit}), more users gain little{rest}"
 
 
+def figures(points: Sequence[Point], unit: str) -> dict[str, str]:
+    """Peak and knee, and what they are not to be trusted for."""
+    top, bend, doubt = peak(points), knee(points), caveat(points)
+    return {
+        "peak": f"{top.rate:,.0f} {unit}, {words.plural(top.users, 'user')}",
+        "knee": words.plural(bend.users, "user") if bend else "none",
+        **({"caveat": doubt} if doubt else {}),
+    }
+
+
 def columns(document: RunDocument) -> tuple[str, ...]:
     """The heads of `rows`."""
     return (
         "arm",
         "users",
         units.find_unit(document).short,
+        "p50 ms",
         "p95 ms",
+        "p99 ms",
+        "failed",
         "CPU",
         "hit ratio",
         "most time",
-        "of baseline",
-        "of all-flash",
+        *(f"of {name}" for name in _references(document)),
     )
 
 
 REFERENCES: tuple[ArmName, ...] = ("baseline", "all-flash")
+
+
+def _references(document: RunDocument) -> tuple[ArmName, ...]:
+    """What arms are compared with; a measurement has nothing of the kind."""
+    return REFERENCES if document.measurement is None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +205,18 @@ def _arm_point(name: ArmName, users: int, windows: list[Repeat]) -> ArmPoint:
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row for each arm and number of users; ratios with their 95 % intervals."""
     found = read_curves(document)
-    references = {name: {one.users: one for one in found.get(name, ())} for name in REFERENCES}
+    references = [{one.users: one for one in found.get(name, ())} for name in _references(document)]
     return [
         (
             name,
             str(point.users),
             words.count(point.figures.rate),
-            words.latencies(point.figures.latency_ms)[1],
+            *words.latencies(point.figures.latency_ms),
+            f"{point.figures.failed:,}",
             words.percent(point.figures.server_cpu, 0),
             words.percent(point.figures.hit_ratio),
             _most_time(point),
-            *(_ratio(point, references[of_name].get(point.users)) for of_name in REFERENCES),
+            *(_ratio(point, one.get(point.users)) for one in references),
         )
         for name, points in found.items()
         for point in points
@@ -207,8 +225,9 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 def sentences(document: RunDocument) -> list[str]:
     """Peak and knee of every arm."""
+    unit = units.find_unit(document).short
     return [
-        f"{name}: {sentence([point.point for point in points], units.find_unit(document).short)}."
+        f"{answer.prefix(name)}{sentence([point.point for point in points], unit)}."
         for name, points in read_curves(document).items()
     ]
 

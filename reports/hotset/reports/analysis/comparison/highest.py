@@ -13,6 +13,7 @@ from .. import answer
 
 TITLE = "Highest rate that meets the limits"
 COLUMNS = ("arm", "repeat", "rate per s", "p50 ms", "p95 ms", "p99 ms", "missed at", "because")
+TRIAL_COLUMNS = ("arm", "repeat", "rate per s", "done per s", "")
 
 
 def find_highest(document: RunDocument, arm: ArmName) -> tuple[HighestRate, ...]:
@@ -41,7 +42,7 @@ def headline(document: RunDocument) -> str | None:
     factor = document.rate_factor
     if factor is None:
         each = [
-            f"{arm.name} {_rate(mean_rate(document, arm.name))}"
+            f"{answer.prefix(arm.name, '')}{_rate(mean_rate(document, arm.name))}"
             for arm in document.arms
             if arm.rates
         ]
@@ -68,6 +69,34 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
         )
         for name in answer.ARM_ORDER
         for one in find_highest(document, name)
+    ]
+
+
+def sentences(document: RunDocument) -> list[str]:
+    """What each search came to, and what the users get done without pause."""
+    return [
+        f"{answer.prefix(arm.name)}{held}; users without pause get"
+        f" {words.count(one.unpaced_per_s)}/s done."
+        for arm in document.arms
+        for one in arm.rates
+        if one.unpaced_per_s is not None
+        for held in [f"{one.rate_per_s:,.1f}/s holds" if one.rate_per_s else "no rate holds"]
+    ]
+
+
+def trial_rows(document: RunDocument) -> list[tuple[str, ...]]:
+    """Of `TRIAL_COLUMNS`: every rate that was tried, the lowest first."""
+    return [
+        (
+            name,
+            str(one.repeat),
+            f"{trial.rate_per_s:,.1f}",
+            f"{trial.reached_per_s:,.1f}",
+            trial.missed or "holds",
+        )
+        for name in answer.ARM_ORDER
+        for one in find_highest(document, name)
+        for trial in sorted(one.trials, key=lambda trial: trial.rate_per_s)
     ]
 
 
