@@ -157,9 +157,8 @@ def activate(
         say(f"{disk.device} is active{f'; {mended}' if mended else ': nothing changed'}")
         return
     was_restarting = tier.report().state == "restarting"
-    if was_restarting or tier.is_active() or tier.kind == "userspace":
-        # Else two engines would write to one flash, also where the first one's name is gone; what
-        # is left of one that ended is in the way.
+    if was_restarting or tier.may_be_active():
+        # Else two engines would write to one flash; what is left of one that ended is in the way.
         tier.discard()
     attached = _with_origin(attached)
     past = _past_the_cache(attached)

@@ -291,7 +291,7 @@ def _samples(
 
 
 def _named(target: Target) -> str:
-    """What names the device that counts: another one may have begun at zero."""
+    """Return the id of the device that counts: another one may have begun at zero."""
     shown = f'{SEQUENCE}\ncat {BOOT_ID}; sequence "$(readlink -f "$1")" || :'
     found = target.machine.run(["sh", "-c", shown, "sh", str(target.disk.device)])
     return ".".join(found.stdout.split())

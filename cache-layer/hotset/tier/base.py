@@ -271,7 +271,7 @@ def began_anew(earlier: Counters, later: Counters, counting: Counting) -> bool:
 
 
 def is_contradicted(before: Counters, one: Counters, after: Counters, counting: Counting) -> bool:
-    """Whether the readings beside it go on from one another, and by this one more was counted:
+    """True if the readings beside it go on from one another, and by this one more was counted:
     either it is wrong, or the counters began again and are back where they were."""
     if began_anew(before, after, counting):
         return False

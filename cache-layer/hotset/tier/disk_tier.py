@@ -223,6 +223,10 @@ class DiskTier(ABC):
         afterwards, for good. None: of this kind nothing can be proven."""
         return None
 
+    def may_be_active(self) -> bool:
+        """True unless it is certain that nothing of the tier is up."""
+        return self.is_active()
+
     @abstractmethod
     def discard(self) -> None:
         """Remove the tier's devices without writing back; what is cached, also dirty, stays on the

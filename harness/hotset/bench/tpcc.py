@@ -115,7 +115,7 @@ class Runs(runs.Runs[RunOptions]):
         return f"{result.nopm:,.0f} NOPM"
 
     def ending(self, outcome: Outcome) -> tuple[window.State, str | None]:
-        """Also by the conditions that do not hold."""
+        """End as any run, or by the conditions that do not hold."""
         if outcome.cause is None and outcome.broken:
             return "failed", str(consistency.Violated(outcome.broken))
         return super().ending(outcome)

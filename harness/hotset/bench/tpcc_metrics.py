@@ -1,4 +1,4 @@
-"""What of a TPC-C run thresholds can name, and TPC-C's own limits."""
+"""Metrics of a TPC-C run that thresholds can name, and TPC-C's own limits."""
 
 from __future__ import annotations
 

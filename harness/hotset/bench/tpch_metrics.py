@@ -1,4 +1,4 @@
-"""What of a TPC-H run thresholds can name."""
+"""Metrics of a TPC-H run that thresholds can name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs and checks of TPC-H come to: records, tables of them and CSV."""
+"""Results of TPC-H runs and checks: records, tables and CSV."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TpchRun(Versioned):
 
 @dataclass(frozen=True)
 class TpchCheck(CheckResult, Versioned):
-    """What a check found, wrong or right."""
+    """Result of a check."""
 
 
 def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:

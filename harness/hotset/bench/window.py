@@ -82,7 +82,7 @@ INTERRUPTED: Final = "interrupted"
 
 
 def was_interrupted(cause: str) -> bool:
-    """Whether it is the cause of a run that was.
+    """True if this is the cause of a run that was interrupted.
 
     >>> [was_interrupted(one) for one in ("interrupted", "interrupted: no room", "it failed")]
     [True, True, False]
@@ -313,7 +313,7 @@ COUNTS = ("tpm", "failed", "retries", "late", "skipped")
 
 
 def metrics(kinds: Sequence[str]) -> tuple[str, ...]:
-    """What thresholds can name of any workload with these kinds of transactions."""
+    """Metrics that thresholds can name of any workload with these kinds of transactions."""
     of_kinds = (f"{name}({kind})" for kind in kinds for name in _LATENCIES)
     return (*COUNTS, *_LATENCIES, *of_kinds)
 
@@ -364,7 +364,7 @@ def junit_xml(points: Sequence[Outcome], suite: str) -> str:
 
 
 def failure(points: Sequence[Outcome], require: Callable[[Outcome], None]) -> Exception | None:
-    """What ``require`` raises of the first point that it refuses."""
+    """Return what ``require`` raises for the first point it refuses."""
     try:
         for outcome in points:
             require(outcome)

@@ -1,4 +1,4 @@
-"""What a benchmark came to, as the page that the command line prints of it."""
+"""Results of benchmarks as the pages that the command line prints."""
 
 from __future__ import annotations
 

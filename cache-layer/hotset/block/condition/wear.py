@@ -133,7 +133,7 @@ def warned(log: Mapping[str, Any]) -> str:
     warning = log.get("critical_warning")
     if warning is None:
         return "it does not say what it warns of"
-    bits = (
+    bits: tuple[str, ...] = (
         *("too little spare room", "its temperature", "its reliability is degraded"),
         *("its media are read-only", "its memory's backup has failed"),
     )

@@ -162,7 +162,7 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
 
 
 def locked(found: Failure, database: Address) -> Locked | None:
-    """What a look that did not get its lock in time says; None where that is not what ended it."""
+    """Return the error of a look that did not get its lock in time; None if it failed otherwise."""
     if not database.looks or LOCK_TIMEOUT not in found.numbers:
         return None
     return Locked(

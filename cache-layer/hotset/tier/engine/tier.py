@@ -366,6 +366,10 @@ class Userspace(EngineTier, InPlaceTier):
         )
         return Contents(cached, dirty)
 
+    def may_be_active(self) -> bool:
+        """True always: an engine whose name and notes are gone serves on."""
+        return True
+
     def discard(self) -> None:
         """End the engine without writing back; what is cached, also dirty, stays on the flash and
         is known as it was, and the card's volume stays."""

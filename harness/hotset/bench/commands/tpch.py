@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,7 @@ from . import keeping, kits
 from .kits import Drop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rich.console import Console
 
@@ -329,7 +330,7 @@ def _measured(
 
     report, seed = context.report, request.seed
     database = _database(request)
-    # A table that somebody has to himself is told before anything is measured.
+    # A locked table is told before anything is measured.
     with closing(_database(request, looks=True).session()) as session:
         schema.require_scale(session, request.scale)
     refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
@@ -350,23 +351,30 @@ def _measured(
         return _cut_short(numbers, ended.partial, ended)
     if count is None or first.cause:
         return RunOutcome(numbers, first, None)
+    measure = partial(
+        throughput.run,
+        database,
+        first.scale,
+        streams=count or None,
+        seed=seed,
+        timeout_s=request.timeout,
+        refresh=refreshing,
+        observe=report.on_step,
+    )
+    return _add_streams(RunOutcome(numbers, first, None), measure, report)
+
+
+def _add_streams(
+    outcome: RunOutcome, measure: Callable[[], ThroughputResult], report: Reporter
+) -> RunOutcome:
+    """Measure the throughput, too; if that fails, the power run's results are kept."""
     try:
         with report.task("throughput run"):
-            second = throughput.run(
-                database,
-                first.scale,
-                streams=count or None,
-                seed=seed,
-                timeout_s=request.timeout,
-                refresh=refreshing,
-                observe=report.on_step,
-            )
-    # The power run's results are shown all the same.
+            return replace(outcome, throughput=measure())
     except KeyboardInterrupt as ended:
-        return _cut_short(numbers, first, ended)
+        return _cut_short(outcome.numbers, outcome.power, ended)
     except Exception as error:
-        return RunOutcome(numbers, first, None, error)
-    return RunOutcome(numbers, first, second)
+        return replace(outcome, error=error)
 
 
 def _cut_short(
@@ -392,7 +400,7 @@ class Check(Request):
 
 @dataclass(frozen=True, slots=True)
 class Checked(Recorded["TpchCheck"]):
-    """What a check found."""
+    """Result of a check."""
 
     @classmethod
     def record(cls) -> type[TpchCheck]:

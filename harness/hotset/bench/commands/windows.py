@@ -1,4 +1,4 @@
-"""What `tpcc run` and `sql run` have in common: a window or a curve of them, kept as each ends."""
+"""Shared by `tpcc run` and `sql run`: a window or a curve of them, kept as each ends."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _each(
 
 
 def _drive(request: Request, runs: Runs[Options]) -> Callable[[SqlDatabase, Options], Outcome]:
-    """What one point of the curve takes."""
+    """Drive one point of the curve."""
     from .. import window
 
     limits = request.find_rate or []

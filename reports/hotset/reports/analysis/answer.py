@@ -59,7 +59,7 @@ def arms(document: RunDocument) -> list[ArmFigures]:
 
 
 def prefix(name: str, mark: str = ":") -> str:
-    """Of a sentence about an arm; the only arm of a measurement goes without saying."""
+    """Beginning of a sentence about an arm; the only arm of a measurement goes without saying."""
     return "" if name == "measured" else f"{name}{mark} "
 
 
@@ -93,7 +93,7 @@ def checked(document: RunDocument) -> list[tuple[str, tuple[Condition, ...]]]:
 
 
 def judged(document: RunDocument) -> Iterator[tuple[str, bool]]:
-    """What was to hold, in words, and whether it does: thresholds, the conditions of TPC-C."""
+    """Requirements in words, and whether each holds: thresholds, the conditions of TPC-C."""
     for one in document.thresholds:
         who = f"{words.plural(one.users, 'user')}: " if one.users else ""
         yield who + one.said, one.met

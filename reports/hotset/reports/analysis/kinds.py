@@ -92,7 +92,7 @@ def count_columns(document: RunDocument) -> tuple[str, ...]:
 
 
 def count_rows(document: RunDocument) -> list[tuple[tuple[str, ...], bool]]:
-    """What became of each kind's transactions in each window; True: all kinds together."""
+    """Outcomes of each kind's transactions in each window; True: all kinds together."""
     names = _count_names(document)
     return [
         ((*labels, name, *_counts(kinds, window, names)), is_all)
@@ -154,7 +154,7 @@ def _percentiles(latency_ms: Latency | None) -> Iterator[str]:
 
 
 def response_times(document: RunDocument) -> list[str]:
-    """Whether each arm kept TPC-C's own limits; of what was not measured it is not known."""
+    """Judge each arm by TPC-C's own limits; what was not measured is not known."""
     return [
         f"{answer.prefix(arm.name)}TPC-C's limits on response times: {_response_times(windows)}"
         for arm in document.arms
@@ -178,7 +178,7 @@ def _response_times(windows: Sequence[Repeat]) -> str:
 
 
 def unfinished(document: RunDocument) -> list[str]:
-    """What had not ended when the users were sent home."""
+    """Transactions that had not ended when the users were stopped."""
     return [
         f"{answer.prefix(labels[0])}not ended long after the window:"
         f" {words.plural(stuck.count, 'transaction')}, the oldest under way for"

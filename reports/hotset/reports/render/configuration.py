@@ -15,7 +15,7 @@ _ITEMS = {"nurand": "as TPC-C says (NURand)", "uniform": "uniformly, as HammerDB
 
 
 def groups(document: RunDocument) -> list[Group]:
-    """Those that the document knows of; one without figures says so."""
+    """Groups of the set-up that the document knows of; one without figures says so."""
     of_database = [
         ("Database", _database(document)),
         *([("Workload", _workload(document))] if document.arms else []),
@@ -35,7 +35,7 @@ def groups(document: RunDocument) -> list[Group]:
 
 
 def _tier_of_disk(document: RunDocument) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Of a measured disk; modelled ones have none."""
+    """Tier of a measured disk; modelled ones have none."""
     return [("Tier", measured.facts(document))] if document.measurement else []
 
 
@@ -55,7 +55,7 @@ def _database(document: RunDocument) -> list[tuple[str, str]]:
 
 
 def _workload(document: RunDocument) -> list[tuple[str, str]]:
-    """What figures may be compared with, of all windows."""
+    """Workload of all windows: only the same workload can be compared."""
     windows = [one for arm in document.arms for one in (*arm.curve, *arm.repeats)]
     draws = {
         f"{_ITEMS[window.items]}: {words.percent(window.hottest_fifth, 0)} of stock's accesses on"

@@ -96,7 +96,7 @@ def _speeds(lines: list[BenchLine], random: bool) -> Section:
 
 
 def of_reread(document: Document) -> Page:
-    """What a hybrid disk gains, and what only seems to be gained."""
+    """Gain of a hybrid disk, real and seeming."""
     disks = document["disks"]
     return Page(
         "What modelled disks gain when files are read again",

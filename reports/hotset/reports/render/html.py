@@ -101,7 +101,7 @@ def render_page(page: Page, run: RunDocument | None = None) -> str:
 
 
 def _answer(document: RunDocument) -> dict[str, object]:
-    """What the answer's figures are made of."""
+    """Source of the answer's figures."""
     measured = {arm.name: arm for arm in answer.arms(document)}
     factor = document.factor()
     return {
@@ -128,7 +128,7 @@ def _cards(document: RunDocument, measured: Mapping[ArmName, ArmFigures]) -> lis
 
 
 def _unbroken(text: str) -> str:
-    """What stands in brackets up to a semicolon, and a number and its sign, stay on one line."""
+    """Keep what is in brackets up to a semicolon, and a number and its sign, stay on one line."""
     inside = re.sub(r"\(.*?[;)]", lambda found: found[0].replace(" ", NO_BREAK_SPACE), text)
     return inside.replace(" %", f"{NO_BREAK_SPACE}%").replace("–", f"–{WORD_JOINER}")
 

@@ -45,7 +45,7 @@ class Table:
     bars: tuple[float, ...] = ()
 
     def is_text(self, at: int) -> bool:
-        """Whether a column's cells are no figures."""
+        """True if a column's cells are text."""
         name = self.columns[at]
         return at < self.names or not name or name == self.said
 
@@ -104,6 +104,6 @@ class Page:
 def of_table(
     table: Table, notes: tuple[str, ...] = (), judged: tuple[tuple[str, bool], ...] = ()
 ) -> Page:
-    """Of a result that is a table."""
+    """Make the page of a result that is a table."""
     section = Section("result", table.caption, notes, (table,))
     return Page("", (), (), (section,), {}, judged=judged)

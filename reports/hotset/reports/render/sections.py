@@ -104,7 +104,7 @@ def _published(document: RunDocument) -> Section | None:
 
 
 def _predicted(document: RunDocument) -> Section | None:
-    """What an earlier run let predict, beside what this one measured."""
+    """Predictions from an earlier run, beside the measured values."""
     found = document.predictions
     notes = (predicted.sentence(found),) if found else ()
     lines = tuple(predicted.rows(document))
@@ -112,7 +112,7 @@ def _predicted(document: RunDocument) -> Section | None:
 
 
 def _tier(document: RunDocument) -> Section | None:
-    """What a measurement found its tier to be, and its tables that were in the cache."""
+    """Tier of a measurement, and its tables that were in the cache."""
     facts = tuple(measured.facts(document))
     if not facts:
         return None
@@ -143,7 +143,7 @@ def _counted(value: int | None) -> str:
 
 
 def _transactions(document: RunDocument) -> Section | None:
-    """What became of every window's, by kind."""
+    """Transactions of every window by kind and outcome."""
     rows = kinds.count_rows(document)
     if not rows:
         return None
@@ -154,7 +154,7 @@ def _transactions(document: RunDocument) -> Section | None:
 
 
 def _arrivals(document: RunDocument) -> Section | None:
-    """What became of transactions that were due at a given rate."""
+    """Transactions due at a given rate, by outcome."""
     rows = tuple(
         (*labels, f"{arrived.rate_per_s:,.1f}", *(f"{n:,}" for n in counts))
         for labels, window in answer.label_windows(document)
@@ -190,7 +190,7 @@ _CONDITIONS = "TPC-C's consistency conditions"
 
 
 def of_conditions(conditions: Sequence[Condition]) -> Page:
-    """Of a check of them alone."""
+    """Section of a check of the conditions alone."""
     return of_table(conditions_table(conditions), judged=(answer.judge_conditions([conditions]),))
 
 

@@ -21,7 +21,7 @@ Unit = Literal["count", "ms", "share", "MiB"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a line shows: ``name`` heads a table's column, ``heading`` a panel."""
+    """Quantity that a line shows: ``name`` heads a table's column, ``heading`` a panel."""
 
     key: str
     name: str

@@ -82,13 +82,13 @@ class ListingRow:
     measurement: str | None = None
     """The operation that measured; None of experiments."""
     label: str | None = None
-    """What its user calls it."""
+    """Label that its user gave it."""
     value: float | None = None
-    """What a measurement comes to, in ``unit``."""
+    """Result of a measurement, in ``unit``."""
     unit: str | None = None
     fault: str = ""
     under_way: str | None = None
-    """What it is at, or was when it was cut short; None where it is known to have ended."""
+    """Step it is at, or was at when it was cut short; None where it is known to have ended."""
 
     @property
     def doubt(self) -> str | None:
@@ -98,7 +98,7 @@ class ListingRow:
 
     @classmethod
     def unreadable(cls, run: str, started_at: datetime, fault: str) -> ListingRow:
-        """Of a run whose document cannot be read."""
+        """Row of a run whose document cannot be read."""
         name = run.partition("-")[2].partition("-")[2] or run
         return cls(run, "unreadable", started_at, name, fault=fault)
 

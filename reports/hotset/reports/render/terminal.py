@@ -30,7 +30,7 @@ _SENTENCE_COLUMNS = 40
 """A sentence in a narrower column is hard to read."""
 _NUMBER = re.compile(rf"[-+−]?[0-9]|{words.ABSENT}$")
 _BREAKS = re.compile(r" |(?<=\w{3})(?=/)")
-"""Of a table's head."""
+"""Style of a table's head."""
 STATE_STYLES = {
     "complete": "green",
     "failed": "bold red",
@@ -69,7 +69,7 @@ def summary(document: RunDocument, console: Console) -> None:
 
 
 def _print_setup(page: Page, console: Console) -> None:
-    """What a measurement found may be compared with what was measured in the same way alone."""
+    """Print how a measurement was made: it compares only with those made the same way."""
     console.print()
     console.print("How it was measured", style="bold")
     for group, rows in page.setup:
@@ -91,7 +91,7 @@ def _print_answer(page: Page, document: RunDocument, console: Console) -> None:
 
 
 def result(page: Page, console: Console) -> None:
-    """What is no run: its tables, and whether what was to hold does."""
+    """Print a result that is no run: its tables, and whether its conditions hold."""
     for section in page.sections:
         _print_section(section, page.conditions, console)
     _print_judged(page, console)

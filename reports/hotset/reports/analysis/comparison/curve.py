@@ -158,7 +158,7 @@ REFERENCES: tuple[ArmName, ...] = ("baseline", "all-flash")
 
 
 def _references(document: RunDocument) -> tuple[ArmName, ...]:
-    """What arms are compared with; a measurement has nothing of the kind."""
+    """References that arms are compared with; a measurement has none."""
     return REFERENCES if document.measurement is None else ()
 
 

@@ -73,7 +73,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 
 def sentences(document: RunDocument) -> list[str]:
-    """What each search came to, and what the users get done without pause."""
+    """Result of each search, and the users' rate without pauses."""
     return [
         f"{answer.prefix(arm.name)}{held}; users without pause get"
         f" {words.count(one.unpaced_per_s)}/s done."
@@ -85,7 +85,7 @@ def sentences(document: RunDocument) -> list[str]:
 
 
 def trial_rows(document: RunDocument) -> list[tuple[str, ...]]:
-    """Of `TRIAL_COLUMNS`: every rate that was tried, the lowest first."""
+    """Rows of `TRIAL_COLUMNS`: every rate that was tried, the lowest first."""
     return [
         (
             name,
