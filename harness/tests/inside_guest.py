@@ -58,8 +58,8 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
             ignore=shutil.ignore_patterns("__pycache__"),
         )
     shutil.copy(flashdev.program(Local()), content / "flashdev")
-    shutil.copy(engine_program.built(), content / engine_program.NAME)
-    shutil.copy(boot_program.built(), content / boot_program.NAME)
+    shutil.copy(engine_program.find_built(), content / engine_program.NAME)
+    shutil.copy(boot_program.find_built(), content / boot_program.NAME)
     shutil.copy(program(), content / PROGRAM)
     for name, text in files.items():
         (content / name).write_text(text)

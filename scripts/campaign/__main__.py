@@ -120,12 +120,12 @@ def _engine(options: argparse.Namespace) -> int:
     for kind in FAULTS:
         own = [life for life in results if life.faults == kind]
         if own:
-            _tell(f"{kind}: {_counted(own)}")
-    _tell(f"together: {_counted(results)}")
+            _tell(f"{kind}: {_count(own)}")
+    _tell(f"together: {_count(results)}")
     return 1 if any(life.failure for life in results) else 0
 
 
-def _counted(results: list[Life]) -> str:
+def _count(results: list[Life]) -> str:
     counts = {
         "lives": len(results),
         "ends": sum(life.ends for life in results),

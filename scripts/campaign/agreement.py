@@ -143,11 +143,11 @@ class Agreement:
 def flash_bytes(loads: list[Load]) -> Bytes:
     """What a lab's flash must have for these loads, origin and all."""
 
-    def needed(load: Load) -> int:
+    def needed_blocks(load: Load) -> int:
         spec = load.spec()
         return spec.cache + spec.metadata + spec.volume
 
-    return Bytes(max(map(needed, loads)) + 64 * 1024**2)
+    return Bytes(max(map(needed_blocks, loads)) + 64 * 1024**2)
 
 
 def on_kernel(lab: Lab, load: Load, made: Path) -> tuple[Hits, float]:
@@ -197,7 +197,7 @@ def replay(machine: Machine, tier: Tier, device: PurePosixPath, before: Counters
     return hits_between(before, tier.counters(), tier.counting)
 
 
-def simulated(local: Local, load: Load, age_s: float = 0.0, policy: str = "smq") -> Hits:
+def simulate(local: Local, load: Load, age_s: float = 0.0, policy: str = "smq") -> Hits:
     """Our engine on the same trace, on modelled flash, in virtual time.
 
     :param age_s: how old the cache is when the trace begins. smq's periods of up to a minute are
@@ -209,11 +209,11 @@ def simulated(local: Local, load: Load, age_s: float = 0.0, policy: str = "smq")
             at, rest = line.split(maxsplit=1)
             trace.write(f"{float(at) + age_s:.6f} {rest}\n")
         trace.flush()
-        found = _simulated(local, load, Path(trace.name), policy)
+        found = _simulate(local, load, Path(trace.name), policy)
     return replace(found, read_misses=found.read_misses - 1)
 
 
-def _simulated(local: Local, load: Load, trace: Path, policy: str) -> Hits:
+def _simulate(local: Local, load: Load, trace: Path, policy: str) -> Hits:
     argv = [
         str(flashdev.program(local)),
         "simulate",
@@ -257,14 +257,14 @@ def at_once(local: Local, load: Load) -> Hits:
 
 def agreement(lab: Lab, load: Load, replays: int = 1) -> Agreement:
     """One load on both, so many times."""
-    found = tuple(_replayed(lab, load) for _ in range(replays))
+    found = tuple(_replay(lab, load) for _ in range(replays))
     return Agreement(load.name, load.kind, found, at_once(Local(), load))
 
 
-def _replayed(lab: Lab, load: Load) -> Replay:
+def _replay(lab: Lab, load: Load) -> Replay:
     with TemporaryDirectory(prefix="hotset-agreement-") as name:
         made = replace(load, trace=Path(name) / "made")
         kernel, age_s = on_kernel(lab, load, made.trace)
         if load.kind == "bcache":
             return Replay(kernel, at_once(Local(), made))
-        return Replay(kernel, simulated(Local(), made, age_s))
+        return Replay(kernel, simulate(Local(), made, age_s))

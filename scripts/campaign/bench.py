@@ -168,7 +168,7 @@ class Bench:
     def verdict(self, before: Files, writer: Writer | None = None) -> str | None:
         """Go on as a user would, read all, detach, read all again; what is wrong, if anything."""
         try:
-            device = self.recovered(untouched=True)
+            device = self.recover(untouched=True)
             if writer is not None:
                 self._end(writer)
             if device is not None:
@@ -180,11 +180,11 @@ class Bench:
             if found:
                 return f"on the origin: {found}"
             self.sh(f"e2fsck -fn {ORIGIN}")
-            return self._left_over()
+            return self._find_leftovers()
         except Exception as error:
             return f"{type(error).__name__}: {str(error)[:400]}"
 
-    def _left_over(self) -> str | None:
+    def _find_leftovers(self) -> str | None:
         """What of a disk that is plain again is still there."""
         text = self.sh("cat /etc/fstab")
         if text != FSTAB.strip():
@@ -236,14 +236,14 @@ class Bench:
     def found(self) -> AttachedDisk:
         return cards.find(self.machine, NAME)
 
-    def recovered(self, untouched: bool) -> PurePosixPath | None:
+    def recover(self, untouched: bool) -> PurePosixPath | None:
         """The tier, active again by what a user would do; None where the disk is plain again.
 
         :param untouched: the user knows that nobody wrote to the origin past the tier.
         :raises OriginChangedError: nobody knows, and the flash holds writes that the origin lacks.
         """
         for _ in range(_ROUNDS):
-            there = cards.attached_disks(self.machine)
+            there = cards.list_disks(self.machine)
             if not there or there[0].disk.phase == "creating":
                 if self.verb == "detach":
                     return None

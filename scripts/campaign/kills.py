@@ -22,7 +22,7 @@ from typing import Literal, get_args
 from hotset.tier.base import TierKind
 
 from .bench import Bench, Verb, boot_fresh
-from .mortal import CutOff, KillableMachine, Killed, killed_after, powered_for
+from .mortal import CutOff, KillableMachine, Killed, cut_power_after, kill_after
 from .systemd import Server
 
 Ending = Literal["kill", "kill within", "reboot", "power cut", "power cut within"]
@@ -186,5 +186,5 @@ def _cut_off(server: Server, which: Outcome, usual_s: float) -> CutOff:
     drawn = random.Random(f"{which.kind} {which.verb} {len(which.tried)}")
     after_s = usual_s * drawn.random()
     if which.ending == "kill within":
-        return killed_after(after_s)
-    return powered_for(server.guest, after_s)
+        return kill_after(after_s)
+    return cut_power_after(server.guest, after_s)

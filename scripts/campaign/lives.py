@@ -102,7 +102,7 @@ def _live(life: Life) -> None:
 def _bring_up(life: Life) -> None:
     """As its administrator would, and read everything."""
     try:
-        device = life.bench.recovered(untouched=False) or ORIGIN
+        device = life.bench.recover(untouched=False) or ORIGIN
     except RequestError as refusal:
         if len(refusal.remedies) < 2:
             life.failure = f"refused without both ways out: {refusal}"
@@ -111,7 +111,7 @@ def _bring_up(life: Life) -> None:
     lost = life.due - life.bench.read(device)
     if lost:
         life.failure = f"{len(lost)} of {len(life.due)} differ: {', '.join(sorted(lost))[:300]}"
-    if device == ORIGIN and not cards.attached_disks(life.server.machine):
+    if device == ORIGIN and not cards.list_disks(life.server.machine):
         life.bench.create(life.server.machine)
         life.story.append("create")
 
@@ -231,7 +231,7 @@ def _boot(life: Life) -> None:
 
 def _device(life: Life) -> PurePosixPath | None:
     """The tier, if it is up."""
-    for disk in cards.attached_disks(life.server.machine):
+    for disk in cards.list_disks(life.server.machine):
         if disk.tier.is_active():
             return disk.disk.device
     return None

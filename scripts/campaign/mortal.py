@@ -51,7 +51,7 @@ class KillableMachine(Forwarding):
             self._die(command)
         done = super().execute(command)
         if changes:
-            self._note(_shown(command), done.seconds)
+            self._note(_shorten(command), done.seconds)
         return done
 
     def stream(self, argv: Sequence[str]) -> AbstractContextManager[Iterator[str]]:
@@ -74,7 +74,7 @@ class KillableMachine(Forwarding):
         # Once: no handler of what is killed gets anything done any more.
         cut_off, self._cut_off = self._cut_off, None
         if cut_off is not None and command is not None and cut_off(self._machine, command):
-            self.amid = _shown(command)
+            self.amid = _shorten(command)
         raise Killed
 
     def _note(self, words: str, seconds: float) -> None:
@@ -82,11 +82,11 @@ class KillableMachine(Forwarding):
         self.seconds.append(seconds)
 
 
-def _shown(command: Command) -> str:
+def _shorten(command: Command) -> str:
     return " ".join(command.argv[:2] + command.argv[3:])[:100].replace("\n", " ")
 
 
-def killed_after(seconds: float) -> CutOff:
+def kill_after(seconds: float) -> CutOff:
     """SIGKILL for a command and its children; what has a session of its own comes to its end, which
     the next operation waits for (by its lock)."""
     limited = ("sh", "-c", 'exec timeout --signal=KILL "$0" "$@"', f"{seconds:.4f}")
@@ -100,7 +100,7 @@ def killed_after(seconds: float) -> CutOff:
     return cut_off
 
 
-def powered_for(machine: Uml, seconds: float) -> CutOff:
+def cut_power_after(machine: Uml, seconds: float) -> CutOff:
     """The power goes while a command runs."""
 
     def cut_off(there: Machine, command: Command) -> bool:

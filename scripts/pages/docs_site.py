@@ -28,7 +28,7 @@ LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\]\([^)]*\))*\])\(([^)\s]+)\)")
 LATEST = '<meta http-equiv="refresh" content="0; url={version}/">\n'
 
 
-def staged() -> Iterator[tuple[str, str | None]]:
+def stage() -> Iterator[tuple[str, str | None]]:
     """Yield the parts of the site: paths in the repository, with the text of pages.
 
     A link to a folder becomes one to its README; where it has none, its text stays.
@@ -128,4 +128,4 @@ def numbers(name: str) -> tuple[list[int], str]:
 
 
 if __name__ == "__main__":
-    build(FOLDER, __version__, staged())
+    build(FOLDER, __version__, stage())

@@ -69,16 +69,16 @@ def page(words: Words, command: Any) -> str:  # noqa: ANN401 - typer's parser
         *_section("Synopsis", list(_synopsis(words, command))),
         *_section("Description", _between(".PP", [[roff(one)] for one in help_text])),
         *_section("Commands", _terms(_commands(words, below))),
-        *_section("Arguments", _terms(_explained(shown, options=False))),
-        *_section("Options", _terms(_explained(shown, options=True))),
+        *_section("Arguments", _terms(_explain(shown, options=False))),
+        *_section("Options", _terms(_explain(shown, options=True))),
     ]
     if len(words) == 1:
         environment = reference.ENVIRONMENT["The command line"]
         codes = {str(code): text for code, text in reference.EXIT_CODES.items()}
         lines += _section("Exit status", _terms(codes))
         lines += _section("Environment", _terms(environment))
-        lines += _section("Files", _terms(_kept()))
-    return "\n".join([*lines, *_section("See also", _related(words, below))]) + "\n"
+        lines += _section("Files", _terms(_keep()))
+    return "\n".join([*lines, *_section("See also", _related_pages(words, below))]) + "\n"
 
 
 def _date() -> str:
@@ -126,7 +126,7 @@ def _commands(words: Words, below: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _explained(shown: Sequence[Any], *, options: bool) -> dict[str, str]:
+def _explain(shown: Sequence[Any], *, options: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in shown:
         if reference.is_option(one) != options:
@@ -141,7 +141,7 @@ def _explained(shown: Sequence[Any], *, options: bool) -> dict[str, str]:
     return found
 
 
-def _kept() -> dict[str, str]:
+def _keep() -> dict[str, str]:
     """Where hotset keeps things, from the page that says so.
 
     :raises ValueError: the page has no such table any more.
@@ -163,7 +163,7 @@ def _term(text: str) -> str:
     return roff(text if "`" in text else f"`{text}`")
 
 
-def _related(words: Words, below: Mapping[str, Any]) -> list[str]:
+def _related_pages(words: Words, below: Mapping[str, Any]) -> list[str]:
     above = ["-".join(words[:-1])] if len(words) > 1 else []
     names = sorted({"hotset", *above, *("-".join((*words, name)) for name in below)})
     names = [name for name in names if name != "-".join(words)]

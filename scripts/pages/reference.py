@@ -401,7 +401,7 @@ def _is_inline(described: Mapping[str, Any]) -> bool:
     return all(one.get("type") == "number" for one in described["properties"].values())
 
 
-def _referred(top: Mapping[str, Any], one: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _resolve(top: Mapping[str, Any], one: Mapping[str, Any]) -> Mapping[str, Any] | None:
     name = str(one.get("$ref", "")).rpartition("/")[2]
     found: Mapping[str, Any] | None = top["$defs"].get(name)
     return found
@@ -409,7 +409,7 @@ def _referred(top: Mapping[str, Any], one: Mapping[str, Any]) -> Mapping[str, An
 
 def _tables(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, one in top["properties"].items():
-        if (inner := _referred(top, one)) and not _is_inline(inner):
+        if (inner := _resolve(top, one)) and not _is_inline(inner):
             yield name, inner
 
 
@@ -417,7 +417,7 @@ def _values(
     top: Mapping[str, Any], described: Mapping[str, Any], prefix: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, one in described["properties"].items():
-        inner = _referred(top, one)
+        inner = _resolve(top, one)
         if inner is None or _is_inline(inner):
             yield (
                 f"{prefix}{name}",

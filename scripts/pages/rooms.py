@@ -95,7 +95,7 @@ def page() -> str:
         inside = [one for one in modules() if room(one) == name]
         soon = {room(one) for module in inside for one in imports(module, lazy=False)} - {name}
         late = {room(one) for module in inside for one in imports(module)} - {name} - soon
-        lines.append(f"| `{name}` | {_purpose(name)} | {_listed(soon)} | {_listed(late)} |")
+        lines.append(f"| `{name}` | {_purpose(name)} | {_list(soon)} | {_list(late)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -117,5 +117,5 @@ def _purpose(name: str) -> str:
     return " ".join(said.partition("\n\n")[0].split()).rstrip(".").replace("|", "\\|")
 
 
-def _listed(names: set[str]) -> str:
+def _list(names: set[str]) -> str:
     return ", ".join(f"`{name.removeprefix('hotset.')}`" for name in sorted(names)) or "–"

@@ -90,7 +90,7 @@ def _readings(now: float, disks: Sequence[Facts]) -> Iterator[Reading]:
         if NIGHT_H[1] < hours < NIGHT_H[0]:
             continue
         watched_ms += 1000 * step
-        counted = _counted(start, step, hours, disks, drawn)
+        counted = _count(start, step, hours, disks, drawn)
         if TPCC_H[1] < hours < TPCC_H[0]:
             load = [load[0] + 700 * step, load[1] + 1000 * step]
         for identity, (amounts, levels) in {"": ([0] * 11, (0, 0, 0)), **counted}.items():
@@ -109,7 +109,7 @@ def _event(at: float, hours: float | None, kind: EventKind, text: str) -> Event:
 Counted = tuple[list[int], tuple[int, int, int]]
 
 
-def _counted(
+def _count(
     start: int, step: int, hours: float, disks: Sequence[Facts], drawn: random.Random
 ) -> dict[str, Counted]:
     """Draw what each disk did in a span, and its levels."""

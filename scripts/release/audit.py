@@ -57,8 +57,8 @@ def main() -> int:
         return 2
     folders = [ROOT / one for one in CRATES]
     worst = max(
-        told("crates", lambda: crates(folders, given.advisories, ignored, today)),
-        told("Python packages", lambda: python(ROOT, given.osv, ignored)),
+        describe("crates", lambda: crates(folders, given.advisories, ignored, today)),
+        describe("Python packages", lambda: python(ROOT, given.osv, ignored)),
     )
     if worst is Outcome.NOT_AUDITED:
         print("audit: to make a release all the same: make release AUDIT=no", file=sys.stderr)
@@ -86,7 +86,7 @@ def exceptions(text: str, today: date) -> list[str]:
     return [one["id"] for one in entries]
 
 
-def told(what: str, look: Callable[[], tuple[Outcome, str]]) -> Outcome:
+def describe(what: str, look: Callable[[], tuple[Outcome, str]]) -> Outcome:
     """Say what came of one language, whatever came of the other."""
     try:
         outcome, source = look()
@@ -120,7 +120,7 @@ def crates(
         if not advisories:
             _run([*argv, "fetch", "db"], folders[0])
         newest = _newest(lists)
-        outcomes = {_checked([*argv, "check", "advisories"], one) for one in folders}
+        outcomes = {_check([*argv, "check", "advisories"], one) for one in folders}
     if outcomes == {Outcome.CLEAN} and today - newest > STALE:
         raise CannotAuditError(
             f"RustSec's list in {lists} ends with {newest}. It has nothing against them, and what"
@@ -129,7 +129,7 @@ def crates(
     return max(outcomes), f"RustSec of {newest}"
 
 
-def _checked(argv: Sequence[str], folder: Path) -> Outcome:
+def _check(argv: Sequence[str], folder: Path) -> Outcome:
     done = _run(argv, folder, may_fail=True)
     if "advisories ok" in done.stdout:
         return Outcome.CLEAN

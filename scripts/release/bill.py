@@ -67,11 +67,11 @@ def table(bill: Bill) -> str:
     lines = ["| package | version | licence |", "|---|---|---|"]
     for one in bill["components"]:
         if one["type"] == "library":
-            lines.append(f"| {one['purl'].split('@')[0]} | {one['version']} | {_said(one)} |")
+            lines.append(f"| {one['purl'].split('@')[0]} | {one['version']} | {_describe(one)} |")
     return "\n".join(lines) + "\n"
 
 
-def _said(component: Mapping[str, Any]) -> str:
+def _describe(component: Mapping[str, Any]) -> str:
     for one in component.get("licenses", ()):
         return str(one.get("expression") or one["license"]["name"])
     return "not stated"

@@ -81,7 +81,7 @@ def main() -> int:
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="has the wheel")
     parser.add_argument(
         "--extras",
-        type=chosen,
+        type=choose,
         default="console,sqlserver",
         help="of the package: console,bench,sqlserver, or all",
     )
@@ -95,7 +95,7 @@ def main() -> int:
     return 0
 
 
-def chosen(text: str) -> list[Extra]:
+def choose(text: str) -> list[Extra]:
     """Extras as they are named on the command line.
 
     :raises argparse.ArgumentTypeError: there is none of a name.
@@ -117,7 +117,7 @@ def build(dist: Path, extras: list[Extra]) -> Path:
     if shutil.which("mmdebstrap") is None:
         raise CannotBuildError("mmdebstrap is missing: apt-get install mmdebstrap")
     machine = next(one for one in ARCHITECTURES if wheel.stem.endswith(one))
-    epoch = int(_said("git", "log", "-1", "--format=%ct"))
+    epoch = int(_describe("git", "log", "-1", "--format=%ct"))
     into = dist / f"hotset-{__version__}-container-{machine}.tar"
     with tempfile.TemporaryDirectory(prefix="hotset-container-") as folder:
         laid, root = Path(folder) / "laid", Path(folder) / "root.tar"
@@ -173,7 +173,7 @@ def describe(machine: str, epoch: int, extras: list[Extra]) -> oci.Image:
         "org.opencontainers.image.title": "hotset",
         "org.opencontainers.image.description": "Console, API and exporter of hotset",
         "org.opencontainers.image.version": __version__,
-        "org.opencontainers.image.revision": _said("git", "rev-parse", "HEAD"),
+        "org.opencontainers.image.revision": _describe("git", "rev-parse", "HEAD"),
         "org.opencontainers.image.created": created,
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.base.name": f"debian:{SUITE}",
@@ -212,7 +212,7 @@ def _run(*argv: str, **environment: str) -> None:
     subprocess.run(argv, check=True, cwd=ROOT, env=os.environ | environment)
 
 
-def _said(*argv: str) -> str:
+def _describe(*argv: str) -> str:
     return subprocess.run(argv, check=True, cwd=ROOT, capture_output=True, text=True).stdout.strip()
 
 

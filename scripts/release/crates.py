@@ -28,7 +28,7 @@ class Crate:
         return f"pkg:cargo/{self.name}@{self.version}"
 
 
-def linked(root: Path, target: str) -> list[Crate]:
+def linked_crates(root: Path, target: str) -> list[Crate]:
     """All that the programs are made of but what is hotset's own, by name."""
     found = set[Crate]()
     for folder in sorted({one.crate for one in PROGRAMS}):
@@ -41,11 +41,11 @@ def linked(root: Path, target: str) -> list[Crate]:
         ]
         done = subprocess.run(argv, check=True, cwd=root / folder, stdout=subprocess.PIPE)
         names = {one.name for one in PROGRAMS if one.crate == folder}
-        found.update(_reached(json.loads(done.stdout), names))
+        found.update(_reach(json.loads(done.stdout), names))
     return sorted(found)
 
 
-def _reached(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
+def _reach(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
     """From the programs' packages on, without what only builds or tests them."""
     packages = {one["id"]: one for one in metadata["packages"]}
     nodes = {one["id"]: one for one in metadata["resolve"]["nodes"]}

@@ -65,7 +65,7 @@ def release(dist: Path, target: str) -> None:
     shutil.rmtree(into, ignore_errors=True)
     programs.build(ROOT, target, work, into)
     files = sorted(into.iterdir())
-    linked = crates.linked(ROOT, target)
+    linked = crates.linked_crates(ROOT, target)
     (into / "LICENCES.txt").write_text(crates.notices(linked), encoding="utf-8")
     epoch = _epoch()
     wheel = package(dist, into, epoch)
@@ -107,7 +107,9 @@ def require_tracked(source: Path) -> None:
     with tarfile.open(source) as opened:
         held = {one.name.partition("/")[2] for one in opened.getmembers() if one.isfile()}
     known = {
-        *_said("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"),
+        *_describe("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(
+            "\0"
+        ),
         "PKG-INFO",
     }
     if strangers := sorted(held - known):
@@ -163,7 +165,7 @@ def _run(argv: list[str], folder: Path = ROOT) -> None:
         raise CannotBuildError(f"{' '.join(argv)} failed")
 
 
-def _said(*argv: str) -> str:
+def _describe(*argv: str) -> str:
     done = subprocess.run(argv, check=False, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise CannotBuildError(f"{' '.join(argv)}: {done.stderr.strip()}")
@@ -171,15 +173,15 @@ def _said(*argv: str) -> str:
 
 
 def _epoch() -> int:
-    return int(_said("git", "log", "-1", "--format=%ct"))
+    return int(_describe("git", "log", "-1", "--format=%ct"))
 
 
 def _own_target() -> str:
-    return _said("rustc", "--print=host-tuple").strip()
+    return _describe("rustc", "--print=host-tuple").strip()
 
 
 def _require_committed() -> None:
-    if changed := _said("git", "status", "--short"):
+    if changed := _describe("git", "status", "--short"):
         raise CannotBuildError(
             f"not committed: {', '.join(line[3:] for line in changed.splitlines())}. A release is"
             " made of a commit: commit this, or put it aside with git stash --include-untracked"

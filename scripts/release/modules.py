@@ -81,9 +81,9 @@ def install(
         argv += [f"--python={sys.executable}", f"--python-version={python}"]
         argv += [f"--python-platform={machine}-{glibc}", "--link-mode=copy"]
         with_wheel = [line for line in wanted.values() if line not in compiled]
-        _run([*argv, "--only-binary=:all:", *_listed(work / "wheels.txt", with_wheel)])
+        _run([*argv, "--only-binary=:all:", *_list(work / "wheels.txt", with_wheel)])
         if compiled:
-            _compile([*argv, *_listed(work / "sources.txt", compiled)], machine, pythons[0])
+            _compile([*argv, *_list(work / "sources.txt", compiled)], machine, pythons[0])
         if wheels:
             _run([*argv, "--only-binary=:all:", *map(str, wheels)])
         _strip(one)
@@ -126,7 +126,7 @@ def _compile(argv: Sequence[str], machine: str, python: str) -> None:
     )
 
 
-def _listed(file: Path, lines: Iterable[str]) -> list[str]:
+def _list(file: Path, lines: Iterable[str]) -> list[str]:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return ["--require-hashes", f"--requirements={file}"]
 

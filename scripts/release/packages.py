@@ -108,7 +108,7 @@ def lay_out(package: Package, added: Mapping[str, str], release: Release, folder
     modules.move_programs(root / package.folder, root / PREFIX / "bin")
     if is_first:
         _environment(root, described, release)
-        _shared(root, described)
+        _share(root, described)
     _documents(root, package, release)
     shutil.copytree(described, folder / "scripts" / package.name)
     overrides = root / _SHARE / "lintian/overrides" / package.name
@@ -145,7 +145,7 @@ def _environment(root: Path, described: Path, release: Release) -> None:
     (root / _SITE / "hotset-packages.pth").write_text("\n".join(others) + "\n", encoding="ascii")
 
 
-def _shared(root: Path, described: Path) -> None:
+def _share(root: Path, described: Path) -> None:
     """Man pages, completion, the console's unit, what keeps needrestart away."""
     for path, text in manual.files().items():
         into = root / _SHARE / path

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from hotset.api.clients import MODULE, made
+from hotset.api.clients import MODULE, make
 
 
 def write(dist: Path, version: str, epoch: int) -> Path:
@@ -15,7 +15,7 @@ def write(dist: Path, version: str, epoch: int) -> Path:
     :param epoch: the time of every file in it, seconds since 1970.
     """
     target = dist / f"hotset-powershell-{version}.zip"
-    texts = {path: text.encode() for path, text in made().items()}
+    texts = {path: text.encode() for path, text in make().items()}
     whole = {path: path.read_bytes() for path in MODULE.rglob("*") if path.is_file()} | texts
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for path, content in sorted(whole.items()):

@@ -18,7 +18,7 @@ from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.data.record import LoadProgress
-from hotset.tpcc.schema import TABLES, SetupError, batches, estimated_bytes
+from hotset.tpcc.schema import TABLES, SetupError, batches, estimate_bytes
 from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database
@@ -179,7 +179,7 @@ def test_loading_reports_progress_and_takes_the_estimated_space(
         load(empty, 1, observe=seen.append)
         assert _number(session, "SELECT count(*) FROM warehouse") == 1
         size = sum(_number(session, f"SELECT pg_total_relation_size('{t}')") for t in TABLES)
-    assert estimated_bytes(1) == pytest.approx(size, rel=0.03)
+    assert estimate_bytes(1) == pytest.approx(size, rel=0.03)
     assert [p.step for p in seen[-4:]] == ["rows", "indexes", "statistics", "done"]
     assert seen[-1].warehouses_done == 1
     assert seen[-1].rows == pytest.approx(599_000, rel=0.02)

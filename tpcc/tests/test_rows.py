@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hotset.tpcc.data.rows import table_rows
-from hotset.tpcc.schema import TABLES, Table, estimated_bytes
+from hotset.tpcc.schema import TABLES, Table, estimate_bytes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 
@@ -78,4 +78,4 @@ def test_orders_and_their_lines_agree() -> None:
 
 
 def test_estimated_bytes_grow_by_about_110_mb_per_warehouse() -> None:
-    assert 100e6 < estimated_bytes(2) - estimated_bytes(1) < 130e6
+    assert 100e6 < estimate_bytes(2) - estimate_bytes(1) < 130e6

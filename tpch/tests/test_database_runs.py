@@ -82,7 +82,7 @@ def test_the_estimate_of_its_size(session: PostgresTpchSession) -> None:
         "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r'"
         " AND relnamespace = 'public'::regnamespace"
     )
-    assert float(str(row[0])) == pytest.approx(schema.estimated_bytes(SCALE), rel=0.15)
+    assert float(str(row[0])) == pytest.approx(schema.estimate_bytes(SCALE), rel=0.15)
 
 
 def test_steps_are_said(empty: PostgresTpch, folder: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_half_loaded_database_is_not_taken_for_a_whole_one(
 ) -> None:
     with closing(empty.session()) as session:
         with pytest.raises(SetupError, match="no TPC-H tables that were loaded to the end"):
-            schema.loaded_scale(session)
+            schema.read_scale(session)
         schema.create(empty, session)
     with pytest.raises(SetupError, match="no TPC-H tables that were loaded to the end"):
         power.run(empty)

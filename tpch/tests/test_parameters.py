@@ -65,7 +65,7 @@ DOMAINS: dict[int, tuple[object, ...]] = {
 
 @given(st.integers(), st.integers(0, MAX_STREAMS), st.sampled_from(ALL))
 def test_drawn_parameters_keep_to_the_clauses(seed: int, stream: int, query: int) -> None:
-    values = parameters.drawn(query, 1, seed, stream)
+    values = parameters.draw(query, 1, seed, stream)
     assert len(values) == len(DOMAINS[query])
     for value, domain in zip(values, DOMAINS[query], strict=True):
         assert value in domain  # type: ignore[operator]
@@ -82,7 +82,7 @@ def test_every_value_of_a_domain_is_drawn(subtests: pytest.Subtests) -> None:
             seen = [
                 set(column)
                 for column in zip(
-                    *(parameters.drawn(query, 1, seed, 0) for seed in range(1500)), strict=True
+                    *(parameters.draw(query, 1, seed, 0) for seed in range(1500)), strict=True
                 )
             ]
             for values, domain in zip(seen, DOMAINS[query], strict=True):
@@ -91,10 +91,10 @@ def test_every_value_of_a_domain_is_drawn(subtests: pytest.Subtests) -> None:
 
 
 def test_a_seed_means_the_same_for_ever() -> None:
-    drawn = [parameters.drawn(query, 1, 2026, 3) for query in (1, 6, 7, 16, 22)]
+    drawn = [parameters.draw(query, 1, 2026, 3) for query in (1, 6, 7, 16, 22)]
     assert drawn == PINNED
-    assert parameters.drawn(6, 1, 2026, 4) != drawn[1]
-    assert parameters.drawn(6, 1, 2027, 3) != drawn[1]
+    assert parameters.draw(6, 1, 2026, 4) != drawn[1]
+    assert parameters.draw(6, 1, 2027, 3) != drawn[1]
 
 
 @pytest.mark.parametrize("text", ["", "it's", "a;b", "x'--", "100%", "a\nb", 'a"b', "a\\"])

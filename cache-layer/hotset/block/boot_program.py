@@ -15,7 +15,7 @@ from . import engine_program
 NAME = "hotset-boot"
 
 
-def built() -> Path:
+def find_built() -> Path:
     """The program as it was built.
 
     :raises PrerequisiteMissingError: it is not.
@@ -25,7 +25,7 @@ def built() -> Path:
 
 def on(machine: Machine) -> str:
     """The program on a machine, put there if need be."""
-    return copies.install(machine, built())
+    return copies.install(machine, find_built())
 
 
 class InUseError(PrerequisiteError):

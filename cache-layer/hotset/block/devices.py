@@ -162,12 +162,12 @@ def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str,
     wiped = machine.run(["wipefs", "--json", str(node)], check=False, timeout_s=30)
     listed = json.loads(wiped.stdout)["signatures"] if wiped.stdout.strip() else []
     found = [str(one["type"]) for one in listed]
-    if _labelled(machine, node):
+    if _has_label(machine, node):
         found.append(label.SIGNATURE)
     return wiped.rc == 0, tuple(dict.fromkeys(found))
 
 
-def _labelled(machine: Machine, node: PurePosixPath) -> bool:
+def _has_label(machine: Machine, node: PurePosixPath) -> bool:
     """True if hotset's label is on it: no device with one is empty."""
     try:
         return label.read(machine, node) is not None
@@ -205,7 +205,7 @@ def _uses(tree: dict[str, Any]) -> Iterator[str]:
         yield from _uses(child)
 
 
-def named_by_id(device: Device, field: str, yes: bool) -> None:
+def require_name_by_id(device: Device, field: str, yes: bool) -> None:
     """See that the name stays with the disk: /dev/sda may be another one after a reboot.
 
     :param field: where the name was given.
@@ -237,7 +237,7 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
     :raises DeviceRefusedError: says what is on it and what to do.
     """
     field = field or role
-    named_by_id(device, field, yes)
+    require_name_by_id(device, field, yes)
     if device.uses:
         remedy = "unmount it first" if role == "origin" else "free it first"
         raise DeviceRefusedError(

@@ -15,7 +15,7 @@ from hotset.core.errors import RequestError
 from hotset.core.machines import copies
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
-from hotset.core.paths import shipped
+from hotset.core.paths import shipped_folder
 from hotset.core.units import Bytes
 
 NAME = "hotset-engine"
@@ -44,7 +44,7 @@ def find(local: Local, name: str) -> Path:
     for candidate in (
         _beside(Path(named), name) if named else None,
         crates / "target/release" / name,
-        shipped(name),
+        shipped_folder(name),
         local.which(name),
     ):
         if candidate is not None and candidate.exists():
@@ -59,17 +59,17 @@ def _beside(lab: Path, name: str) -> Path:
     return lab if name == LAB_NAME else lab.with_name(name)
 
 
-def built() -> Path:
+def find_built() -> Path:
     """The program as it was built. Raises as :func:`find`."""
     return find(Local(), NAME)
 
 
 def on(machine: Machine) -> str:
     """The program on a machine, this very build of it; put there if need be."""
-    return placed(machine, built())
+    return place(machine, find_built())
 
 
-def placed(machine: Machine, here: Path) -> str:
+def place(machine: Machine, here: Path) -> str:
     """A program of this computer's on a machine: on this one where it was built."""
     return str(here) if machine.kind == "local" else copies.install(machine, here)
 
@@ -84,7 +84,7 @@ def digest(here: Path) -> str:
     return copies.digest(here)[:12]
 
 
-def said(stderr: str, name: str = NAME) -> str:
+def last_message(stderr: str, name: str = NAME) -> str:
     """Extract a failed program's message, without the program's name before it."""
     return stderr.strip().removeprefix(f"{name}: ")[-600:]
 
@@ -147,7 +147,7 @@ def figures(
     argv = [program, *words]
     result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line, check=False)
     if result.rc == REFUSED:
-        raise RefusedError(said(result.stderr, PurePosixPath(program).name))
+        raise RefusedError(last_message(result.stderr, PurePosixPath(program).name))
     if result.rc != 0:
         raise CommandError(machine.kind, result)
     loaded: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])

@@ -48,7 +48,7 @@ def make_of(machine: Machine, device: PurePosixPath, folder: PurePosixPath) -> N
 
 def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
     """:raises ValueError: none that hotset knows is on the device."""
-    kind, found = _probed(machine, device)
+    kind, found = _probe(machine, device)
     if kind is None:
         raise ValueError(f"{device} holds {found or 'no known file system'}, not ext4 or xfs")
     return kind
@@ -56,10 +56,10 @@ def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
 
 def kind_if_any(machine: Machine, device: PurePosixPath) -> FileSystem | None:
     """Call :func:`kind_of`; None for a disk that something else uses (LVM, ASM, a guest)."""
-    return _probed(machine, device)[0]
+    return _probe(machine, device)[0]
 
 
-def _probed(machine: Machine, device: PurePosixPath) -> tuple[FileSystem | None, str]:
+def _probe(machine: Machine, device: PurePosixPath) -> tuple[FileSystem | None, str]:
     argv = ["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", str(device)]
     found = machine.run(argv, check=False).stdout.strip()
     return next((kind for kind in LOOK_OPTIONS if found == kind), None), found

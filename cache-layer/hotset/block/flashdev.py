@@ -19,7 +19,7 @@ from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 
 from . import engine_program
-from .engine_program import REFUSED, OnRead, RefusedError, said
+from .engine_program import REFUSED, OnRead, RefusedError, last_message
 
 NAME = engine_program.LAB_NAME
 Model = str | dict[str, Any]
@@ -39,7 +39,7 @@ def program(local: Local) -> Path:
 
 def on(machine: Machine) -> str:
     """The program on a machine of the lab, this very build of it; put there if need be."""
-    return engine_program.placed(machine, program(Local()))
+    return engine_program.place(machine, program(Local()))
 
 
 def build(local: Local) -> str:
@@ -99,7 +99,7 @@ def serve(
     process = local.spawn([str(program(local)), *words, "--mount", str(mount)], log)
     cleanup.process(name, process.pid)
     if not wait_for_word(process, log, "ready ", _START_LIMIT_S):
-        words_of = said(log.read_text(errors="replace"), NAME)
+        words_of = last_message(log.read_text(errors="replace"), NAME)
         if process.poll() == REFUSED:
             raise RefusedError(f"the {name} is refused: {words_of}")
         raise PrerequisiteMissingError(f"the {name} did not start: {words_of}")

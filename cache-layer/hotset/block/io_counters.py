@@ -142,15 +142,15 @@ def _use(name: str, first: IoCounters, last: IoCounters, seconds: float) -> IoUs
     return IoUse(
         name,
         last.counted_by,
-        _gained(first.read, last.read, seconds),
-        _gained(first.write, last.write, seconds),
+        _difference(first.read, last.read, seconds),
+        _difference(first.write, last.write, seconds),
         # The kernel counts in steps of its clock, which may be a little beside ours.
-        min(1.0, _passed(first.busy_ms, last.busy_ms) / 1000 / seconds),
+        min(1.0, _elapsed(first.busy_ms, last.busy_ms) / 1000 / seconds),
     )
 
 
-def _gained(first: Direction, last: Direction, seconds: float) -> DirectionUse:
-    requests, ms = last.requests - first.requests, _passed(first.ms, last.ms)
+def _difference(first: Direction, last: Direction, seconds: float) -> DirectionUse:
+    requests, ms = last.requests - first.requests, _elapsed(first.ms, last.ms)
     return DirectionUse(
         requests / seconds,
         mb_per_s(Bytes(last.size - first.size), seconds),
@@ -160,7 +160,7 @@ def _gained(first: Direction, last: Direction, seconds: float) -> DirectionUse:
     )
 
 
-def _passed(first: float, last: float) -> float:
+def _elapsed(first: float, last: float) -> float:
     return last - first if last >= first else last - first + _TICKS
 
 

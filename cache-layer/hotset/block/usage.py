@@ -46,7 +46,7 @@ def mounts(machine: Machine) -> list[Mount]:
     return found
 
 
-def mounted_at(machine: Machine, device: PurePosixPath) -> list[Mount]:
+def mounts_of(machine: Machine, device: PurePosixPath) -> list[Mount]:
     """Where a device is mounted."""
     number = device_number(machine, device)
     return [mount for mount in mounts(machine) if mount.device == number]

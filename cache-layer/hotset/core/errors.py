@@ -110,7 +110,7 @@ class ThresholdError(HotsetError):
     exit_code = MISSED
 
 
-def interrupted_by(error: BaseException) -> str:
+def interruption_reason(error: BaseException) -> str:
     """Return the reason of an interrupt, as the signal's handler gave it; empty: a user's.
 
     >>> interrupted_by(KeyboardInterrupt("the disk is full")), interrupted_by(KeyboardInterrupt())

@@ -61,7 +61,7 @@ def require(*extras: Extra) -> None:
     """
     lacking = [each for each in extras if not _has(each)]
     if lacking:
-        raise ExtraMissingError(f"this needs what is not installed: {added(*lacking)}")
+        raise ExtraMissingError(f"this needs what is not installed: {missing_extra(*lacking)}")
 
 
 @contextmanager
@@ -73,10 +73,10 @@ def explained() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise worded(error) from error
+        raise with_wording(error) from error
 
 
-def worded(error: Exception) -> Exception:
+def with_wording(error: Exception) -> Exception:
     """An error that says which extra to add, in place of one about a module that an extra brings;
     any other as it is."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
@@ -84,11 +84,13 @@ def worded(error: Exception) -> Exception:
     module = error.name.partition(".")[0]
     for extra, modules in MODULES.items():
         if module in modules:
-            return ExtraMissingError(f"this needs {module}, which is missing: {added(extra)}")
+            return ExtraMissingError(
+                f"this needs {module}, which is missing: {missing_extra(extra)}"
+            )
     return error
 
 
-def added(*extras: Extra) -> str:
+def missing_extra(*extras: Extra) -> str:
     """Build the command that installs extras.
 
     >>> added(Extra.BENCH, Extra.REPORT)

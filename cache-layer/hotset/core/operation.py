@@ -109,7 +109,7 @@ class Recorded(Result, Generic[Found]):
 
     found: Found
 
-    def recorded(self) -> Found:
+    def to_record(self) -> Found:
         return self.found
 
 
@@ -351,7 +351,7 @@ class Operation:
         try:
             return self.request.model_validate(dict(values), strict=strict)
         except ValidationError as error:
-            raise _refused(self, error) from None
+            raise _refusal(self, error) from None
 
     def parse_remote(self, values: Mapping[str, Any], strict: bool = True) -> Any:  # noqa: ANN401
         """Do as :meth:`parse`, for a caller who may not name files here and cannot be asked."""
@@ -423,7 +423,7 @@ def operation(
             right,
             resolve_name(f"{function.__module__}:{request}"),
             f"hotset.{result}" if result else f"{function.__module__}:{returned}",
-            _explained(function, extras),
+            _explain_missing(function, extras),
             destroys,
             needs_yes or question is not None,
             asked,
@@ -442,7 +442,7 @@ def operation(
     return declare
 
 
-def _explained(function: F, extras: tuple[Extra, ...]) -> F:
+def _explain_missing(function: F, extras: tuple[Extra, ...]) -> F:
     """It, with what it lacks told by the extra that brings it."""
 
     @wraps(function)
@@ -454,7 +454,7 @@ def _explained(function: F, extras: tuple[Extra, ...]) -> F:
     return cast("F", run)
 
 
-def _refused(found: Operation, error: ValidationError) -> RequestError:
+def _refusal(found: Operation, error: ValidationError) -> RequestError:
     """The first fault, with the field's name, the value and what would be right."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"] if isinstance(part, str | int))

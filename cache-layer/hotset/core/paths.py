@@ -86,8 +86,8 @@ def whole(target: Path, mode: int = 0o644) -> Iterator[Path]:
         with new.open("rb") as made:
             os.fsync(made.fileno())
             new.chmod(mode)
-            if not (replaced and _renamed(new, place)):
-                with os.fdopen(_opened(place), "wb") as out:
+            if not (replaced and _try_rename(new, place)):
+                with os.fdopen(_open(place), "wb") as out:
                     shutil.copyfileobj(made, out)
     finally:
         new.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def _is_descriptor(path: Path) -> bool:
     return folder.name == "fd" and folder.is_relative_to("/proc")
 
 
-def _renamed(new: Path, place: Path) -> bool:
+def _try_rename(new: Path, place: Path) -> bool:
     try:
         new.replace(place)
     except OSError as error:
@@ -121,7 +121,7 @@ def _renamed(new: Path, place: Path) -> bool:
     return True
 
 
-def _opened(place: Path) -> int:
+def _open(place: Path) -> int:
     if place.parent == Path(f"/proc/{os.getpid()}/fd"):
         return os.dup(int(place.name))  # behind what was written to it, whatever it is
     return os.open(place, os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY)
@@ -135,7 +135,7 @@ def lock_file(file: Path) -> Iterator[None]:
         yield
 
 
-def shipped(program: str) -> Path:
+def shipped_folder(program: str) -> Path:
     """Where a wheel for this kind of computer has a program; it is not there in other
     installations, nor in a checkout."""
     return Path(__file__).resolve().parents[1] / "programs" / program

@@ -53,14 +53,14 @@ class Result:
         """The dataclass or model that describes what :meth:`document` holds."""
         return cls
 
-    def recorded(self) -> Any:  # noqa: ANN401 - of the type that record() tells
+    def to_record(self) -> Any:  # noqa: ANN401 - of the type that record() tells
         """Return the value of the :meth:`record` type."""
         return self
 
     @final
     def document(self) -> dict[str, Any]:
         """Return the result as JSON has it."""
-        return document_of(self.recorded())
+        return document_of(self.to_record())
 
     def to_text(self) -> str:
         """For people."""
@@ -130,7 +130,7 @@ class derived(Generic[Value]):
         return self if instance is None else self.function(instance)
 
 
-def extended(kind: type[Whole], found: Any, **more: Any) -> Whole:  # noqa: ANN401 - its own
+def extend(kind: type[Whole], found: Any, **more: Any) -> Whole:  # noqa: ANN401 - its own
     """A record of a type that has more fields than one there is; ``more`` are these."""
     return kind(**{field.name: getattr(found, field.name) for field in fields(found)}, **more)
 
@@ -238,7 +238,7 @@ def _model_of(kind: Any) -> type[BaseModel]:  # noqa: ANN401 - a type
     if issubclass(kind, BaseModel):
         whole: type[BaseModel] = kind
         return whole
-    found: dict[str, Any] = {name: (_modelled(one), ...) for name, one in types_of(kind).items()}
+    found: dict[str, Any] = {name: (_model(one), ...) for name, one in types_of(kind).items()}
     config, where = ConfigDict(extra="forbid"), kind.__module__
     made: type[BaseModel] = create_model(
         kind.__name__, __config__=config, __module__=where, **found
@@ -246,7 +246,7 @@ def _model_of(kind: Any) -> type[BaseModel]:  # noqa: ANN401 - a type
     return made
 
 
-def _modelled(hint: Any) -> Any:  # noqa: ANN401 - a type
+def _model(hint: Any) -> Any:  # noqa: ANN401 - a type
     """With models in place of the dataclasses in it; JSON has sizes as numbers."""
     if isinstance(hint, type) and is_dataclass(hint):
         return model_of(hint)
@@ -255,7 +255,7 @@ def _modelled(hint: Any) -> Any:  # noqa: ANN401 - a type
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (None, Literal, Annotated):
         return hint
-    made = tuple(map(_modelled, parts))
+    made = tuple(map(_model, parts))
     return Union[made] if origin in (Union, UnionType) else origin[made]  # noqa: UP007 - at run time
 
 
@@ -285,7 +285,7 @@ one, or move the file away, and count anew'
     )
 
 
-def expected(found: object, known: int) -> str:
+def expected_version(found: object, known: int) -> str:
     """Describe the mismatch of a file's format number."""
     return f"format {found!r}, this one reads {known}"
 

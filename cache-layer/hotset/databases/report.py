@@ -73,9 +73,9 @@ class DatabaseServer(Record):
     files: tuple[DatabaseFile, ...] | NotTold
 
     @classmethod
-    def of(cls, server: Engine) -> DatabaseServer:
+    def from_server(cls, server: Engine) -> DatabaseServer:
         version, databases = server.version(), server.databases()
-        memory, files = _memory_of(server.memory()), _told(server.placement())
+        memory, files = _memory_of(server.memory()), _or_reason(server.placement())
         return cls(version, tuple(databases), memory, _rows(files))
 
     def to_text(self) -> str:
@@ -95,12 +95,12 @@ class DatabaseCounters(Record):
     counters: tuple[Counter, ...] | NotTold
 
     @classmethod
-    def of(cls, reading: Reading, interval_s: float) -> DatabaseCounters:
+    def from_reading(cls, reading: Reading, interval_s: float) -> DatabaseCounters:
         return cls(
             interval_s,
-            _rows(_told(reading.files)),
-            _rows(_told(reading.waits)),
-            _rows(_told(reading.counters)),
+            _rows(_or_reason(reading.files)),
+            _rows(_or_reason(reading.waits)),
+            _rows(_or_reason(reading.counters)),
         )
 
     def to_text(self) -> str:
@@ -110,14 +110,14 @@ class DatabaseCounters(Record):
         return csv_of_counters(self)
 
 
-def _told(part: T | Unavailable) -> T | NotTold:
+def _or_reason(part: T | Unavailable) -> T | NotTold:
     return NotTold(part.reason) if isinstance(part, Unavailable) else part
 
 
 def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotTold:
     if isinstance(memory, Unavailable):
         return NotTold(memory.reason)
-    return DatabaseMemory(_told(memory.machine), memory.cap)
+    return DatabaseMemory(_or_reason(memory.machine), memory.cap)
 
 
 def _rows(part: Sequence[T] | NotTold) -> tuple[T, ...] | NotTold:

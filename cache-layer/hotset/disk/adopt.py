@@ -45,7 +45,7 @@ def scan(machine: Machine) -> tuple[list[Found], list[Unread]]:
     :raises PrerequisiteMissingError: hotset is not root, and can read none.
     """
     cards.need_root(machine)
-    known = {card.uuid: card.name for card in cards.known_cards(machine) if card.uuid}
+    known = {card.uuid: card.name for card in cards.list_cards(machine) if card.uuid}
     found, unread = list[Found](), list[Unread]()
     for device in devices.every(machine):
         try:
@@ -86,7 +86,7 @@ def adopt(
         copy of a flash device that is in use or answers.
     """
     device = devices.inspect(machine, flash)
-    devices.named_by_id(device, "flash", take_over)
+    devices.require_name_by_id(device, "flash", take_over)
     card = cards.read_card(machine, device.node)
     if card is None:
         raise CardError(
@@ -109,15 +109,15 @@ def adopt(
         if device.uses:
             raise DeviceRefusedError(f"{flash} is in use: {'; '.join(device.uses)}")
         if confirm is not None:
-            confirm(flash.name, f"the owner of {_owned(device, card)}")
+            confirm(flash.name, f"the owner of {_owner_text(device, card)}")
         say(f"taken over from {card.host_name}: never connect it there again")
-    there = [one for one in cards.known_cards(machine) if one.uuid != card.uuid]
+    there = [one for one in cards.list_cards(machine) if one.uuid != card.uuid]
     taken = {disk.name for one in there for disk in one.disks}
     clash = [disk.name for disk in card.disks if disk.name in taken]
     if clash:
         raise CardError(f"this machine has disks of these names already: {', '.join(clash)}")
     card = _without_abandoned(machine, card, say)
-    card = cards.save(machine, _named(machine, card, flash), take_over=True)
+    card = cards.save(machine, _rename_card(machine, card, flash), take_over=True)
     for disk in card.disks:
         _look_at_origin(AttachedDisk(machine, card, disk), say)
     for kind in dict.fromkeys(disk.kind for disk in card.disks):
@@ -130,7 +130,7 @@ def adopt(
 def _require_original(machine: Machine, card: Card, device: Device) -> None:
     """:raises CardError: the label is that of another device as well, so one is a copy of the other
     (a mirror, or of dd's): what they hold differs with the first write."""
-    known = next((one for one in cards.known_cards(machine) if one.uuid == card.uuid), None)
+    known = next((one for one in cards.list_cards(machine) if one.uuid == card.uuid), None)
     # Where the root disk has lost it, by the name that it had: its disks may be up.
     former = known or card
     if origin.same(machine, former.flash, device.path):
@@ -165,15 +165,15 @@ def _answers_as(machine: Machine, card: Card) -> bool:
     return found is not None and found.uuid == card.uuid
 
 
-def _owned(device: Device, card: Card) -> str:
+def _owner_text(device: Device, card: Card) -> str:
     disks = ", ".join(f"{disk.name} over {disk.origin}" for disk in card.disks) or "none"
     return f"{device.known_as}: it is card {card.name} of {card.host_name}, disks: {disks}"
 
 
-def _named(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
+def _rename_card(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
     """The card under the name it has here, or one that is free."""
-    same = [one.name for one in cards.known_cards(machine) if one.uuid == card.uuid]
-    others = {one.name for one in cards.known_cards(machine) if one.uuid != card.uuid}
+    same = [one.name for one in cards.list_cards(machine) if one.uuid == card.uuid]
+    others = {one.name for one in cards.list_cards(machine) if one.uuid != card.uuid}
     name = card.name if card.name not in others else cards.new_name(machine)
     return replace(card, name=same[0] if same else name, flash=flash)
 

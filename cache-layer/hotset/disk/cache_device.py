@@ -66,7 +66,7 @@ class NotSetUpError(CardError):
 Phase = Literal["creating", "ready", "detaching"]
 
 
-def _known(name: object) -> TierKind:
+def _kind_of(name: object) -> TierKind:
     found = next((one for one in kinds.names() if one == name), None)
     if found is None:
         *others, last = (repr(one) for one in kinds.names())
@@ -76,7 +76,7 @@ def _known(name: object) -> TierKind:
     return found
 
 
-KnownKind = Annotated[TierKind, PlainValidator(_known), PlainSerializer(str)]
+KnownKind = Annotated[TierKind, PlainValidator(_kind_of), PlainSerializer(str)]
 """One of :data:`kinds.KINDS`, in the description of a card."""
 
 
@@ -212,7 +212,9 @@ class AttachedDisk:
         """Its tier, a new object each time: what one remembers, such as whether it was dirty when
         it went down, no other does."""
         disk = self.disk
-        return kinds.of(disk.kind).tier(self.machine, disk.spec, self.place, disk.identity)
+        return kinds.kind_of_name(disk.kind).tier(
+            self.machine, disk.spec, self.place, disk.identity
+        )
 
     def with_disk(self, disk: Disk) -> AttachedDisk:
         """With another record of the disk, which its card has as well; nothing is written."""
@@ -228,7 +230,7 @@ _JSON = TypeAdapter(Card)
 
 def device_of(kind: TierKind, disk: str) -> PurePosixPath:
     """The accelerated device of a disk's name."""
-    return kinds.of(kind).device(disk)
+    return kinds.kind_of_name(kind).device(disk)
 
 
 def volume_is_active(machine: Machine, card: Card) -> bool:
@@ -323,7 +325,7 @@ class Inventory:
     cards: tuple[Card, ...]
     problems: tuple[str, ...] = ()
 
-    def attached_disks(self, machine: Machine) -> list[AttachedDisk]:
+    def list_disks(self, machine: Machine) -> list[AttachedDisk]:
         """Every accelerated disk, on the machine whose cards these are."""
         return [AttachedDisk(machine, card, disk) for card in self.cards for disk in card.disks]
 
@@ -379,7 +381,7 @@ def _copies(machine: Machine) -> tuple[list[tuple[PurePosixPath, str]], list[str
     return sorted(copies), [line for line in result.stderr.splitlines() if gone not in line]
 
 
-def known_cards(machine: Machine) -> list[Card]:
+def list_cards(machine: Machine) -> list[Card]:
     """The machine's cards, in the order of their names."""
     return list(inventory(machine).cards)
 
@@ -522,9 +524,9 @@ def of_each(disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk], T]) ->
         return list(pool.map(look, disks))
 
 
-def attached_disks(machine: Machine) -> list[AttachedDisk]:
+def list_disks(machine: Machine) -> list[AttachedDisk]:
     """Every accelerated disk of the machine."""
-    return inventory(machine).attached_disks(machine)
+    return inventory(machine).list_disks(machine)
 
 
 def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
@@ -534,7 +536,7 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
     :raises CardError: there is none of that name, or more than one to choose from; names them.
     """
     known = inventory(machine)
-    there = known.attached_disks(machine)
+    there = known.list_disks(machine)
     listed, troubles = ", ".join(one.disk.name for one in there), _troubles(known)
     if not there:
         raise NotSetUpError(

@@ -213,7 +213,7 @@ def activate(request: Activate, context: Context) -> Lines:
 
     commands: list[str] | None = [] if request.dry_run else None
     with places.machine(request.machine) as there:
-        names = [disk.disk.name for disk in cards.attached_disks(there)]
+        names = [disk.disk.name for disk in cards.list_disks(there)]
         if request.disk or not names:
             names = [cards.find(there, request.disk).disk.name]
     failed = []

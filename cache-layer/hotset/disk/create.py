@@ -78,16 +78,16 @@ def create(
     _check_kind(card, wanted)
     there = _existing(machine, card, wanted)
     if there is not None and card is not None:
-        return _left_alone(AttachedDisk(machine, card, there), wanted, yes, say)
+        return _keep_existing(AttachedDisk(machine, card, there), wanted, yes, say)
     if card is not None:
         cards.require_ours(machine, card)
         found = next((disk for disk in card.disks if disk.name == wanted.disk), None)
         if found is not None:
             left = AttachedDisk(machine, card, found)
-            if _finished(left, say):
+            if _is_finished(left, say):
                 ready = left.with_disk(replace(found, phase="ready"))
                 return _mount_if_active(ready, wanted, yes, say)
-            card = _taken_back(left)
+            card = _undo(left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
     _check_means(machine, wanted.kind, card, device, origin, yes, say)
@@ -96,12 +96,12 @@ def create(
     room.check_memory(machine, wanted.kind, chosen.spec, origin.size, yes, say)
     entries = _entries(machine, wanted, yes, say)
     new = card is None
-    attached = _allocated(machine, card, wanted, chosen, device, say)
+    attached = _allocate(machine, card, wanted, chosen, device, say)
     # Reservations are of disks.
     reserve = wanted.reserve and not origin.is_file
     attached = attached.with_disk(replace(attached.disk, reserve=reserve))
     if new:
-        device = _agreed(machine, device, yes, say, confirm)
+        device = _agree(machine, device, yes, say, confirm)
     _reserve_room(attached, device, yes, say)
     with _reserved(attached, wanted, say):
         if new:
@@ -131,7 +131,7 @@ def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
     return origin, flash
 
 
-def _left_alone(attached: AttachedDisk, wanted: CreateRequest, yes: bool, say: Say) -> Disk:
+def _keep_existing(attached: AttachedDisk, wanted: CreateRequest, yes: bool, say: Say) -> Disk:
     """One that stands as it was asked for."""
     disk = _mount_if_active(attached, wanted, yes, say)
     if attached.tier.is_active():
@@ -153,7 +153,7 @@ def _mount_if_active(attached: AttachedDisk, wanted: CreateRequest, yes: bool, s
 
 def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
     """:raises CardError: the card has tiers that are made by other means."""
-    if card is None or kinds.of(wanted.kind).made_by == card.devices:
+    if card is None or kinds.kind_of_name(wanted.kind).made_by == card.devices:
         return
     others = "caches in user space" if card.devices == "loop" else "caches of the kernel's"
     raise CardError(
@@ -173,7 +173,9 @@ def _explain(chosen: Choice, wanted: CreateRequest, origin: Device, say: Say) ->
         )
     if origin.is_partitioned:
         device = cards.device_of(wanted.kind, wanted.disk)
-        shown = f"`kpartx -a {device}`" if kinds.of(wanted.kind).in_kernel else "the kernel"
+        shown = (
+            f"`kpartx -a {device}`" if kinds.kind_of_name(wanted.kind).in_kernel else "the kernel"
+        )
         say(
             f"{origin.path} is partitioned: mount its partitions from {device} from now on, where"
             f" {shown} shows them (`lsblk {device}`)"
@@ -214,7 +216,7 @@ def _reserve_room(attached: AttachedDisk, device: Device, yes: bool, say: Say) -
 def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
     """:raises DeviceRefusedError: a file in the place of a device, and the kernel wants one."""
     for field, one in (("origin", origin), ("flash", device)):
-        if one.is_file and not kinds.of(kind).takes_files:
+        if one.is_file and not kinds.kind_of_name(kind).takes_files:
             raise DeviceRefusedError(
                 f"{one.path} is a file, and {kind} works on block devices: show it as one (losetup"
                 " --find --show FILE)",
@@ -280,7 +282,7 @@ def _make(attached: AttachedDisk, say: Say) -> None:
         tier.create()
     except BaseException as error:
         try:
-            _taken_back(creating, had_volume)
+            _undo(creating, had_volume)
         except Exception as other:
             error.add_note(f"clean-up failed as well: {other}; the next create starts over")
         raise
@@ -298,7 +300,7 @@ def _ready(creating: AttachedDisk) -> None:
     cards.save(ready.machine, replace(ready.card, new=False))
 
 
-def _finished(left: AttachedDisk, say: Say) -> bool:
+def _is_finished(left: AttachedDisk, say: Say) -> bool:
     """True if a creation that was cut short had come so far that the device may be in use."""
     disk = left.disk
     if disk.phase != "creating":
@@ -314,7 +316,7 @@ def _finished(left: AttachedDisk, say: Say) -> bool:
     return True
 
 
-def _taken_back(left: AttachedDisk, had_volume: bool = True) -> Card | None:
+def _undo(left: AttachedDisk, had_volume: bool = True) -> Card | None:
     """The card as it was before the creation of a disk that failed or was cut short; None if it was
     made for that disk, and so is no more.
 
@@ -345,7 +347,7 @@ def _check_name(name: str) -> None:
 
 def _card_of(machine: Machine, device: Device) -> Card | None:
     """The card that this flash device is, if it is one."""
-    for card in cards.known_cards(machine):
+    for card in cards.list_cards(machine):
         node = machine.run(["readlink", "-f", str(card.flash)], check=False).stdout.strip()
         if card.flash == device.path or PurePosixPath(node) == device.node:
             return card
@@ -362,7 +364,7 @@ def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Dis
 
     :raises CardError: another disk has the name or the origin.
     """
-    for other in cards.known_cards(machine):
+    for other in cards.list_cards(machine):
         for disk in other.disks:
             if disk.name == wanted.disk and disk.phase == "ready":
                 cache = wanted.cache.align_up(UNIT)
@@ -418,7 +420,7 @@ def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: De
     return chosen
 
 
-def _allocated(
+def _allocate(
     machine: Machine,
     card: Card | None,
     wanted: CreateRequest,
@@ -433,7 +435,7 @@ def _allocated(
         proof.require(machine, wanted.origin, "write-back", "origin", say, through)
     if card is None:
         name = cards.new_name(machine)
-        made_by = kinds.of(wanted.kind).made_by
+        made_by = kinds.kind_of_name(wanted.kind).made_by
         card = Card(name, device.path, device.size, (), devices=made_by, new=True)
         _check_room(card, spec)
         card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))
@@ -471,7 +473,7 @@ def _check_room(card: Card, spec: TierSpec) -> None:
     )
 
 
-def _agreed(
+def _agree(
     machine: Machine, device: Device, yes: bool, say: Say, confirm: Confirm | None
 ) -> Device:
     """A flash device that becomes a card, as it is now; that what is on it goes was agreed to."""

@@ -65,9 +65,9 @@ def inspect(attached: AttachedDisk) -> DiskState:
         )
     if disk.phase != "ready":
         state_ = "failed"
-        notes.append(_unfinished(disk))
+        notes.append(_describe_unfinished(disk))
     elif report.state in ("inactive", "restarting") and may_be_dirty(
-        disk, left_of(attached, answers)
+        disk, word_left_by(attached, answers)
     ):
         notes.append(
             f"{disk.origin} alone may hold OLD data (writes are held back on the flash): do not"
@@ -104,13 +104,13 @@ def _past_the_cache(attached: AttachedDisk) -> str | None:
     )
 
 
-def _unfinished(disk: Disk) -> str:
+def _describe_unfinished(disk: Disk) -> str:
     if disk.phase == "creating":
         return "its creation was cut short: create it again, which starts over"
     return "its detach was cut short: detach it again, which ends it"
 
 
-def left_of(attached: AttachedDisk, answers: bool = True) -> Word | None:
+def word_left_by(attached: AttachedDisk, answers: bool = True) -> Word | None:
     """How an inactive disk was left; None if nobody knows."""
     if not answers:
         return None
@@ -145,7 +145,7 @@ def activate(
     """
     disk, tier = attached.disk, attached.tier
     if disk.phase != "ready":
-        raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
+        raise CardError(f"disk {disk.name}: {_describe_unfinished(disk)}", field="disk")
     cards.require_ours(attached.machine, attached.card)
     udev.prepare(attached)
     if is_up(tier):
@@ -321,7 +321,7 @@ def keep_flash(attached: AttachedDisk) -> None:
     disk = attached.disk
     cards.require_ours(attached.machine, attached.card)
     if disk.phase != "ready":
-        raise CardError(f"disk {disk.name}: {_unfinished(disk)}", field="disk")
+        raise CardError(f"disk {disk.name}: {_describe_unfinished(disk)}", field="disk")
     if attached.tier.is_active():
         return
     if disk.origin_id is not None:
@@ -338,7 +338,7 @@ def deactivate(attached: AttachedDisk, say: Say) -> None:
     if not is_up(tier):
         _stay_down(attached, tier, say)
         return
-    clean = _taken_down(attached, tier)
+    clean = _take_down(attached, tier)
     reservation.give_back(attached.machine, disk.origin)
     say(f"{disk.device} is down; its cache stays as it is on the flash")
     if not clean:
@@ -361,11 +361,11 @@ def _stay_down(attached: AttachedDisk, tier: DiskTier, say: Say) -> None:
         # Nobody has it since its engine ended, seconds ago.
         program.mark(attached, "dirty")
     say(f"{disk.device} is down: its cache engine had ended, and is not started again")
-    if may_be_dirty(disk, left_of(attached)):
+    if may_be_dirty(disk, word_left_by(attached)):
         say(f"{disk.origin} alone may hold OLD data now: do not mount it")
 
 
-def _taken_down(attached: AttachedDisk, tier: DiskTier) -> bool:
+def _take_down(attached: AttachedDisk, tier: DiskTier) -> bool:
     """Take an active tier down, and keep how it was left and what its origin looks like; returns
     whether all that was written is on the origin, for good: as the flash says once nobody can write
     any more.
@@ -458,7 +458,7 @@ def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say
     is_gone = _is_gone(attached)
     if attached.disk.phase == "ready":
         if is_gone:
-            _give_up_with_origin(tier, attached.disk, left_of(attached), yes, say)
+            _give_up_with_origin(tier, attached.disk, word_left_by(attached), yes, say)
         else:
             _write_back(attached, tier, progress, say)
             tier.make_durable()
@@ -487,7 +487,7 @@ def _as_ready_if_used(attached: AttachedDisk, tier: DiskTier) -> AttachedDisk:
     if disk.phase == "ready":
         return attached
     # Made again by a boot of an earlier hotset's script, which may have taken it down since, too.
-    was_used = disk.phase == "detaching" and may_be_dirty(disk, left_of(attached))
+    was_used = disk.phase == "detaching" and may_be_dirty(disk, word_left_by(attached))
     if not (tier.is_active() or was_used):
         return attached
     return attached.with_disk(replace(disk, phase="ready")).save()
@@ -531,7 +531,7 @@ def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> 
     machine, disk, tier = attached.machine, attached.disk, attached.tier
     if answers:
         cards.require_ours(machine, attached.card)
-    left = left_of(attached, answers)
+    left = word_left_by(attached, answers)
     _drop(tier, disk, left, answers and not yes, say)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
     abandoned.add(attached)
@@ -610,11 +610,11 @@ def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
 def _write_back(attached: AttachedDisk, tier: DiskTier, progress: OnFlush, say: Say) -> None:
     """Write everything back and take the tier down; see that nothing was left."""
     if not is_up(tier):
-        if not may_be_dirty(attached.disk, left_of(attached)):
+        if not may_be_dirty(attached.disk, word_left_by(attached)):
             return
         activate(attached, say)
     tier.flush(progress, final=True, warn=say)
-    if not _taken_down(attached, tier):
+    if not _take_down(attached, tier):
         raise TierRefusedError(
             f"{attached.disk.device} was written to while it was taken down: detach it again"
         )
@@ -680,13 +680,13 @@ def destroy(
             f"{card.flash} is gone or does not answer, so nothing can be written back",
             Remedy("give its disks up without that", parameters={"yes": True}),
         )
-    _given_up(machine, card, yes)
+    _give_up(machine, card, yes)
     for disk in card.disks:
         one = AttachedDisk(machine, card, disk)
         card = detach(one, is_dead, yes, progress(disk), say)
     if cards.volume_is_active(machine, card) and not is_dead:
         # Again, as its disks' data may have taken hours to be written back.
-        _given_up(machine, card, yes)
+        _give_up(machine, card, yes)
         machine.run(["wipefs", "--all", str(volume.path)])
     cards.remove_volume(machine, card)
     bare = replace(card, volume=())
@@ -700,7 +700,7 @@ def destroy(
     say(f"the card {card.name} is gone: {card.flash} is free")
 
 
-def _given_up(machine: Machine, card: Card, yes: bool) -> None:
+def _give_up(machine: Machine, card: Card, yes: bool) -> None:
     """:raises InUseError: the card's volume is in use.
     :raises TierRefusedError: it may hold something and ``yes`` is not.
     """

@@ -156,7 +156,7 @@ def on_disk(machine: str, disk: str | None) -> Lock:
     return Lock(f"machine {machine}", disk)
 
 
-def _given(name: object) -> object:
+def _value_of(name: object) -> object:
     if name is None:
         raise ValueError("null is no name: leave the field out, or name one")
     return name
@@ -165,7 +165,7 @@ def _given(name: object) -> object:
 _DISK = "The accelerated disk; may be left out if there is only one."
 DiskOption = Annotated[
     fields.Name | None,
-    BeforeValidator(_given),
+    BeforeValidator(_value_of),
     WithJsonSchema(
         {
             "type": "string",

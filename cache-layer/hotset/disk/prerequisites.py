@@ -19,13 +19,13 @@ def require(machine: Machine, kind: TierKind) -> None:
     if lacks:
         raise PrerequisiteMissingError(
             f"{machine.kind} lacks what a cache of kind {kind} needs: {'; '.join(lacks)}",
-            *kinds.of(kind).instead,
+            *kinds.kind_of_name(kind).instead,
         )
 
 
 def lacking(machine: Machine, kind: TierKind) -> Iterator[str]:
     """List missing prerequisites of a kind of tier. The kernel's modules are loaded, by root."""
-    known = kinds.of(kind)
+    known = kinds.kind_of_name(kind)
     missing = machine.run(lacking_argv(known.programs)).stdout.split()
     for package, names in groupby(missing, lambda name: PROGRAMS[name].package):
         yield f"{', '.join(names)} (apt-get install {package})"

@@ -17,9 +17,9 @@ from .lifecycle import (
     TierRefusedError,
     activate,
     claim_origin,
-    left_of,
     may_be_dirty,
     removed_unless_up,
+    word_left_by,
 )
 
 
@@ -32,7 +32,7 @@ def repair(attached: AttachedDisk, say: Say, yes: bool = False) -> None:
     disk, tier = attached.disk, attached.tier
     if tier.is_active():
         raise TierRefusedError(f"{disk.device} is active: deactivate it before a repair")
-    left = left_of(attached)
+    left = word_left_by(attached)
     try:
         activate(attached, say)
         say("nothing is damaged; the tier was activated")
@@ -104,7 +104,7 @@ def _salvage(
     if not yes:
         raise _to_be_asked(disk, found)
     with claim_origin(attached, say, by_force=False):
-        found = _written_back(attached, tier)
+        found = _write_back(attached, tier)
         if found.unreadable:
             raise TierRefusedError(
                 f"{found.dirty} blocks are dirty, and of those {attached.card.flash} cannot be read"
@@ -124,7 +124,7 @@ def _salvage(
     say("the cache begins empty")
 
 
-def _written_back(attached: AttachedDisk, tier: DiskTier) -> Salvage:
+def _write_back(attached: AttachedDisk, tier: DiskTier) -> Salvage:
     """Write back what is proven; it is on record that the origin's own cache wrote that, even if
     it was cut short."""
     try:

@@ -67,7 +67,7 @@ def resize(
     _check_metadata(tier, disk)
     changed = attached.with_disk(disk)
     counted = lifecycle.read_counters(tier)
-    lost = tier.resize(_resized(changed, grows), progress, say)
+    lost = tier.resize(_result_of(changed, grows), progress, say)
     if lost:
         say(lost)
     systemd_unit.renew(changed)
@@ -111,7 +111,7 @@ def _with_size(attached: AttachedDisk) -> AttachedDisk:
     return attached.with_disk(replace(disk, origin_id=found)).save()
 
 
-def _resized(changed: AttachedDisk, grows: bool) -> Resized:
+def _result_of(changed: AttachedDisk, grows: bool) -> Resized:
     spec = changed.disk.spec
     return Resized(spec, changed.place, grows, changed.save, lambda: _free(changed))
 

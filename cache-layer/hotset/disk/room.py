@@ -45,7 +45,10 @@ def check(
 ) -> None:
     """:raises DeviceRefusedError: the sizes of the sectors do not go together, or the flash may
     have less room than it shows; with ``yes`` that is said instead."""
-    for words, *remedies in (*_sectors(machine, kind, flash, origin), *_promised(machine, flash)):
+    for words, *remedies in (
+        *_sectors(machine, kind, flash, origin),
+        *_check_promises(machine, flash),
+    ):
         if not yes:
             raise DeviceRefusedError(words, *remedies, _YES, field="flash")
         say(words)
@@ -58,7 +61,7 @@ def check_memory(
 
     :raises DeviceRefusedError: the machine has less to give; with ``yes`` that is said instead.
     """
-    needed = kinds.of(kind).memory(spec, origin)
+    needed = kinds.kind_of_name(kind).memory(spec, origin)
     if not needed:
         return
     lines = machine.run(["cat", "/proc/meminfo"]).stdout.splitlines()
@@ -84,7 +87,7 @@ Finding = tuple[str, *tuple[Remedy, ...]]
 def _sectors(machine: Machine, kind: TierKind, flash: Device, origin: Device) -> Sequence[Finding]:
     """A device of the kernel's caches has the larger sector of the two (``blk_stack_limits``, or as
     bcache's block is chosen); the engine in user space keeps the origin's."""
-    known = kinds.of(kind)
+    known = kinds.kind_of_name(kind)
     if known.keeps_sectors:
         return ()
     of_flash, of_origin = (
@@ -100,7 +103,7 @@ def _sectors(machine: Machine, kind: TierKind, flash: Device, origin: Device) ->
     return ((words, *known.instead),)
 
 
-def _promised(machine: Machine, flash: Device) -> Sequence[Finding]:
+def _check_promises(machine: Machine, flash: Device) -> Sequence[Finding]:
     """Report a layer below the flash that may run out of room."""
     if flash.is_file or not flash.node.name.startswith("dm-"):
         return ()

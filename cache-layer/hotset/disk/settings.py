@@ -76,7 +76,7 @@ def retune(
 
 
 def _check_policy(disk: Disk, policy: str) -> None:
-    choice = kinds.of(disk.kind).policies
+    choice = kinds.kind_of_name(disk.kind).policies
     known = choice or (disk.spec.policy,)
     if policy not in known:
         other = Remedy("have a choice of policies", "tier create", {"kind": "userspace"})
@@ -110,13 +110,13 @@ def rename_origin(
             field=_FIELD,
         )
     device = devices.inspect(machine, origin)
-    devices.named_by_id(device, _FIELD, False)
+    devices.require_name_by_id(device, _FIELD, False)
     if device.uses:
         raise DeviceRefusedError(f"{origin} is in use: {'; '.join(device.uses)}", field=_FIELD)
-    for other in (one.disk for one in cards.attached_disks(machine)):
+    for other in (one.disk for one in cards.list_disks(machine)):
         if other.name != disk.name and origins.same(machine, origin, other.origin):
             raise CardError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
-    found = _proved(attached, origin)
+    found = _prove(attached, origin)
     renamed = attached.with_disk(replace(disk, origin=origin, origin_id=found)).save()
     udev.hide_origin(renamed)
     systemd_unit.renew(renamed)
@@ -125,7 +125,7 @@ def rename_origin(
     return renamed.disk
 
 
-def _proved(attached: AttachedDisk, origin: PurePosixPath) -> OriginId:
+def _prove(attached: AttachedDisk, origin: PurePosixPath) -> OriginId:
     """Return the origin's identity from now on.
 
     :raises DeviceRefusedError: it is another disk, or that is not known.

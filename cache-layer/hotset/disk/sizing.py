@@ -43,7 +43,7 @@ def choose(
     else:
         cost = "writes are done when the origin has them; nothing is lost with the flash"
     first = f"mode {written} ({'asked for' if mode else f'for {database}'}): {cost}"
-    known = kinds.of(kind)
+    known = kinds.kind_of_name(kind)
     if policy is not None and not known.policies:
         raise ChoiceError(
             f"{kind} has no choice of policies: leave the policy out",

@@ -15,7 +15,7 @@ from statistics import mean
 
 from hotset.core.errors import HotsetError
 from hotset.monitoring.history.amounts import Amounts
-from hotset.monitoring.history.readings import Span, joined
+from hotset.monitoring.history.readings import Span, join
 
 from . import thresholds as limits
 
@@ -54,7 +54,7 @@ class TooLittleError(HotsetError):
 def hours_of(spans: Sequence[Span]) -> dict[int, Amounts]:
     """Add up the counts of each hour; the spans are in their order."""
     grouped = groupby(spans, lambda span: span.start // limits.HOUR_S)
-    return {number: joined(list(some)).amounts for number, some in grouped}
+    return {number: join(list(some)).amounts for number, some in grouped}
 
 
 def compare(hours: Hours, end: int) -> Comparison:
@@ -64,7 +64,7 @@ def compare(hours: Hours, end: int) -> Comparison:
     :raises TooLittleError: too few requests, or too few days.
     """
     today = {one: hours[one] for one in range(end - _DAY_H, end) if one in hours}
-    watched = sum(map(_watched, today.values()))
+    watched = sum(map(_watched_s, today.values()))
     if watched < limits.COVERED_MIN * _DAY_H:
         raise TooLittleError(f"{watched:.0f} of the last {_DAY_H} hours are recorded")
     today = {number: hour for number, hour in today.items() if _counts(hour)}
@@ -106,10 +106,10 @@ def _ratio(hour: Amounts) -> float:
     return hour.ratio or 0.0
 
 
-def _watched(hour: Amounts) -> float:
+def _watched_s(hour: Amounts) -> float:
     return hour.known_ms / 1000 / limits.HOUR_S
 
 
 def _counts(hour: Amounts) -> bool:
     """True if it says something."""
-    return _requests(hour) >= limits.HOUR_REQUESTS_MIN and _watched(hour) >= limits.COVERED_MIN
+    return _requests(hour) >= limits.HOUR_REQUESTS_MIN and _watched_s(hour) >= limits.COVERED_MIN

@@ -52,7 +52,7 @@ def examine(machine: Machine, disk: str | None, label: Label | None, server: Pla
     inventory = cache_device.inventory(machine)
     found = [Finding("", "card", "critical", problem) for problem in inventory.problems]
     named = [cache_device.find(machine, disk)] if disk else None
-    shown = named or inventory.attached_disks(machine)
+    shown = named or inventory.list_disks(machine)
     told = cache_device.of_each(shown, lambda one: _of_disk(one, label, server))
     found += [finding for of_one in told for finding in of_one]
     return Health(server.machine, tuple(one.disk.name for one in shown), tuple(found))
@@ -68,10 +68,10 @@ def _of_disk(attached: AttachedDisk, label: Label | None, server: Planning) -> l
         # Nothing else of it can be told then.
         return [Ask(machine, disk, "state").unknown(error)]
     seen = _Seen(Target(machine, attached), state, label, server, clock.moment())
-    return [one for subject, look in _looks(seen) for one in _guarded(machine, disk, subject, look)]
+    return [one for subject, look in _looks(seen) for one in _guard(machine, disk, subject, look)]
 
 
-def _guarded(machine: str, disk: str, subject: Subject, look: Look) -> list[Finding]:
+def _guard(machine: str, disk: str, subject: Subject, look: Look) -> list[Finding]:
     """Run a check; a failure is a finding, whatever the reason: a damaged file, a
     program that is missing."""
     ask = Ask(machine, disk, subject)

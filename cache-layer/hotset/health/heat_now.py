@@ -70,12 +70,12 @@ def read(target: Target) -> Heat | None:
     before = {
         number: float(asked)
         for number, tally in whole.tallies.items()
-        if (asked := cacheable_requests(tally) - _asked(recent.tallies.get(number)))
+        if (asked := cacheable_requests(tally) - _ask(recent.tallies.get(number)))
     }
     return Heat(recent.grid, heats, recent, before, recent.begun - whole.begun, since)
 
 
-def _asked(tally: Tally | None) -> int:
+def _ask(tally: Tally | None) -> int:
     return 0 if tally is None else cacheable_requests(tally)
 
 
@@ -96,7 +96,7 @@ def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> lis
     by: By = "file" if label is None else "table"
     if label is not None:
         found = attribution.group_by(found, label)
-    cached = None if kinds.of(target.disk.kind).pauses else target.tier.contents().cached
+    cached = None if kinds.kind_of_name(target.disk.kind).pauses else target.tier.contents().cached
     hot = list(_hotter(ask, by, seen, found, cached))
     if not hot:
         return [ask.say("ok", f"no {by} became hot in the last day")]
@@ -125,14 +125,14 @@ def _hotter(
     cached: Sequence[Extent] | None,
 ) -> Iterator[tuple[str, Finding]]:
     whose = attribution.of_regions(seen.grid, found)
-    recent = {number: float(_asked(one)) for number, one in seen.recent.tallies.items()}
+    recent = {number: float(_ask(one)) for number, one in seen.recent.tallies.items()}
     now, before = _shares(recent, whose), _shares(seen.earlier, whose)
     where = {owner.name: extents.merge(owner.extents) for owner in found}
     for name, share in sorted(now.items(), key=lambda one: -one[1]):
         was = before.get(name, 0.0)
         if name in _REST or share < limits.HOT_SHARE or share < limits.HOT_TIMES * was:
             continue
-        held = None if cached is None else _held(where[name], cached)
+        held = None if cached is None else _cached_share(where[name], cached)
         how = f"{percent(was)} before, {percent(share)} of requests now"
         yield name, _hot(ask, by, name, how, held)
 
@@ -145,7 +145,7 @@ def _shares(heats: Mapping[int, float], whose: Mapping[int, str]) -> dict[str, f
     return parts
 
 
-def _held(where: list[Extent], cached: Sequence[Extent]) -> float:
+def _cached_share(where: list[Extent], cached: Sequence[Extent]) -> float:
     whole = extents.length(where)
     return extents.length(extents.common(where, cached)) / whole if whole else 0.0
 

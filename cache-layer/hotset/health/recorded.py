@@ -67,7 +67,8 @@ def _of(store: Store, disk: Disk, now: Moment) -> Recorded:
     starts = range(end - RESOLUTIONS[-1][1], end, _STEP_S)
     readings = store.readings(starts.start, end, now)
     found = [
-        spans(readings.get(one.identity, ()), starts, kinds.of(one.kind).counting) for one in mine
+        spans(readings.get(one.identity, ()), starts, kinds.kind_of_name(one.kind).counting)
+        for one in mine
     ]
     shown = {"", *(one.identity for one in mine)}
     happened = store.events(now.wall - limits.DAY_S, now.wall, now)

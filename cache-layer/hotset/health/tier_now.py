@@ -94,23 +94,23 @@ def _pool(ask: Ask, pool: thin_pools.ThinPool) -> Finding:
 
 def flash_wear(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """How worn the drives below the flash say they are."""
-    return [_worn(ask, one) for one in wear.measure(attached.machine, attached.card.flash)]
+    return [_judge_wear(ask, one) for one in wear.measure(attached.machine, attached.card.flash)]
 
 
-def _worn(ask: Ask, drive: wear.Wear) -> Finding:
+def _judge_wear(ask: Ask, drive: wear.Wear) -> Finding:
     used = f"{drive.drive} has used {percent(drive.used, 0)} of its endurance"
     if drive.failing:
-        return ask.say("critical", f"{used}, and {drive.failing}: replace it", _moved(ask))
+        return ask.say("critical", f"{used}, and {drive.failing}: replace it", _move_remedy(ask))
     if drive.used >= 1:
         return ask.say(
-            "critical", f"{used}: its maker warrants nothing more, replace it", _moved(ask)
+            "critical", f"{used}: its maker warrants nothing more, replace it", _move_remedy(ask)
         )
     if drive.used >= limits.WEAR_HIGH:
-        return ask.say("warning", f"{used}: order another", _moved(ask))
+        return ask.say("warning", f"{used}: order another", _move_remedy(ask))
     return ask.say("ok", used)
 
 
-def _moved(ask: Ask) -> Remedy:
+def _move_remedy(ask: Ask) -> Remedy:
     return ask.remedy("write back and take the cache off, before another flash", "tier detach")
 
 
@@ -124,25 +124,25 @@ def preferences(ask: Ask, attached: AttachedDisk, server: Planning) -> list[Find
     if not wanted.targets:
         return [ask.say("ok", "nothing is pinned or shared")]
     now = division.find_again(attached, wanted, server)
-    if not kinds.of(attached.disk.kind).divides:
+    if not kinds.kind_of_name(attached.disk.kind).divides:
         return [
             ask.unknown(
                 f"{attached.disk.kind} does not say what it has of each target; only warm-ups keep"
                 " to pins"
             ),
-            *_misplaced(ask, now, server.dsn),
+            *_judge_places(ask, now, server.dsn),
         ]
     cache = attached.tier.divisible()
     if cache is None or not attached.tier.is_active():
         return [ask.unknown("the tier does not answer")]
     found = [
         *_unkept(ask, cache, wanted, division.measure_kept(attached)),
-        *_misplaced(ask, now, server.dsn),
+        *_judge_places(ask, now, server.dsn),
     ]
     return found or [ask.say("ok", f"all of {len(wanted.targets)} targets are kept")]
 
 
-def _misplaced(ask: Ask, now: Mapping[str, Found], dsn: str | None) -> Iterator[Finding]:
+def _judge_places(ask: Ask, now: Mapping[str, Found], dsn: str | None) -> Iterator[Finding]:
     for target, one in now.items():
         if one.lies in ("gone", "elsewhere"):
             helps = division.ways_out({target: one}, ask.disk, ask.machine, dsn)

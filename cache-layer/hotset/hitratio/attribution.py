@@ -51,7 +51,7 @@ def mount_point(machine: Machine, device: PurePosixPath) -> PurePosixPath:
 
     :raises NotMountedError: nowhere.
     """
-    for mount in usage.mounted_at(machine, device):
+    for mount in usage.mounts_of(machine, device):
         return mount.folder
     raise NotMountedError(
         f"{device} is not mounted, so its files are not known: mount it",

@@ -134,7 +134,7 @@ def open_store(path: Path) -> Iterator[Store]:
             before = f"format {version} of before the first release, this one reads {_VERSION}"
             raise _of_another(path, before)
         if version != _VERSION:
-            raise _of_another(path, record.expected(version, _VERSION))
+            raise _of_another(path, record.expected_version(version, _VERSION))
         yield Store(connection, path)
     finally:
         connection.close()
@@ -234,7 +234,7 @@ class Store:
         ).fetchone()
         if rows[0] is None or self.grid is None:
             return None
-        dropped = self._gained_drops(start)
+        dropped = self._new_drops(start)
         sums = ", ".join(
             f"CASE WHEN count(*) = count({name}) THEN sum({name}) END" for name in _COLUMNS
         )
@@ -369,7 +369,7 @@ class Store:
             ),
         )
 
-    def _gained_drops(self, start: float) -> int:
+    def _new_drops(self, start: float) -> int:
         """Drops are kept as each counting's own sum: what they grew by after a time."""
         dropped, before = 0, ("", 0)
         for epoch, at, value in self._execute("SELECT epoch, at, dropped FROM reading ORDER BY id"):

@@ -113,7 +113,7 @@ def of_disk(
     """
     now = now or clock.moment()
     tier = target.tier
-    counters = replace(tier.counters(), device=_named(target))
+    counters = replace(tier.counters(), device=_device_id(target))
     with target.store() as store:
         at = store.now(now)
         samples, wrong = _samples(store, since, (at, counters), tier.counting)
@@ -126,8 +126,8 @@ def of_disk(
     row = _whole(target.disk, counters, counted)
     begun = samples[0][0] if samples else None
     notes = [_no_reading(since)] if since != "boot" and begun is None else []
-    notes += _lost([*samples, (now.wall, counters)], tier.counting)
-    notes += [_contradicted(when) for when in wrong]
+    notes += _describe_losses([*samples, (now.wall, counters)], tier.counting)
+    notes += [_contradict(when) for when in wrong]
     if counters.stale:
         notes.append(
             "what was asked lately is in no figure: a flush is at work, or the origin works without"
@@ -290,7 +290,7 @@ def _samples(
     )
 
 
-def _named(target: Target) -> str:
+def _device_id(target: Target) -> str:
     """Return the id of the device that counts: another one may have begun at zero."""
     shown = f'{SEQUENCE}\ncat {BOOT_ID}; sequence "$(readlink -f "$1")" || :'
     found = target.machine.run(["sh", "-c", shown, "sh", str(target.disk.device)])
@@ -308,7 +308,7 @@ def _start(store: Store, since: Since) -> float | None:
             return store.at(wall)
 
 
-def _lost(samples: Sequence[tuple[float, Counters]], counting: Counting) -> list[str]:
+def _describe_losses(samples: Sequence[tuple[float, Counters]], counting: Counting) -> list[str]:
     """Describe the counts that a restart of the counters lost, as they were not read before."""
     settled = [(at, one) for at, one in samples if not one.stale]
     return [
@@ -325,7 +325,7 @@ def _anew(before: float, begun: float) -> str:
     )
 
 
-def _contradicted(at: float) -> str:
+def _contradict(at: float) -> str:
     return (
         f"the reading of {_clock(at)} contradicts those before and after it, and is in no figure:"
         " how much more was counted meanwhile is not known"

@@ -74,7 +74,7 @@ def render(report: HitRatios) -> str:
     """Format hit ratios as a table; the total is the last line."""
     lines = _lines(report)
     columns = [column for column in columns_of(HitRow) if column != "system"]
-    shown = [column for column in columns if column == "name" or _known(lines, column)]
+    shown = [column for column in columns if column == "name" or _is_known(lines, column)]
     of = "card" if report.by == "volume" else "disk"
     what = "disk" if report.by == "total" else report.by
     heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
@@ -115,7 +115,7 @@ def local(at: datetime) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _known(lines: Iterable[HitRow], column: str) -> bool:
+def _is_known(lines: Iterable[HitRow], column: str) -> bool:
     return any(getattr(row, column) is not None for row in lines)
 
 

@@ -102,7 +102,7 @@ class Traced:
     def start(self) -> bool:
         self._mount()
         if self._is_active():
-            if self._shown() == [table.trigger.shown for table in self._source.tables()]:
+            if self._describe() == [table.trigger.shown for table in self._source.tables()]:
                 return False
             # Half made by somebody interrupted, or over a device that is gone.
             self.stop()
@@ -132,7 +132,7 @@ class Traced:
         if not self._is_active():
             raise NotCountedError(f"heat of disk {self._disk} is not counted", self._remedy)
         wanted = self._source.tables()
-        if self._shown() != [table.trigger.shown for table in wanted]:
+        if self._describe() != [table.trigger.shown for table in wanted]:
             raise NotCountedError(
                 f"heat of disk {self._disk} was counted on a device that is gone or was resized",
                 self._remedy,
@@ -172,7 +172,7 @@ class Traced:
     def _event(self, table: Table) -> PurePosixPath:
         return self._instance / "events" / table.event
 
-    def _shown(self) -> list[str]:
+    def _describe(self) -> list[str]:
         """The triggers that stand, in the order of the wanted ones as far as they are such."""
         found: list[str] = []
         for event in _events(self._source.tables()):

@@ -34,7 +34,7 @@ _FAMILIES: Mapping[str, tuple[str, str]] = {
 
 def families(machine: Machine) -> list[Family]:
     """Return the families of all accelerated disks of a machine."""
-    found = cache_device.of_each(cache_device.attached_disks(machine), _of_disk)
+    found = cache_device.of_each(cache_device.list_disks(machine), _of_disk)
     lines = [line for lines_of_one in found for line in lines_of_one]
     return [
         Family(name, "gauge", text, tuple(one for mine, one in lines if mine == name), unit)
@@ -45,10 +45,10 @@ def families(machine: Machine) -> list[Family]:
 def _of_disk(attached: AttachedDisk) -> list[Line]:
     disk = {"disk": attached.disk.name}
     looks = (_tier, _pins, _pools, _wear, _schedules)
-    return [line for look in looks for line in _told(look, attached, disk)]
+    return [line for look in looks for line in _conditions_of(look, attached, disk)]
 
 
-def _told(look: Look, attached: AttachedDisk, disk: Mapping[str, str]) -> list[Line]:
+def _conditions_of(look: Look, attached: AttachedDisk, disk: Mapping[str, str]) -> list[Line]:
     """Nothing where it does not tell."""
     try:
         return list(look(attached, disk))

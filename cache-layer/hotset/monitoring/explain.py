@@ -79,7 +79,7 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     found = attribution.files(machine, disk.device)
     if label is not None:
         found = attribution.group_by(found, label)
-    mine = _chosen(found, name)
+    mine = _choose(found, name)
     where = extents.merge(mine.extents)
     contents, counters = tier.contents(), tier.counters()
     share = _share(where, contents.cached)
@@ -89,7 +89,7 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     wanted = pins.read_preferences(machine, disk.name)
     preference = _preference(wanted, mine.name, label is not None)
     if preference is not None and (cache := tier.divisible()) is not None:
-        words = (words[0], _kept_to(preference, where, cache.owners(), disk.spec.block))
+        words = (words[0], _describe_limits(preference, where, cache.owners(), disk.spec.block))
     return Explanation(
         mine.name,
         disk.name,
@@ -107,7 +107,9 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     )
 
 
-def _kept_to(preference: Kind, where: Sequence[Extent], owners: Owners, block: Bytes) -> str:
+def _describe_limits(
+    preference: Kind, where: Sequence[Extent], owners: Owners, block: Bytes
+) -> str:
     """Explain what the cache does by itself for what lies there now: it knows blocks, not names."""
     named = owners.pinned if preference == "pinned" else owners.excluded
     kept = extents.of_runs(extents.union(*(one.runs for one in named)), block)
@@ -155,7 +157,7 @@ def to_text(found: Explanation) -> str:
         f"  preference      {found.preference or 'neither pinned nor excluded'}"
         + (
             ", which only warm-ups keep to"
-            if found.preference and not kinds.of(found.tier).divides
+            if found.preference and not kinds.kind_of_name(found.tier).divides
             else ""
         ),
         f"  heat            {heat}",
@@ -173,7 +175,7 @@ def _dirty_words(found: Explanation) -> str:
     return f"{percent(found.dirty)} of its bytes are on the flash only" if found.dirty else "none"
 
 
-def _chosen(found: Sequence[Owner], name: str) -> Owner:
+def _choose(found: Sequence[Owner], name: str) -> Owner:
     """By its whole name, or by the end of it after a slash or point where that is plain."""
     exact = [owner for owner in found if owner.name == name]
     ends = [owner for owner in found if owner.name.endswith((f"/{name}", f".{name}"))]

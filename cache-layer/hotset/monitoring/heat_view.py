@@ -99,13 +99,13 @@ def by_owner(
     for number, heat in heats.items():
         sums[whose.get(number, attribution.UNOWNED)] += heat
     where = {owner.name: extents.merge(owner.extents) for owner in found}
-    return _ranked([(name, heat, where.get(name, [])) for name, heat in sums.items()], cached, by)
+    return _rank([(name, heat, where.get(name, [])) for name, heat in sums.items()], cached, by)
 
 
 def by_extent(heats: Mapping[int, float], grid: Grid, cached: Sequence[Extent] | None) -> list[Hot]:
     """Regions by heat, each named by where it begins on the disk."""
     parts = [(grid.extent(number), heat) for number, heat in heats.items()]
-    return _ranked(
+    return _rank(
         [(f"{size(part.start)} + {size(part.length)}", heat, [part]) for part, heat in parts],
         cached,
         "extent",
@@ -161,7 +161,7 @@ def map_text(found: HeatMap, width: int) -> str:
         part = cells[start : start + width]
         lines.append(f"{size(part[0].start):>10} {''.join(_hot(cell, most) for cell in part)}")
         if any(cell.resident is not None for cell in part):
-            lines.append(f"{'cached':>10} {''.join(_held(cell) for cell in part)}")
+            lines.append(f"{'cached':>10} {''.join(_residency(cell) for cell in part)}")
     each = size(cells[0].bytes) if cells else ABSENT
     lines.append(
         f"one character is {each}; heat from none ({_HEAT[1]}: a little) to"
@@ -176,7 +176,7 @@ def _cells(row: Hot) -> tuple[str, ...]:
     return (row.name, f"{row.heat:,.1f}", percent(row.share), held, density, percent(row.resident))
 
 
-def _ranked(
+def _rank(
     parts: Sequence[tuple[str, float, list[Extent]]], cached: Sequence[Extent] | None, by: str
 ) -> list[Hot]:
     whole = sum(heat for _, heat, _ in parts)
@@ -205,6 +205,6 @@ def _hot(cell: Cell, most: float) -> str:
     return _HEAT[1 + min(len(_HEAT) - 2, int(level * (len(_HEAT) - 1)))]
 
 
-def _held(cell: Cell) -> str:
+def _residency(cell: Cell) -> str:
     # Rounded up: a stretch with anything in the cache does not look empty.
     return _RESIDENT[-(-int((cell.resident or 0.0) * 1000) * (len(_RESIDENT) - 1) // 1000)]

@@ -49,16 +49,16 @@ def text(families: Iterable[Family]) -> str:
         lines.append(f"# TYPE {family.name} {family.kind}")
         if family.unit:
             lines.append(f"# UNIT {family.name} {family.unit}")
-        lines.append(f"# HELP {family.name} {_escaped(family.help)}")
+        lines.append(f"# HELP {family.name} {_escape(family.help)}")
         end = "_total" if family.kind == "counter" else ""
         lines += [f"{family.name}{end}{_labels(one.labels)} {one.value!r}" for one in known]
     return "".join(line + "\n" for line in (*lines, "# EOF"))
 
 
 def _labels(labels: Labels) -> str:
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    pairs = ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
     return f"{{{pairs}}}" if pairs else ""
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

@@ -26,4 +26,4 @@ def describe_outlook(
             " the origin."
         )
     full = counters.used >= counters.total
-    return (*words, *kinds.of(kind).what_next(spec, full, resident))
+    return (*words, *kinds.kind_of_name(kind).what_next(spec, full, resident))

@@ -37,10 +37,10 @@ _COUNTERS: tuple[tuple[str, str, Value], ...] = (
 
 def measure(machine: Machine) -> list[Measured]:
     """The counters of every accelerated disk now."""
-    return cache_device.of_each(cache_device.attached_disks(machine), _measured)
+    return cache_device.of_each(cache_device.list_disks(machine), _measure)
 
 
-def _measured(disk: AttachedDisk) -> Measured:
+def _measure(disk: AttachedDisk) -> Measured:
     try:
         return Measured(disk.disk, disk.tier.counters())
     except TierFailedError:

@@ -120,7 +120,7 @@ class FlashLabel:
     disks: tuple[LabelledDisk, ...]
 
     @classmethod
-    def of(cls, found: Found) -> FlashLabel:
+    def from_label(cls, found: Found) -> FlashLabel:
         card = found.card
         disks = tuple(LabelledDisk(disk.name, str(disk.origin)) for disk in card.disks)
         where = (str(found.flash), card.name, card.uuid, card.host_name)
@@ -135,7 +135,7 @@ class UnreadFlash:
     why: str
 
     @classmethod
-    def of(cls, found: Unread) -> UnreadFlash:
+    def from_device(cls, found: Unread) -> UnreadFlash:
         return cls(str(found.device), found.why)
 
 
@@ -176,7 +176,7 @@ def status_row(one: DiskState) -> DiskStatus:
     """A disk's state as it is shown."""
     disk, spec, counters = one.disk, one.disk.spec, one.report.counters
     hits = counters.hits if counters else None
-    since = kinds.of(disk.kind).counted_since
+    since = kinds.kind_of_name(disk.kind).counted_since
     return DiskStatus(
         disk=disk.name,
         kind=disk.kind,
@@ -239,7 +239,7 @@ def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
             ("asked for", asked),
             ("reads hit", reads),
             ("writes hit", writes),
-            (f"{kinds.of(row.kind).counted_by} says", kernel or ABSENT),
+            (f"{kinds.kind_of_name(row.kind).counted_by} says", kernel or ABSENT),
         ]
         lines += [f"  {name:12}{text}" for name, text in pairs]
     return lines

@@ -105,9 +105,9 @@ def inspect(machine: Machine) -> list[DiskReading]:
 
 def load_of(reading: Reading, seconds: float) -> Load:
     """Convert the counts of an interval to rates."""
-    counters: list[Counter] = _known(reading.counters)
-    files: list[FileIo] = _known(reading.files)
-    waits: list[Wait] = _known(reading.waits)
+    counters: list[Counter] = _without_unknown(reading.counters)
+    files: list[FileIo] = _without_unknown(reading.files)
+    waits: list[Wait] = _without_unknown(reading.waits)
     commits = [counter.value / seconds for counter in counters if counter.name in _COMMITS]
     parts = (reading.counters, reading.files, reading.waits)
     longest = sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN]
@@ -122,7 +122,7 @@ def load_of(reading: Reading, seconds: float) -> Load:
     )
 
 
-def _known(part: list[T] | Unavailable) -> list[T]:
+def _without_unknown(part: list[T] | Unavailable) -> list[T]:
     return [] if isinstance(part, Unavailable) else part
 
 
@@ -178,7 +178,7 @@ class Watch:
         if before is None:
             return DiskView(seen, None, tuple(ratios))
         at, old = before
-        counting = kinds.of(seen.kind).counting
+        counting = kinds.kind_of_name(seen.kind).counting
         line = watch.line(old, seen.counters, now, now - at, counting, seen.block)
         ratios.append(line.hit_ratio)
         return DiskView(seen, line, tuple(ratios))

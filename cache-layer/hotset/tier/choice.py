@@ -97,7 +97,7 @@ def block_of(
     """
     size, why = suits or (_usual(wanted, block_max), f"for {wanted.database}")
     if wanted.block:
-        size, why = _checked(check, wanted.block), "asked for"
+        size, why = _check_size(check, wanted.block), "asked for"
     if wanted.cache < size:
         raise ChoiceError(
             f"a cache of {wanted.cache} is smaller than one block of {size}: ask for more",
@@ -106,7 +106,7 @@ def block_of(
     return size, f"block {size} ({why}): {wanted.cache // size:,} cache blocks, each cached whole"
 
 
-def _checked(check: Callable[[Bytes], Bytes], block: Bytes) -> Bytes:
+def _check_size(check: Callable[[Bytes], Bytes], block: Bytes) -> Bytes:
     try:
         return check(block)
     except ValueError as error:

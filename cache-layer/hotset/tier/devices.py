@@ -106,7 +106,7 @@ class Devices:
             **more,
         }
         if self.kind == "userspace":
-            described["engine_program"] = copies.install(self.machine, engine_program.built())
+            described["engine_program"] = copies.install(self.machine, engine_program.find_built())
             described["own_program"] = boot_program.on(self.machine)
         return described
 
@@ -143,7 +143,7 @@ def rehearse(action: str, described: dict[str, Any], machine: Machine) -> str:
 
     :param described: the tier, with the facts that a dry run needs.
     """
-    argv = [str(boot_program.built()), "devices", action, "--dry-run"]
+    argv = [str(boot_program.find_built()), "devices", action, "--dry-run"]
     answer = ""
     lines = Local().run(argv, stdin=_render(described)).stdout.splitlines()
     for step in map(json.loads, lines):

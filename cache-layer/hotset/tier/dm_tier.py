@@ -98,7 +98,7 @@ class DeviceMapperTier(DiskTier):
     def status_argv(self) -> list[str]:
         """Prints the line that :meth:`report` is made of."""
 
-    def _asked(self, *, check: bool) -> Result:
+    def _ask(self, *, check: bool) -> Result:
         """The kernel's answer.
 
         :raises CommandTimeoutError: somebody who waits for a flash that hangs has its locks.

@@ -23,7 +23,7 @@ def names() -> tuple[TierKind, ...]:
     return tuple(kind.name for kind in KINDS)
 
 
-def of(name: str) -> Kind:
+def kind_of_name(name: str) -> Kind:
     """The kind of that name.
 
     :raises RequestError: there is none.

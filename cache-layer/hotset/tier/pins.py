@@ -101,7 +101,7 @@ def _strange(fields: dict[str, object]) -> str:
     """Describe an unknown part of a file, which its next change would lose; empty: none."""
     version = fields["schema_version"]
     if version != SCHEMA_VERSION:
-        return record.expected(version, SCHEMA_VERSION)
+        return record.expected_version(version, SCHEMA_VERSION)
     known = [field.name for field in dataclasses.fields(Preferences)]
     return record.strange(fields, ["schema_version", *known])
 

@@ -75,7 +75,7 @@ def divide(
         request = replace(request, targets=wanted.targets)
         with planning.looking_up(attached, request, notes) as maker:
             owners = _owners(maker, wanted, before, anew, division, notes)
-    notes += _kept_out(owners, anew, division.block)
+    notes += _describe_exclusions(owners, anew, division.block)
     if owners != before:
         cache.divide(owners, lambda left: report.say(f"{int(left)} blocks have still to leave"))
     return notes
@@ -166,7 +166,7 @@ def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) ->
         return dict.fromkeys(targets, Found("not known", why="the disk is not active"))
     cache = attached.tier.divisible()
     owners = None if cache is None else cache.owners()
-    request, found = replace(request, targets=tuple(targets)), {}
+    request, find_runs = replace(request, targets=tuple(targets)), {}
     with planning.looking_up(attached, request, []) as maker:
         for text in targets:
             last = () if owners is None else owners.runs_of(text) or ()
@@ -174,16 +174,18 @@ def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) ->
             try:
                 now = look(parse(text))
                 # A cache that keeps to nothing itself has no place of it to remember.
-                found[text] = _compare(now if owners is None else last, now, maker.inspect.block)
+                find_runs[text] = _compare(
+                    now if owners is None else last, now, maker.inspect.block
+                )
             except TargetGoneError as error:
-                found[text] = _gone(maker, parse(text), last, error)
+                find_runs[text] = _not_found(maker, parse(text), last, error)
             except CANNOT_BE_LOOKED_UP as error:
-                found[text] = Found("not known", why=str(error))
-    return found
+                find_runs[text] = Found("not known", why=str(error))
+    return find_runs
 
 
 def ways_out(
-    found: Mapping[str, Found], disk: str, machine: str, dsn: str | None
+    find_runs: Mapping[str, Found], disk: str, machine: str, dsn: str | None
 ) -> tuple[Remedy, ...]:
     """List the remedies for targets that are not where they were.
 
@@ -192,9 +194,9 @@ def ways_out(
     where = {"disk": disk} | ({} if machine == "local" else {"machine": machine})
     server = {} if dsn is None else {"dsn": dsn}
     again = Remedy("keep to where it lies now", "warmup refresh", {**where, **server})
-    gone = [text for text, one in found.items() if one.lies == "gone"]
+    gone = [text for text, one in find_runs.items() if one.lies == "gone"]
     return (
-        *([again] if any(one.lies == "elsewhere" for one in found.values()) else []),
+        *([again] if any(one.lies == "elsewhere" for one in find_runs.values()) else []),
         *(
             Remedy("keep nothing for it any more", "warmup unpin", {"targets": text, **where})
             for text in gone
@@ -202,7 +204,7 @@ def ways_out(
     )
 
 
-def _gone(
+def _not_found(
     maker: planning._Maker, target: Target, last: Sequence[Run], why: TargetGoneError
 ) -> Found:
     if target.of_database and not maker.is_server_here():
@@ -228,7 +230,7 @@ def _owners(
 ) -> Owners:
     """:raises TargetError: a target that is new is not there."""
 
-    def found(text: str, look: Callable[..., list[Run]]) -> tuple[Run, ...] | None:
+    def find_runs(text: str, look: Callable[..., list[Run]]) -> tuple[Run, ...] | None:
         last = before.runs_of(text)
         if last is not None and text not in anew:
             return last
@@ -241,8 +243,8 @@ def _owners(
             notes.append(f"{text} is {kept}: {error}")
             return last
 
-    def named(texts: Collection[str], look: Callable[..., list[Run]]) -> tuple[Owner, ...]:
-        every = ((text, found(text, look)) for text in texts)
+    def name_owners(texts: Collection[str], look: Callable[..., list[Run]]) -> tuple[Owner, ...]:
+        every = ((text, find_runs(text, look)) for text in texts)
         return tuple(Owner(text, runs) for text, runs in every if runs is not None)
 
     def limits(one: Share) -> tuple[Blocks, Blocks]:
@@ -256,17 +258,17 @@ def _owners(
             )
         return guaranteed, most
 
-    shares = [(share, found(share.target, maker.runs)) for share in wanted.shares]
+    shares = [(share, find_runs(share.target, maker.runs)) for share in wanted.shares]
     return Owners(
-        named(wanted.pinned, maker.runs),
-        named(wanted.excluded, maker.whole_runs),
+        name_owners(wanted.pinned, maker.runs),
+        name_owners(wanted.excluded, maker.whole_runs),
         tuple(
             SharedOwner(one.target, runs, *limits(one)) for one, runs in shares if runs is not None
         ),
     )
 
 
-def _kept_out(owners: Owners, anew: Collection[str], block: Bytes) -> list[str]:
+def _describe_exclusions(owners: Owners, anew: Collection[str], block: Bytes) -> list[str]:
     """Describe what an exclusion keeps out of a pin or a share, where one of them is new."""
     notes = []
     for excluded in owners.excluded:

@@ -168,7 +168,7 @@ def database_runs(
 
 def fill_limit(kind: TierKind, capacity: Blocks) -> Blocks:
     """How much of a cache can be filled so that all of it stays."""
-    return Blocks(int(capacity * kinds.of(kind).fillable))
+    return Blocks(int(capacity * kinds.kind_of_name(kind).fillable))
 
 
 def growth_limit(kind: TierKind, capacity: Blocks, origin: Blocks) -> Blocks:
@@ -177,7 +177,7 @@ def growth_limit(kind: TierKind, capacity: Blocks, origin: Blocks) -> Blocks:
     A full smq gives up blocks at every miss until a quarter is free (``queue_demotion``), and
     those could be the files'. Only where the whole origin fits can nothing miss.
     """
-    grown = kinds.of(kind).grown
+    grown = kinds.kind_of_name(kind).grown
     return capacity if grown and origin <= capacity else Blocks(int(capacity * grown))
 
 
@@ -237,12 +237,12 @@ def plan_request(attached: AttachedDisk, request: Request) -> tuple[Plan, list[s
     with looking_up(attached, request, notes) as maker:
         inspect = maker.inspect
         # What is pinned for this once stands against what is excluded for good, and the reverse.
-        pinned = maker.preferred(kept.pinned, request.exclude, "pinned")
+        pinned = maker.prefer(kept.pinned, request.exclude, "pinned")
         gone = request.without_gone
-        pinned += maker.named(request.pin, gone, pinned=True)
-        wishes = [*pinned, *maker.named(request.targets, gone), inspect.own()]
-        excluded = maker.preferred(kept.excluded, request.pin, "excluded")
-        excluded += maker.named(request.exclude, gone)
+        pinned += maker.name_targets(request.pin, gone, pinned=True)
+        wishes = [*pinned, *maker.name_targets(request.targets, gone), inspect.own()]
+        excluded = maker.prefer(kept.excluded, request.pin, "excluded")
+        excluded += maker.name_targets(request.exclude, gone)
     plan = build_plan(
         wishes,
         union(*(layer for wish in excluded for layer in wish.layers)),
@@ -296,7 +296,7 @@ class _Maker:
             return PlanTarget(target.text, 1, (runs,), pinned)
         return self.inspect.wish(target.text, self._paths(target), pinned)
 
-    def named(
+    def name_targets(
         self, texts: Sequence[str], without_gone: bool, pinned: bool = False
     ) -> list[PlanTarget]:
         """Look up the targets of this request only.
@@ -347,7 +347,7 @@ class _Maker:
         folders = self.server().folders(self.inspect.machine, self.inspect.folder)
         return bool(self.inspect.split(folders)[0])
 
-    def preferred(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:
+    def prefer(self, kept: Sequence[str], but: Sequence[str], what: str) -> list[PlanTarget]:
         """Look up what is pinned or excluded for good. A target that cannot be located now (a
         table while the server is down, a dropped file) is noted and left out."""
         wishes = []
@@ -396,7 +396,7 @@ def _server(request: Request) -> Iterator[Callable[[], Server]]:
     def server() -> Server:
         if not opened:
             try:
-                opened.append(_connected(request))
+                opened.append(_connect(request))
             except DatabaseError as error:
                 opened.append(error)
         if isinstance(opened[0], DatabaseError):
@@ -414,7 +414,7 @@ def _server(request: Request) -> Iterator[Callable[[], Server]]:
                     one.connection.close()
 
 
-def _connected(request: Request) -> Server:
+def _connect(request: Request) -> Server:
     named: Sequence[str] = [
         text for text in (*request.targets, *request.pin) if parse(text).of_database
     ]

@@ -209,7 +209,7 @@ def _read(path: Path) -> SavedPlan:
     fields: dict[str, Any] = json.loads(path.read_text())
     version = fields.pop("schema_version", None)
     if version != SCHEMA_VERSION:
-        raise _of_another(path, record.expected(version, SCHEMA_VERSION))
+        raise _of_another(path, record.expected_version(version, SCHEMA_VERSION))
     if strange := record.strange(fields, [field.name for field in dataclasses.fields(SavedPlan)]):
         raise _of_another(path, strange)
     try:

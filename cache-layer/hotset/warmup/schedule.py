@@ -287,7 +287,7 @@ def check_calendar(machine: Machine, at: str) -> None:
         raise schedules.ScheduleError(f"systemd refuses {at!r}: {said[0]}", field="at")
 
 
-def skipped(machine: Machine, at: str) -> list[str]:
+def skipped_days(machine: Machine, at: str) -> list[str]:
     """List the next times that the machine's clock is set forward over, which systemd leaves
     out, as ``2027-03-28 02:30:00``. Empty where they are not known.
 

@@ -121,10 +121,12 @@ def parse(text: str) -> Snapshot:
             str(fields["taken_at"]),
             Identity(str(fields["identity"]["uuid"]), Bytes(fields["identity"]["size"])),
             tuple(
-                Layer(int(field["level"]), _parsed(field["extents"])) for field in fields["layers"]
+                Layer(int(field["level"]), _parse_extents(field["extents"]))
+                for field in fields["layers"]
             ),
             tuple(
-                Owner(str(field["name"]), _parsed(field["extents"])) for field in fields["files"]
+                Owner(str(field["name"]), _parse_extents(field["extents"]))
+                for field in fields["files"]
             ),
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
@@ -165,5 +167,5 @@ def _extents(runs: Sequence[Run], block: Bytes) -> tuple[Extent, ...]:
     return tuple(Extent(run.start.bytes(block), run.count.bytes(block)) for run in runs)
 
 
-def _parsed(extents: Sequence[dict[str, int]]) -> tuple[Extent, ...]:
+def _parse_extents(extents: Sequence[dict[str, int]]) -> tuple[Extent, ...]:
     return tuple(Extent(Bytes(extent["start"]), Bytes(extent["length"])) for extent in extents)

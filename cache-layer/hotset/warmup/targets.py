@@ -92,7 +92,7 @@ class Server:
             raise TargetError(f"{target.text}: {place.reason}", field="dsn")
         if target.kind == "database":
             return [str(place.data / folder) for folder in self._folders(target)]
-        rows = self._rows("relation_files", target, _quoted)
+        rows = self._rows("relation_files", target, _quote)
         if not rows:
             raise TargetGoneError(
                 f"{target.text}: database {self.dbname} has no such {target.kind}; is the schema in"
@@ -212,7 +212,7 @@ def _as_bytes(name: str) -> str:
     return f"'\\x{name.encode(errors='surrogateescape').hex()}'::bytea"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "'" + name.replace("'", "''") + "'"
 
 
@@ -356,7 +356,7 @@ class MountedView:
         files: list[str] = []
         for path, device, is_folder in self._kinds(paths, number):
             if device != number:
-                raise self._lost(
+                raise self._lost_error(
                     path,
                     number,
                     f"{path} is not on {self.device} (mounted on {self.folder}) but on another"
@@ -387,7 +387,7 @@ class MountedView:
                 said = done.stderr.strip() or "not there"
                 words = f"on {self.machine.kind}: {said.splitlines()[0]}"
                 if missing:
-                    raise self._lost(missing, number, words)
+                    raise self._lost_error(missing, number, words)
                 raise TargetError(words, field="targets")
             for path, line in zip(some, done.stdout.splitlines(), strict=True):
                 found, _, kind = line.partition(" ")
@@ -397,7 +397,7 @@ class MountedView:
                     )
                 yield path, _number(found), kind == "directory"
 
-    def _lost(self, path: str, number: str, words: str) -> TargetError:
+    def _lost_error(self, path: str, number: str, words: str) -> TargetError:
         """Only this disk's file system can say that it has no such thing (any more): that nothing
         is at its path may as well mean that it is not mounted there, and that something else is
         there, that this hides it."""
@@ -424,7 +424,7 @@ def inspect(
     :raises TargetError: something else is mounted there.
     """
     kind, size = filesystem.kind_if_any(machine, device), device_size(machine, device)
-    mounted = usage.mounted_at(machine, device)
+    mounted = usage.mounts_of(machine, device)
     if mounted or usual is None or kind is None:
         folder = mounted[0].folder if mounted else None
         yield MountedView(machine, device, folder, kind, block, size)

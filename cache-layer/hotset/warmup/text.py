@@ -57,10 +57,10 @@ class WarmupPlan(Record):
     block_bytes: Bytes
 
     @classmethod
-    def of(cls, planned: Planned) -> WarmupPlan:
+    def from_plan(cls, planned: Planned) -> WarmupPlan:
         whole, rate = planned.plan, planned.origin_mb_per_s
         return cls(
-            tuple(_planned(at, row, whole, rate) for at, row in enumerate(whole.rows, 1)),
+            tuple(_planned_target(at, row, whole, rate) for at, row in enumerate(whole.rows, 1)),
             whole.capacity.bytes(whole.block),
             whole.bytes,
             round(rate, 1),
@@ -74,7 +74,7 @@ class WarmupPlan(Record):
         return render_plan(self)
 
 
-def _planned(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
+def _planned_target(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
     block = whole.block
     return PlannedTarget(
         at,
@@ -149,7 +149,7 @@ class WarmupResult(Record):
     not_known: str = ""
 
     @classmethod
-    def of(
+    def from_outcome(
         cls, plan: SavedPlan, warmed: Warmup, cached: Blocks, not_known: str = ""
     ) -> WarmupResult:
         """:param cached: how many of the plan's blocks are cached now."""
@@ -189,12 +189,12 @@ def render_result(found: WarmupResult) -> str:
         ("origin", f"{found.origin_mb_per_s:.1f} MB/s sequentially"),
         ("in all", duration(found.total_seconds)),
         ("sampled", f"{found.sampled_blocks} blocks, {found.differing_blocks} differ"),
-        ("cached now", _cached_in_words(found)),
+        ("cached now", _describe_cached(found)),
     ]
     return text_table(("warm-up", ""), figures)
 
 
-def _cached_in_words(found: WarmupResult) -> str:
+def _describe_cached(found: WarmupResult) -> str:
     share, left = part_of_all(found.cached_share), found.left_out_bytes
     rest = f"; {left} did not fit" if left else ""
     said = f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
@@ -226,7 +226,7 @@ class WarmupPlans(Record):
     jobs: tuple[KeptPlan, ...]
 
     @classmethod
-    def of(cls, found: Sequence[SavedPlan]) -> WarmupPlans:
+    def from_plans(cls, found: Sequence[SavedPlan]) -> WarmupPlans:
         return cls(
             tuple(
                 KeptPlan(
@@ -313,7 +313,7 @@ class Preferences(Record):
     preferences: tuple[Preferred, ...]
 
     @classmethod
-    def of(
+    def from_preferences(
         cls,
         wanted: pins.Preferences,
         kept: Mapping[str, Kept],
@@ -323,7 +323,7 @@ class Preferences(Record):
         :param kept: cached part of each target, where known.
         :param found: where each lies now, where it has a place.
         """
-        every = (replace(one, **_of(one.target, kept, found)) for one in _preferred(wanted))
+        every = (replace(one, **_of(one.target, kept, found)) for one in _list_preferences(wanted))
         return cls(tuple(every))
 
     def to_text(self) -> str:
@@ -331,7 +331,7 @@ class Preferences(Record):
         return render_preferences(self)
 
 
-def _preferred(wanted: pins.Preferences) -> Iterator[Preferred]:
+def _list_preferences(wanted: pins.Preferences) -> Iterator[Preferred]:
     yield from (Preferred(target, "pinned") for target in wanted.pinned)
     yield from (Preferred(target, "excluded") for target in wanted.excluded)
     for share in wanted.shares:

@@ -416,10 +416,10 @@ def test_the_port_of_a_virtual_machine_that_is_up(
     folder: Path, cleanup: Cleanup, sleeper: subprocess.Popen[bytes]
 ) -> None:
     (folder / "ports.json").write_text('{"22": 40022, "5432": 40023}')
-    assert labs.forwarded_ports(folder) == {}
+    assert labs.list_forwarded_ports(folder) == {}
     cleanup.owner(labs.LEFT_UP)
     cleanup.process("virtual machine", sleeper.pid)
-    assert labs.forwarded_ports(folder) == {22: 40022, 5432: 40023}
+    assert labs.list_forwarded_ports(folder) == {22: 40022, 5432: 40023}
     sleeper.kill()
     sleeper.wait()
-    assert labs.forwarded_ports(folder) == {}
+    assert labs.list_forwarded_ports(folder) == {}

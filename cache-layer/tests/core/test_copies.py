@@ -26,7 +26,7 @@ from hotset.tpcc import program as users
 from tests.fake_machine import FakeMachine
 from tests.ssh_server import Server, serving
 
-ENGINE = engine_program.built()
+ENGINE = engine_program.find_built()
 PLACE = copies.place_of(ENGINE)
 
 
@@ -304,13 +304,13 @@ def test_the_program_for_another_architecture_is_found_beside_and_where_cargo_pu
         shutil.copy(ENGINE, file)
     with pytest.raises(fit.UnfitError, match=f"is for {own}: put"):
         # What is in the folder of its name is for this one all the same.
-        fit.chosen(FakeMachine(), facts, here)
+        fit.choose(FakeMachine(), facts, here)
     for place in (f"{other}-unknown-linux-gnu/release", f"release/{other}"):
         file = tmp_path / place / here.name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(held)
-        assert fit.chosen(FakeMachine(), facts, here) == file
-    assert fit.chosen(FakeMachine(), fit.Facts("Linux", own), here) == here
+        assert fit.choose(FakeMachine(), facts, here) == file
+    assert fit.choose(FakeMachine(), fit.Facts("Linux", own), here) == here
 
 
 def test_on_another_architecture_each_program_is_found_for_itself(
@@ -320,7 +320,7 @@ def test_on_another_architecture_each_program_is_found_for_itself(
     own = elf.needs_of(ENGINE).architecture
     (other,) = set(elf.MACHINES.values()) - {own}
     number = next(number for number, name in elf.MACHINES.items() if name == other)
-    programs = (ENGINE, boot_program.built())
+    programs = (ENGINE, boot_program.find_built())
     (tmp_path / other).mkdir()
     for one in programs:
         shutil.copy(one, tmp_path / one.name)

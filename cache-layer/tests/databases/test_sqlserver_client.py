@@ -172,13 +172,13 @@ def test_driver_is_installed_one_then_bundled_one_then_freetds(
     assert "libmsodbcsql" in odbc.driver(None)
     assert odbc.driver("FreeTDS") == "FreeTDS"
     assert odbc.driver(__file__) == __file__
-    monkeypatch.setattr(odbc, "_bundled", lambda: None)
+    monkeypatch.setattr(odbc, "_find_bundled", lambda: None)
     assert odbc.driver(None) == "FreeTDS"
 
 
 def test_a_missing_driver_says_what_brings_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyodbc, "drivers", list)
-    monkeypatch.setattr(odbc, "_bundled", lambda: None)
+    monkeypatch.setattr(odbc, "_find_bundled", lambda: None)
     with pytest.raises(PrerequisiteMissingError, match=r"pip install 'hotset\[sqlserver\]'"):
         odbc.driver(None)
     with pytest.raises(PrerequisiteMissingError, match="driver=Nonsense: neither"):

@@ -26,7 +26,7 @@ DRIVERS = [
             "FreeTDS" not in pyodbc.drivers(), reason="FreeTDS is not installed (tdsodbc)"
         ),
     ),
-    pytest.param(str(odbc._bundled()), id="Microsoft's"),
+    pytest.param(str(odbc._find_bundled()), id="Microsoft's"),
 ]
 PASSWORD = "Secret-42}"  # noqa: S105
 

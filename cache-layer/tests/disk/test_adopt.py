@@ -36,7 +36,7 @@ def test_a_device_that_cannot_be_read_is_told_in_its_last_words_alone(
     found = [Device(one, one, (), Bytes(1 << 30), (), (), (), True, False) for one in (GOOD, BAD)]
     monkeypatch.setattr(devices, "every", lambda _: found)
     monkeypatch.setattr(cards, "read_card", read)
-    monkeypatch.setattr(cards, "known_cards", lambda _: [])
+    monkeypatch.setattr(cards, "list_cards", lambda _: [])
     labelled, unread = adopt.scan(machine)
     assert [one.flash for one in labelled] == [GOOD]
     assert unread == [

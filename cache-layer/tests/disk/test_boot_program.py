@@ -226,7 +226,7 @@ def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
 
 
 def test_every_write_to_an_origin_is_seen(there: OnFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.built()))
+    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.find_built()))
     before = boot_program.count_writes(HERE, PurePosixPath(there.origin))
     there.write_to_the_origin(4096)
     assert boot_program.count_writes(HERE, PurePosixPath(there.origin)) != before

@@ -41,7 +41,7 @@ def plain(card: Card) -> Card:
 
 def test_a_card_comes_back_as_it_was_saved() -> None:
     second = replace(SECOND, volume=())
-    assert [plain(one) for one in cards.known_cards(kept(CARD, second))] == [second, CARD]
+    assert [plain(one) for one in cards.list_cards(kept(CARD, second))] == [second, CARD]
 
 
 def test_a_card_is_written_whole_or_not_at_all() -> None:
@@ -52,15 +52,15 @@ def test_a_card_is_written_whole_or_not_at_all() -> None:
 
 def test_a_card_with_nothing_on_it_has_neither_label_nor_file() -> None:
     machine = kept(CARD)
-    (card,) = cards.known_cards(machine)
+    (card,) = cards.list_cards(machine)
     cards.save(machine, replace(card, disks=(), volume=()))
     assert cards.read_card(machine, CARD.flash) is None
-    assert cards.known_cards(machine) == []
+    assert cards.list_cards(machine) == []
 
 
 def test_no_cards_at_all() -> None:
     machine = FakeMachine({"test -d": 1})
-    assert cards.known_cards(machine) == []
+    assert cards.list_cards(machine) == []
     with pytest.raises(CardError, match=r"no disk is accelerated on this machine \(vm\)"):
         cards.find(machine, None)
 
@@ -138,10 +138,10 @@ def test_a_card_that_cannot_be_read_is_named_and_hinders_no_other(
 def test_the_label_is_the_truth_and_etc_a_copy() -> None:
     machine = kept(CARD)
     old = machine.files["/etc/hotset/cards/main.json"]
-    (card,) = cards.known_cards(machine)
+    (card,) = cards.list_cards(machine)
     cards.save(machine, card.with_disk(disk("dwh", 100)))
     machine.files["/etc/hotset/cards/main.json"] = old
-    assert [one.name for one in cards.known_cards(machine)[0].disks] == ["data", "dwh"]
+    assert [one.name for one in cards.list_cards(machine)[0].disks] == ["data", "dwh"]
 
 
 @pytest.mark.parametrize("torn", [64, 80])
@@ -153,7 +153,7 @@ def test_a_label_is_there_whatever_a_write_leaves_of_one_copy(torn: int) -> None
     found = cards.read_card(machine, CARD.flash)
     assert found is not None
     assert plain(found) == CARD
-    again = cards.save(machine, cards.known_cards(machine)[0])
+    again = cards.save(machine, cards.list_cards(machine)[0])
     assert again.generation == found.generation + 1
     assert "dm-crash" not in machine.sectors[at]
 
@@ -162,7 +162,7 @@ def test_the_older_copy_is_written_first() -> None:
     """A write that was cut short left one copy behind; the next one must not tear the good one."""
     machine = kept(CARD)
     older = {at: machine.sectors[str(CARD.flash), at] for at in (64, 80)}
-    card = cards.save(machine, cards.known_cards(machine)[0])
+    card = cards.save(machine, cards.list_cards(machine)[0])
     for stale, expected in ((80, "seek=80"), (64, "seek=64")):
         newest = dict(machine.sectors)
         machine.sectors[str(CARD.flash), stale] = older[stale]
@@ -181,7 +181,7 @@ def test_a_flash_that_lost_its_label_or_has_anothers_is_not_changed() -> None:
     mine = {key: text for key, text in machine.sectors.items() if key[0] == str(CARD.flash)}
     for key in mine:
         del machine.sectors[key]
-    (card,) = [one for one in cards.known_cards(machine) if one.name == "main"]
+    (card,) = [one for one in cards.list_cards(machine) if one.name == "main"]
     with pytest.raises(CardError, match=r"by-id/flash has lost its label.*scan for labels"):
         cards.save(machine, card)
     for (_, at), text in list(machine.sectors.items()):
@@ -192,7 +192,7 @@ def test_a_flash_that_lost_its_label_or_has_anothers_is_not_changed() -> None:
 
 def test_a_flash_of_another_machine_is_refused_with_the_way_to_take_it_over() -> None:
     machine = kept(CARD)
-    (card,) = cards.known_cards(machine)
+    (card,) = cards.list_cards(machine)
     machine.answers["cat /etc/machine-id"] = "another\n"
     with pytest.raises(CardError, match=r"belongs to vm by its label") as refused:
         cards.save(machine, card)
@@ -200,7 +200,7 @@ def test_a_flash_of_another_machine_is_refused_with_the_way_to_take_it_over() ->
     assert remedy.operation == "tier import"
     assert remedy.parameters == {"flash": str(CARD.flash), "take_over": True}
     assert plain(cards.save(machine, card, take_over=True)) == CARD
-    cards.save(machine, cards.known_cards(machine)[0])
+    cards.save(machine, cards.list_cards(machine)[0])
 
 
 def test_a_card_is_written_byte_by_byte_as_its_version_says() -> None:

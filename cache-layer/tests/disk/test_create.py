@@ -206,7 +206,7 @@ def test_a_tier_that_stands_as_asked_for_is_left_alone() -> None:
 def cut_short(**more: Any) -> Keeping:  # noqa: ANN401
     """A server on which a creation was killed."""
     there = with_card(**more)
-    (card,) = cards.known_cards(there)
+    (card,) = cards.list_cards(there)
     cards.save(there, card.with_disk(replace(card.disks[0], phase="creating")))
     return there
 

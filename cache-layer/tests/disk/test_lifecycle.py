@@ -839,7 +839,7 @@ def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> Non
     with pytest.raises(CardError, match="its detach was cut short"):
         lifecycle.activate(found, nothing)
     lifecycle.detach(found, False, False, nothing, nothing)
-    assert cards.attached_disks(there) == []
+    assert cards.list_disks(there) == []
 
 
 def test_a_flash_that_was_given_up_is_not_believed_when_it_comes_back() -> None:

@@ -199,7 +199,7 @@ def test_an_origin_that_is_gone_for_good_can_be_detached(up: bool) -> None:
     lifecycle.detach(found, False, True, nothing, said.append)
     assert re.match(f"LOST: {lost} that were only on the flash", said[0])
     assert said[-1].startswith("disk data is given up")
-    assert cards.attached_disks(there) == []
+    assert cards.list_disks(there) == []
     assert cards.inventory(there).cards[0].volume, "the volume is another's data"
 
 
@@ -208,7 +208,7 @@ def test_with_nothing_to_lose_an_origin_that_is_gone_is_detached_unasked() -> No
     tl.leave(there, "clean")
     lifecycle.detach(cards.find(there, "data"), False, False, nothing, said.append)
     assert "nothing that it lacks" in said[0]
-    assert cards.attached_disks(there) == []
+    assert cards.list_disks(there) == []
 
 
 @pytest.mark.parametrize("dead", [True, False])
@@ -226,7 +226,7 @@ def test_a_flash_that_is_gone_too_hinders_nobody(dead: bool) -> None:
         lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
         assert said[-1].startswith("the card main is gone")
     assert said[0].startswith("LOST: an unknown number of blocks")
-    assert cards.attached_disks(there) == []
+    assert cards.list_disks(there) == []
 
 
 def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
@@ -237,7 +237,7 @@ def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
         lifecycle.destroy(there, card, False, lambda _: nothing, said.append)
     lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
     assert said[0].startswith("LOST: an unknown number of blocks")
-    assert cards.known_cards(there) == []
+    assert cards.list_cards(there) == []
 
 
 def test_a_tier_whose_origin_went_is_deactivated_and_not_called_clean() -> None:
@@ -349,7 +349,7 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(
         there.answers = {tl.ACTIVATED: made_again, **there.answers}
     lifecycle.detach(cards.find(there, "data"), False, False, flushed.append, said.append)
     assert flushed, "33 blocks were dirty"
-    assert cards.attached_disks(there) == []
+    assert cards.list_disks(there) == []
 
 
 def test_of_a_detach_cut_short_nothing_is_thrown_away_that_may_be_needed() -> None:
@@ -672,7 +672,7 @@ def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
     there.answers = {"sh -c read-only": 1, **there.answers}
     lifecycle.detach(cards.find(there, "data"), False, False, nothing, said.append)
     assert "/etc/fstab cannot be changed" in said[0]
-    assert cards.attached_disks(there) == []
+    assert cards.list_disks(there) == []
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -126,7 +126,7 @@ def test_a_failure_of_one_look_is_a_finding(error: Exception) -> None:
     def look(_: Ask) -> list[Finding]:
         raise error
 
-    (found,) = examination._guarded("local", "shop", "flash wear", look)
+    (found,) = examination._guard("local", "shop", "flash wear", look)
     assert (found.state, found.text) == ("unknown", str(error))
 
 
@@ -135,5 +135,5 @@ def test_a_machine_that_is_gone_is_no_finding() -> None:
         raise MachineGoneError("no route to host")
 
     with pytest.raises(MachineGoneError) as gone:
-        examination._guarded("ssh://db1", "shop", "flash wear", look)
+        examination._guard("ssh://db1", "shop", "flash wear", look)
     assert gone.value.exit_code == FAILED

@@ -41,7 +41,7 @@ def test_no_report_says_more_than_was_requested_and_none_forgets_what_was_read(
     kind: str, seed: int, steps: int
 ) -> None:
     dice, computer = random.Random(seed), Computer()
-    cache, counting = KINDS[kind](computer), kinds.of(kind).counting
+    cache, counting = KINDS[kind](computer), kinds.kind_of_name(kind).counting
     made, cuts, now, kept = 0, 0, 0.0, list[Kept]()
     with new_store() as store:
 
@@ -120,7 +120,7 @@ def test_a_computer_that_was_started_again_goes_by_its_clock_unless_that_was_set
 
 
 def test_two_readers_that_keep_what_they_read_in_the_other_order_count_nothing_twice() -> None:
-    counting = kinds.of("userspace").counting
+    counting = kinds.kind_of_name("userspace").counting
     read = [replace(NOTHING, read_hits=hits, begun=5.0) for hits in (10, 20, 15, 30)]
     assert hits_over(read, counting).read_hits == 20
     assert hits_over(read[:3][::-1], counting).read_hits == 0

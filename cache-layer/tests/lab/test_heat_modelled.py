@@ -60,7 +60,7 @@ def tier(tmp_path: Path) -> Iterator[Path]:
 
 
 def ask(tier: Path, what: object) -> dict[str, int]:
-    argv = [str(engine_program.built()), "ask", str(tier / "control"), json.dumps(what)]
+    argv = [str(engine_program.find_built()), "ask", str(tier / "control"), json.dumps(what)]
     answer: dict[str, int] = json.loads(Local().run(argv).stdout.splitlines()[-1])
     return answer
 

@@ -430,7 +430,7 @@ def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_engine_is_put_onto_a_machine_once_for_each_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, built = tmp_path / "hotset-engine", engine_program.built().read_bytes()
+    program, built = tmp_path / "hotset-engine", engine_program.find_built().read_bytes()
     program.write_bytes(built)
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program.with_name("flashdev")))
     machine = FakeMachine({"test -x": 1})

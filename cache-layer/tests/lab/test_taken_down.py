@@ -181,13 +181,13 @@ def test_who_opens_a_disk_while_it_is_taken_down_loses_nothing(site: Site, verb:
     site.create("shop")
     with writer(site, DEVICE, "now and then") as one:
         # It may lose the device in the end, and then reads an error.
-        while cards.attached_disks(site.machine) and site.tier("shop").is_active():
+        while cards.list_disks(site.machine) and site.tier("shop").is_active():
             with suppress(InUseError, TierRefusedError):
                 VERBS[verb](site)
             if not one.is_at_work():
                 break
         one.end()
-    if cards.attached_disks(site.machine):
+    if cards.list_disks(site.machine):
         site.detach("shop", yes=True)
     one.require_on(Path(site.origin("shop")))
 

@@ -199,7 +199,7 @@ class Bench:
             name for name in devicemapper.active_names(self.machine) if name.startswith("hotset-")
         ]
         # Without a reboot nobody knows that nothing was written meanwhile; here it was not.
-        for one in cache_device.attached_disks(self.machine):
+        for one in cache_device.list_disks(self.machine):
             lifecycle.keep_flash(one)
 
 
@@ -271,7 +271,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     with pytest.raises(devices.DeviceRefusedError, match="lab-origin is mounted on /run/hotset"):
         bench.create(kind)
     bench.umount()
-    assert cache_device.known_cards(machine) == []
+    assert cache_device.list_cards(machine) == []
 
     bench.create(kind)
     device = bench.found().disk.device
@@ -342,9 +342,9 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     bench.umount()
     bench.sh(f"e2fsck -fn {by_id(ORIGIN)}")
     lifecycle.destroy(
-        machine, cache_device.known_cards(machine)[0], True, lambda _: left.append, print
+        machine, cache_device.list_cards(machine)[0], True, lambda _: left.append, print
     )
-    assert cache_device.known_cards(machine) == []
+    assert cache_device.list_cards(machine) == []
     assert not [name for name in devicemapper.active_names(machine) if name.startswith("hotset-")]
 
 
@@ -365,7 +365,7 @@ def test_a_server_without_what_the_next_boot_needs_is_refused(
     finally:
         bench.sh(f"mv {there}.away {there}")
     assert bench.sh(f"md5sum {by_id(FLASH)} {by_id(ORIGIN)}") == before
-    assert cache_device.known_cards(bench.machine) == []
+    assert cache_device.list_cards(bench.machine) == []
 
 
 def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> None:
@@ -382,7 +382,7 @@ def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> 
         )
         with pytest.raises(devices.DeviceRefusedError, match=r"of 4096 bytes, \S* of 512:"):
             creation.create(bench.machine, wanted, False, bench.said.append)
-        assert cache_device.known_cards(bench.machine) == []
+        assert cache_device.list_cards(bench.machine) == []
         creation.create(bench.machine, wanted, True, bench.said.append)
         assert "of 4096 bytes" in " ".join(bench.said)
         assert bench.sh(f"blockdev --getss {bench.found().disk.device}") == "4096"
@@ -482,7 +482,7 @@ def test_a_flash_that_hangs_ends_every_wait(
             lifecycle.detach(bench.found(), True, False, lambda _: None, bench.said.append)
         assert "LOST: " in " ".join(bench.said)
         assert "\tdd" in bench.waiting(), "nobody can end it"
-        assert cache_device.attached_disks(bench.machine) == []
+        assert cache_device.list_disks(bench.machine) == []
     # It is back: what it holds is older than the origin by now, and is not taken for the truth.
     bench.said.clear()
     adopt.adopt(bench.machine, by_id(FLASH), True, bench.said.append)
@@ -621,7 +621,7 @@ def test_damaged_metadata_of_dm_cache(bench: Bench) -> None:
     bench.umount()
     lifecycle.flush(bench.found(), lambda _: None)
     lifecycle.deactivate(bench.found(), print)
-    left = lifecycle.left_of(bench.found())
+    left = lifecycle.word_left_by(bench.found())
     assert left is not None
     assert left == "clean"
     spoil(0, 4)
@@ -907,7 +907,7 @@ def test_ssh_checks_the_host_key(
         assert there.run(["uname", "-r"]).stdout == machine.run(["uname", "-r"]).stdout
         assert there.address(5432) == (host, 5432)
         begun = time.monotonic()
-        assert cache_device.known_cards(there) == []
+        assert cache_device.list_cards(there) == []
         assert time.monotonic() - begun < 10
     other = tmp_path / "other"
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(other))

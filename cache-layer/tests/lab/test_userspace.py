@@ -162,9 +162,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
             yield there
         finally:
             machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
-            for one in cards.attached_disks(machine):
+            for one in cards.list_disks(machine):
                 one.tier.discard()
-            for card in cards.known_cards(machine):
+            for card in cards.list_cards(machine):
                 cards.remove_volume(machine, card)
             files = machine.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"])
             assert str(tmp_path) not in files.stdout
@@ -495,9 +495,9 @@ def test_a_path_may_hold_what_a_shell_or_systemd_would_read(site: Site) -> None:
     card, disk = found.card, found.disk
     start, stop = (program.command(found, one) for one in ("start", "stop"))
     site.machine.run(stop)
-    assert lifecycle.left_of(found) == "dirty"
+    assert lifecycle.word_left_by(found) == "dirty"
     site.machine.run(start)
-    assert lifecycle.left_of(found) == "active"
+    assert lifecycle.word_left_by(found) == "active"
     assert site.inspect("odd").report.state == "active"
     unit = site.folder / "hotset-tier-odd.service"
     unit.write_text(systemd_unit.text(disk, card, remote=False, called="/bin/true"))
@@ -607,7 +607,7 @@ def test_a_card_is_known_again_by_its_label(site: Site) -> None:
     site.deactivate("shop")
     # The root disk is lost.
     site.sh("rm -rf /etc/hotset/* /dev/hotset/shop")
-    assert cards.attached_disks(site.machine) == []
+    assert cards.list_disks(site.machine) == []
     adopt.adopt(site.machine, site.flash, False, print)
     site.activate("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))
@@ -653,7 +653,7 @@ def test_a_flash_that_is_gone_gives_the_origin_back(site: Site) -> None:
     with pytest.raises(TierRefusedError, match="gone or does not answer"):
         site.detach("shop")
     site.detach("shop", dead=True)
-    assert cards.attached_disks(site.machine) == []
+    assert cards.list_disks(site.machine) == []
     site.mount(site.origin("shop"))
     site.unmount()
 
@@ -720,7 +720,7 @@ def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
         (site.folder / "flash").write_bytes(b"\0" * mib * MIB)
         with pytest.raises(CardError, match=rf"does not fit .*flash \(.*needs 16 MiB.*{words}"):
             site.create("shop", cache=10, volume=0)
-    assert cards.attached_disks(site.machine) == []
+    assert cards.list_disks(site.machine) == []
     with pytest.raises(DeviceRefusedError, match="is a file"):
         creation.create(site.machine, replace(site.wanted("x"), kind="dm-cache"), False, print)
     jailed = site.machine.without_mounts()
@@ -736,7 +736,7 @@ def test_the_engine_answers_its_own_user_alone(site: Site) -> None:
     site.create("shop")
     control = site.tier("shop").control
     # Where anybody may run it.
-    program = engine_program.built()
+    program = engine_program.find_built()
     site.sh(f"mount -t tmpfs none /mnt; cp {program} /mnt/engine; chmod 755 /mnt /mnt/engine")
     argv = ["/mnt/engine", "ask", str(control), '{"counters": {}}']
     done = site.machine.run(argv, check=False, user="nobody")

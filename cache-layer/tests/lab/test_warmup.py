@@ -203,10 +203,10 @@ def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_
     tier = backend.tier
     wanted = runs((1024, 200))
     fill(tier, wanted, 5, lambda _: None)
-    offline._taken_down(tier, tier.slots(), None)  # and then hotset is killed
+    offline._take_down(tier, tier.slots(), None)  # and then hotset is killed
     done = fill(tier, wanted, 5, lambda _: None)
     assert done.bytes == 0
-    offline._taken_down(tier, tier.slots(), None)
+    offline._take_down(tier, tier.slots(), None)
     backend.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
     done = fill(tier, wanted, 5, lambda _: None)
     assert done.bytes == 200 * BLOCK

@@ -466,7 +466,9 @@ def test_a_device_made_anew_counts_on_from_zero_whatever_it_counted_before(
 ) -> None:
     """A week of which only its end was read is not forgotten: no reading of it is wrong."""
     for number, (at, read_hits) in enumerate(((400, 10), (300, 5000), (100, 130))):
-        monkeypatch.setattr(hit_report, "_named", lambda _, number=number: f"device {number > 1}")
+        monkeypatch.setattr(
+            hit_report, "_device_id", lambda _, number=number: f"device {number > 1}"
+        )
         with tier(counters(read_hits)):
             found = of_disk(target, NOW - 400, Moment(NOW - at))
     assert found.total.reads == 4990 + 130

@@ -62,7 +62,7 @@ class Telling:
 def exposed(monkeypatch: pytest.MonkeyPatch, tier: object) -> str:
     attached = AttachedDisk(Local(), CARD, DISK)
     monkeypatch.setattr(AttachedDisk, "tier", property(lambda _: tier))
-    monkeypatch.setattr(cache_device, "attached_disks", lambda _: [attached])
+    monkeypatch.setattr(cache_device, "list_disks", lambda _: [attached])
     return metrics.text(conditions.families(Local()))
 
 

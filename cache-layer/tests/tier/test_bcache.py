@@ -342,7 +342,7 @@ def test_activation_refuses_what_has_no_superblock(
         (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.built()))
+    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.find_built()))
     (tmp_path / "lost").write_text(f"{lost or 'none'}\n")
     flash, origin = tmp_path / "flash", tmp_path / "origin"
     origin.write_bytes(bytes(MIB))

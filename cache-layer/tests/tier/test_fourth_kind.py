@@ -251,7 +251,7 @@ def test_its_status_says_whose_word_it_is() -> None:
     assert row.hit_ratio_of == "hits / (hits + misses) since the module was loaded"
     assert any(line.split()[:2] == ["module", "says"] for line in tier_status.status_lines([row]))
     (seen,) = top.inspect(there)
-    assert (seen.kind, kinds.of(seen.kind).counting) == ("dram", Counting(48))
+    assert (seen.kind, kinds.kind_of_name(seen.kind).counting) == ("dram", Counting(48))
 
 
 def test_a_plan_is_carried_out_in_its_own_way() -> None:
@@ -304,7 +304,7 @@ def test_what_it_does_next_is_in_its_own_words() -> None:
 @pytest.mark.parametrize("name", kinds.names())
 def test_what_a_kind_says_before_is_what_its_disks_do(name: TierKind) -> None:
     """Some is asked of both, where there is no disk yet and where there is one."""
-    kind = kinds.of(name)
+    kind = kinds.kind_of_name(name)
     disk = replace(cards.find(created()[0], "oltp").disk, kind=name)
     card = cards.Card("main", FLASH, Bytes(GIB), (), (disk,), devices=kind.made_by)
     tier = cards.AttachedDisk(server(), card, disk).tier

@@ -180,7 +180,7 @@ def test_nothing_to_compare() -> None:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     program = tmp_path / "hotset-engine"
     program.touch()
-    program.with_name(boot_program.NAME).symlink_to(boot_program.built())
+    program.with_name(boot_program.NAME).symlink_to(boot_program.find_built())
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program.with_name("flashdev")))
     return FakeMachine(
         {

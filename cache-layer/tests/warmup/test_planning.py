@@ -93,7 +93,7 @@ def test_no_heat_yet_says_what_begins_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_is_pinned_and_cannot_be_looked_up_is_told_and_left_out() -> None:
     notes: list[str] = []
-    assert maker(notes).preferred(["/srv/pg/a", "/srv/pg/b"], ["/srv/pg/b"], "pinned") == []
+    assert maker(notes).prefer(["/srv/pg/a", "/srv/pg/b"], ["/srv/pg/b"], "pinned") == []
     (note,) = notes
     assert note.startswith("pinned, but left out this time: /dev/mapper/hotset-pg is not mounted")
 

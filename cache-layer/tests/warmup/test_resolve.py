@@ -40,7 +40,7 @@ def machine(**more: str | int) -> FakeMachine:
 def test_mounts_are_read_by_device_and_folder() -> None:
     found = usage.mounts(machine())
     assert found[1] == Mount("253:3", PurePosixPath("/srv/my data"), "xfs")
-    assert usage.mounted_at(machine(), DEVICE) == found[1:]
+    assert usage.mounts_of(machine(), DEVICE) == found[1:]
 
 
 def test_who_has_a_device_is_named() -> None:

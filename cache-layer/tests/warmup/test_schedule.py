@@ -78,15 +78,15 @@ def test_a_time_that_the_clock_is_set_forward_over_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
-    found = schedule.skipped(Local(), "02:30")
+    found = schedule.skipped_days(Local(), "02:30")
     assert found
     for one in found:
         at = datetime.fromisoformat(one)
         assert (at.month, at.isoweekday(), at.hour, at.minute) == (3, 7, 2, 30)
     for text in ("03:30", "Mon..Fri 02:30", "02:30 UTC", "02:30 Asia/Tokyo", "daily"):
-        assert schedule.skipped(Local(), text) == []
+        assert schedule.skipped_days(Local(), text) == []
     monkeypatch.setenv("TZ", "UTC")
-    assert schedule.skipped(Local(), "02:30") == []
+    assert schedule.skipped_days(Local(), "02:30") == []
 
 
 def parsed(unit: Unit) -> configparser.ConfigParser:

@@ -53,12 +53,12 @@ class RequireToken:
             await self._app(scope, receive, send)
             return
         try:
-            await self._known(scope, receive, send)
+            await self._require_known(scope, receive, send)
         except tokens.TokenError as error:
             # Whose they are and what they may is not known here: nobody is let in.
             await ProblemResponse(503, str(error))(scope, receive, send)
 
-    async def _known(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _require_known(self, scope: Scope, receive: Receive, send: Send) -> None:
         """:raises TokenError: the tokens cannot be read."""
         scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
@@ -89,12 +89,12 @@ class RequireToken:
             return
         self._answering[name] += 1
         try:
-            await run_until(lambda: _revoked(text), self._app, scope, receive, send)
+            await run_until(lambda: _forget_revoked(text), self._app, scope, receive, send)
         finally:
             self._answering[name] -= 1
 
 
-async def _revoked(text: str) -> None:
+async def _forget_revoked(text: str) -> None:
     """Return once a token is not taken any more."""
     while True:
         await asyncio.sleep(_LOOK_S)

@@ -20,7 +20,7 @@ async def run_until(
     end = asyncio.ensure_future(over())
     is_unfinished = False
 
-    async def heard() -> Message:
+    async def receive_once() -> Message:
         said = asyncio.ensure_future(receive())
         try:
             await asyncio.wait({said, end}, return_when=asyncio.FIRST_COMPLETED)
@@ -28,13 +28,13 @@ async def run_until(
         finally:
             said.cancel()
 
-    async def watched(message: Message) -> None:
+    async def watch(message: Message) -> None:
         nonlocal is_unfinished
         is_unfinished = message["type"] == "http.response.start" or message.get("more_body", False)
         await send(message)
 
     try:
-        await app(scope, heard, watched)
+        await app(scope, receive_once, watch)
         # What ends it may have come to its end by other ways than `heard`.
         await asyncio.sleep(0)
         if is_unfinished and end.done():

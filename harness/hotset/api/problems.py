@@ -79,7 +79,7 @@ async def handle(request: Request, error: Exception) -> ProblemResponse:
             404, f"{request.url.path}: there is no such thing here; openapi.json names all there is"
         )
     if isinstance(error, HTTPException) and error.status_code == 405:
-        allowed = ", ".join(_allowed(request)) or (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(_allowed_methods(request)) or (error.headers or {}).get("Allow", "")
         return ProblemResponse(
             405,
             f"{request.method} is not for {request.url.path}, which takes {allowed}",
@@ -88,7 +88,7 @@ async def handle(request: Request, error: Exception) -> ProblemResponse:
     return build_problem(error)
 
 
-def _allowed(request: Request) -> list[str]:
+def _allowed_methods(request: Request) -> list[str]:
     """All methods of a path: each is a route of its own, and the router names but one."""
     if not isinstance(request.app, FastAPI):
         return []

@@ -84,7 +84,7 @@ _REPORTED = {
 async def list_runs(request: Request) -> Response:
     """The runs, the newest first."""
     given = values.of_query(request, table.find("runs list"))
-    return JSONResponse(await _answered(request, "runs list", given))
+    return JSONResponse(await _answer(request, "runs list", given))
 
 
 @router.get(
@@ -103,14 +103,14 @@ async def compare_runs(request: Request) -> Response:
     if len(names) < 2:
         raise RequestError(f"{len(names)} given; name two runs or more, ?run=A&run=B", field="run")
     given = {"runs": names, "force": force == "true"}
-    return JSONResponse(await _answered(request, "runs compare", given))
+    return JSONResponse(await _answer(request, "runs compare", given))
 
 
 @router.get("/runs/{run}", operation_id="getRun", responses={200: describe.result("runs show")})
 async def show_run(request: Request, run: Run) -> Response:
     """Return a run's measurements."""
     values.only(request.query_params)
-    return JSONResponse(await _answered(request, "runs show", {"run": run}))
+    return JSONResponse(await _answer(request, "runs show", {"run": run}))
 
 
 @router.delete("/runs/{run}", operation_id="deleteRun", status_code=204)
@@ -128,7 +128,7 @@ async def remove_run(request: Request, run: Run) -> Response:
         raise NotFoundError(
             f"there is no run {run!r}; to delete one, write its whole name", field="run"
         )
-    await _answered(request, "runs rm", {"run": run, "yes": True})
+    await _answer(request, "runs rm", {"run": run, "yes": True})
     return Response(status_code=204)
 
 
@@ -152,7 +152,7 @@ async def report_run(request: Request, run: Run) -> Response:
     """A run's report, made afresh."""
     values.only(request.query_params, "format")
     form = request.query_params.get("format", "html")
-    (text,) = (await _answered(request, "report run", {"run": run, "format": form}))["lines"]
+    (text,) = (await _answer(request, "report run", {"run": run, "format": form}))["lines"]
     if form == "html":
         return FileResponse(FilePath(text), media_type="text/html; charset=utf-8")
     return Response(text, media_type=_REPORTS[form])
@@ -168,9 +168,9 @@ async def trend_of(request: Request, run: Run) -> Response:
     """One value over the runs of this run's set-up, and where its level changed."""
     values.only(request.query_params, "metric")
     metric = request.query_params.get("metric")
-    return JSONResponse(await _answered(request, "runs trend", {"run": run, "metric": metric}))
+    return JSONResponse(await _answer(request, "runs trend", {"run": run, "metric": metric}))
 
 
-async def _answered(request: Request, name: str, given: dict[str, Any]) -> dict[str, Any]:
+async def _answer(request: Request, name: str, given: dict[str, Any]) -> dict[str, Any]:
     who = caller(request)
     return await run_in_threadpool(lambda: operations.answer(name, given, caller=who).document())

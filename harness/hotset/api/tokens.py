@@ -92,7 +92,7 @@ def every() -> list[Token]:
     except FileNotFoundError:
         return []
     if kept.get("schema_version") != SCHEMA_VERSION:
-        raise _of_another(record.expected(kept.get("schema_version"), SCHEMA_VERSION))
+        raise _of_another(record.expected_version(kept.get("schema_version"), SCHEMA_VERSION))
     names = [field.name for field in dataclasses.fields(Token)]
     for strange in (record.strange(fields, names) for fields in kept["tokens"]):
         if strange:

@@ -31,7 +31,7 @@ async def of_body(request: Request) -> dict[str, Any]:
     if kind != "application/json":
         raise HTTPException(415, f"Content-Type {kind!r}: send application/json")
     try:
-        values = _parsed(data)
+        values = _parse(data)
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"the body is not JSON: {error}") from None
     if not isinstance(values, dict):
@@ -50,7 +50,7 @@ def of_query(request: Request, found: Operation) -> dict[str, Any]:
         kind = FieldKind.from_field(found.fields[name]) if name in found.fields else None
         if kind is not None and name in NOT_IN_URL:
             raise RequestError("a URL is no place for it, as logs keep those: POST it", field=name)
-        value = text if kind is None else _typed(kind, text)
+        value = text if kind is None else _to_type(kind, text)
         if kind is not None and kind.is_list:
             values.setdefault(name, []).append(value)
         elif name in values:
@@ -60,11 +60,11 @@ def of_query(request: Request, found: Operation) -> dict[str, Any]:
     return values
 
 
-def _typed(kind: FieldKind, text: str) -> Any:  # noqa: ANN401 - what JSON has
+def _to_type(kind: FieldKind, text: str) -> Any:  # noqa: ANN401 - what JSON has
     """A text as the type of its field, where it is of one."""
     if kind.base in (bool, int, float):
         with suppress(ValueError):
-            value = _parsed(text)
+            value = _parse(text)
             return text if value is None else value
     return text
 
@@ -77,7 +77,7 @@ def only(values: Mapping[str, Any], *names: str) -> None:
             raise RequestError(f"there is no such parameter here; there is: {known}", field=name)
 
 
-def _parsed(text: str | bytes) -> Any:  # noqa: ANN401 - what JSON has
+def _parse(text: str | bytes) -> Any:  # noqa: ANN401 - what JSON has
     """JSON, in which 8.0 is a whole number, as in JSON Schema."""
     return json.loads(text, parse_constant=_not_json, parse_float=_number)
 

@@ -173,7 +173,7 @@ class Holdings:
         news = [
             thing for thing in self.things if thing.name == TPCC.routines[0] and thing.is_routine
         ]
-        expected = _expected(TPCC, self.engine)[TPCC.routines[0]]
+        expected = _expected_columns(TPCC, self.engine)[TPCC.routines[0]]
         if any(one.definition == expected for one in news):
             return "hotset"
         if news:
@@ -202,7 +202,9 @@ class Holdings:
             is_table = one.kind == "table" and one.columns - _PADDING == kit.columns(one.name)
             return is_table or one.is_routine
         if one.name in kit.routines:
-            same = one.is_routine and one.definition == _expected(kit, self.engine)[one.name]
+            same = (
+                one.is_routine and one.definition == _expected_columns(kit, self.engine)[one.name]
+            )
             return same and (one.mark == kit.mark or self.is_unmarked(kit))
         if one.kind != "table":
             return False
@@ -212,7 +214,7 @@ class Holdings:
 
     def is_unmarked(self, kit: Kit) -> bool:
         """True if all tables exist exactly as hotset makes them, but none has a mark."""
-        expected = _expected(kit, self.engine)
+        expected = _expected_columns(kit, self.engine)
         found = {
             thing.name: thing for thing in self.things if thing.kind == "table" and not thing.mark
         }
@@ -293,7 +295,7 @@ def question(database: SqlDatabase, kit: Kit) -> str | None:
     lines = [f"In {found.place}:"]
     lines += [f"  {table}, {_rows(table)}" for table in tables]
     if routines:
-        lines.append(f"  {_listed(routines)}")
+        lines.append(f"  {_list_names(routines)}")
     whose = f"hotset's {kit.title}{_since(found, kit)}"
     return "\n".join([*lines, f"Drop these ({whose}) and all data in them?"])
 
@@ -348,7 +350,7 @@ def saying_what_stays(
     try:
         yield
     except BaseException:
-        say(_left(database, kit))
+        say(_describe_leftovers(database, kit))
         raise
 
 
@@ -356,12 +358,12 @@ def _not_ours(found: Holdings, kit: Kit, others: list[Thing], then: str) -> NotO
     maker = found.maker(kit)
     looks = f" (it looks like {maker})" if maker else ""
     return NotOurs(
-        f"{found.place} has {_listed(others)}: not made by hotset for {kit.title}{looks}{then}",
+        f"{found.place} has {_list_names(others)}: not made by hotset for {kit.title}{looks}{then}",
         field="dsn",
     )
 
 
-def _left(database: SqlDatabase, kit: Kit) -> str:
+def _describe_leftovers(database: SqlDatabase, kit: Kit) -> str:
     try:
         found = holdings(database)
     except (DatabaseError, HotsetError) as error:
@@ -389,7 +391,7 @@ def _holdings(session: Session, engine: str) -> Holdings:
     names = {name for kit in KITS for name in (*kit.tables, *kit.indexes(engine))}
     routines = {name for kit in KITS for name in (*kit.routines, *kit.hammerdbs)}
     asked = sql(engine, "named_objects").format(
-        names=_quoted({*names, _BENCHBASE_TABLE}), routines=_quoted(routines)
+        names=_quote({*names, _BENCHBASE_TABLE}), routines=_quote(routines)
     )
     things = [
         Thing(
@@ -423,7 +425,7 @@ def _of_these(engine: str, name: str, things: list[Thing]) -> str:
 
 
 @cache
-def _expected(kit: Kit, engine: str) -> Mapping[str, tuple[str, ...]]:
+def _expected_columns(kit: Kit, engine: str) -> Mapping[str, tuple[str, ...]]:
     """By table and routine: its columns or parameters, as the SQL files have them."""
     found = {}
     for batch in kit.module.batches(engine, "schema"):
@@ -452,11 +454,11 @@ def _parts(engine: str, text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in text.split(", ") if one)
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
-def _listed(things: list[Thing]) -> str:
+def _list_names(things: list[Thing]) -> str:
     return ", ".join(map(str, things))
 
 

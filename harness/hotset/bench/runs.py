@@ -101,7 +101,7 @@ class Runs(ABC, Generic[Options]):
         except BaseException as error:
             if window.cause_of(error) is None:
                 raise
-            return window.ended_by(outcome, error)
+            return window.end_with(outcome, error)
 
     def ending(self, outcome: Outcome) -> tuple[window.State, str | None]:
         """How a run ended, and why."""
@@ -123,11 +123,11 @@ class Runs(ABC, Generic[Options]):
             with TimeSampler(readings(database)) as sampler:
                 result = self.follow(database, options)
         except (RunFailed, RunInterrupted) as ended:
-            return self._ended(ended)
+            return self._end(ended)
         reads = sampler.reads_each_second(result.span[0], len(result.series))
         return Outcome(window.add_time(window.with_reads(result, reads), sampler))
 
-    def _ended(self, ended: RunFailed | RunInterrupted) -> Outcome:
+    def _end(self, ended: RunFailed | RunInterrupted) -> Outcome:
         """:raises RunInterrupted: before there was anything to keep."""
         if isinstance(ended, RunFailed):
             return Outcome(ended.partial, ended.cause)
@@ -158,7 +158,7 @@ class Runs(ABC, Generic[Options]):
     def find_rate(self, database: SqlDatabase, options: Options, texts: Sequence[str]) -> Outcome:
         """Search for the highest rate of transactions at which all limits hold; one that is cut
         short leaves what it had come to."""
-        missed = window.missed_limits(self.limits(texts), self.values)
+        missed = window.judge_limits(self.limits(texts), self.values)
         kept: list[FoundRate] = []
         cause = None
         try:
@@ -171,7 +171,7 @@ class Runs(ABC, Generic[Options]):
             )
         except (RunFailed, RunInterrupted) as ended:
             if not kept:
-                return self._ended(ended)
+                return self._end(ended)
             cause, found = window.cause_of(ended), kept[-1]
         return Outcome(found.window, cause, rate=found.record)
 

@@ -111,7 +111,7 @@ def verdict(threshold: Threshold, value: float | None) -> Verdict:
     if value is None:
         said = f"{threshold.metric} was not measured"
     else:
-        said = f"{'met' if met else 'missed'}, measured {shown(threshold, value)}"
+        said = f"{'met' if met else 'missed'}, measured {format_value(threshold, value)}"
     return Verdict(
         threshold=threshold.text, measured=value, met=met, said=f"{threshold.text}: {said}"
     )
@@ -131,7 +131,7 @@ def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
     return ThresholdError("; ".join(said)) if said else None
 
 
-def shown(threshold: Threshold, value: float) -> str:
+def format_value(threshold: Threshold, value: float) -> str:
     """A value in the metric's unit.
 
     >>> shown(parse("p95<1s"), 61.234), shown(parse("nopm>5"), 51234.4)

@@ -39,7 +39,7 @@ def build(
     """
     found = ownership.holdings(database)
     ownership.require_free(found, ownership.TPCC, replacing=replace_)
-    room.require(database, schema.estimated_bytes(warehouses), "warehouses")
+    room.require(database, schema.estimate_bytes(warehouses), "warehouses")
     if found.ours(ownership.TPCC):
         ownership.drop(database, ownership.TPCC)
     with (

@@ -28,7 +28,7 @@ class TpchRun(Versioned):
     run: str | None
 
     @classmethod
-    def of(
+    def from_power(
         cls,
         power: PowerResult,
         throughput: ThroughputResult | None,

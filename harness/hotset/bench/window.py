@@ -15,7 +15,7 @@ from hotset.core.errors import (
     Interrupted,
     RequestError,
     ThresholdError,
-    interrupted_by,
+    interruption_reason,
 )
 from hotset.core.progress import Reporter
 from hotset.core.sql import DatabaseError
@@ -93,14 +93,14 @@ def was_interrupted(cause: str) -> bool:
 def cause_of(error: BaseException) -> str | None:
     """Why a run ended, of what ended it; None: it is a fault of hotset's own."""
     if isinstance(error, KeyboardInterrupt):
-        why = interrupted_by(error)
+        why = interruption_reason(error)
         return f"{INTERRUPTED}: {why}" if why else INTERRUPTED
     if isinstance(error, ExceptionGroup):
         return f"{error.message}: {'; '.join(map(str, error.exceptions))}"
     return str(error) if isinstance(error, HotsetError) else None
 
 
-def ended_by(outcome: Outcome, error: BaseException) -> Outcome:
+def end_with(outcome: Outcome, error: BaseException) -> Outcome:
     """The outcome of a run after which something else failed; what it failed of first counts."""
     return replace(outcome, cause=outcome.cause or cause_of(error))
 
@@ -156,14 +156,14 @@ def with_reads(result: Repeat, reads: Sequence[float] | None) -> Repeat:
 def not_steady(result: Repeat) -> str:
     """Why a window does not pass for steady."""
     if result.not_steady:
-        return f"not steady ({', '.join(_judged(one) for one in result.not_steady)})"
+        return f"not steady ({', '.join(_describe_verdict(one) for one in result.not_steady)})"
     if result.not_known:
-        few = ", ".join(_judged(one) for one in result.not_known)
+        few = ", ".join(_describe_verdict(one) for one in result.not_known)
         return f"too few transactions to know whether it is steady ({few})"
     return "not known whether it is steady (the window was too short to judge)"
 
 
-def _judged(one: Steadiness) -> str:
+def _describe_verdict(one: Steadiness) -> str:
     return {"tpm": "throughput", "reads": "reads per transaction", "latency_ms": one.of}[
         one.measure
     ]
@@ -339,7 +339,7 @@ def _latencies(latency_ms: Latency | None, of: str) -> Values:
     return {f"{name}{of}": getattr(latency_ms, field, None) for name, field in _LATENCIES.items()}
 
 
-def missed_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values]) -> search.Judge:
+def judge_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values]) -> search.Judge:
     """Says of a result which limits it missed; empty where it met all. A kind of transaction that
     did not occur meets its own."""
 

@@ -83,12 +83,12 @@ def main() -> NoReturn:
     try:
         arguments = _with_run(sys.argv[1:])
         words = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
-        parser = create(_completed() if COMPLETION in os.environ else words)
+        parser = create(_complete() if COMPLETION in os.environ else words)
         code = parser(arguments, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_interrupted())
     except Exception as error:
-        sys.exit(_explain(extras.worded(error)))
+        sys.exit(_explain(extras.with_wording(error)))
     # What a command leaves with (typer.Exit) comes back as the value of the call; so does an
     # interrupt, of which typer says nothing.
     if code == INTERRUPTED:
@@ -96,7 +96,7 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _completed() -> list[str] | None:
+def _complete() -> list[str] | None:
     """The first word behind `hotset` that a shell wants completed on, once it is whole; None: that
     word itself is wanted."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")

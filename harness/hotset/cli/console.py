@@ -164,14 +164,14 @@ def _save(file: Path | None) -> None:
     from hotset.operations import audit
 
     try:
-        given = _asked() if file is None else passwords.read(file)
+        given = _ask() if file is None else passwords.read(file)
         with audit.keeping(audit.on_command_line(), "console password", {}):
             passwords.save(given)
     except passwords.PasswordError as error:
         raise typer.BadParameter(str(error), param_hint="PASSWORD") from None
 
 
-def _asked() -> str:
+def _ask() -> str:
     import sys
 
     from hotset.core.machines.base import PrerequisiteMissingError

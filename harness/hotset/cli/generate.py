@@ -55,7 +55,7 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
     values = values_of(found, given)
     _require_named(found, values)
     request = found.parse(values, strict=False)
-    if not _confirmed(found, request):
+    if not _confirm(found, request):
         typer.echo("nothing was changed", err=True)
         raise typer.Exit(DECLINED)
     context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
@@ -111,7 +111,7 @@ def _require_named(found: Operation, values: dict[str, Any]) -> None:
         )
 
 
-def _confirmed(found: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request
+def _confirm(found: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request
     """
     :raises RequestError: the question has no answer, as in a script.
     """

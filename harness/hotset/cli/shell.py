@@ -23,7 +23,7 @@ def shell(
     from hotset.lab.machines.guest import SSH_PORT, Files
 
     folder, built = labs.lab_folder(), image.find_built()
-    port = labs.forwarded_ports(folder).get(SSH_PORT)
+    port = labs.list_forwarded_ports(folder).get(SSH_PORT)
     if built is None or port is None:
         raise PrerequisiteMissingError("no lab is up", Remedy("start one", "lab up"))
     if Local().which("ssh") is None:

@@ -91,7 +91,7 @@ ACTIONS = (
 
 async def confirm(request: Request, of: Literal["disk", "card"]) -> Response:
     """The page before it is done."""
-    action, name = _found(request, of), request.path_params["name"]
+    action, name = _find_action(request, of), request.path_params["name"]
     return render(
         request,
         "action.html",
@@ -113,7 +113,7 @@ async def _status(request: Request, name: str) -> DiskStatus | None:
 
 async def do(request: Request, form: FormData, of: Literal["disk", "card"]) -> Response:
     """The job, if the name was typed where it has to be."""
-    action, name = _found(request, of), request.path_params["name"]
+    action, name = _find_action(request, of), request.path_params["name"]
     if action.typed and str(form.get("typed", "")).strip() != name:
         return problem(
             request,
@@ -126,7 +126,7 @@ async def do(request: Request, form: FormData, of: Literal["disk", "card"]) -> R
     return await start(request, operation, values_of(form, operation, **fixed))
 
 
-def _found(request: Request, of: str) -> CardAction:
+def _find_action(request: Request, of: str) -> CardAction:
     for action in ACTIONS:
         if (action.of, action.verb) == (of, request.path_params["action"]):
             return action

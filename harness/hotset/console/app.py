@@ -77,7 +77,7 @@ def create(settings: Settings) -> Starlette:
             Middleware(GZipMiddleware, minimum_size=1024),
         ],
         exception_handlers={
-            HTTPException: _refused,
+            HTTPException: _refuse,
             NoSuchRunError: _no_such,
             NoSuchJobError: _no_such,
             JobConflictError: _conflict,
@@ -155,7 +155,7 @@ async def _alive(request: Request) -> Response:  # noqa: ARG001
     return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
         return problem(request, 404, "There is no such page", "The links above lead to all.")

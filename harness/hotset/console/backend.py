@@ -72,7 +72,7 @@ class Offer:
 async def backend(machine: str) -> Backend:
     """:raises BackendError: as the message says."""
     return await _there(
-        machine, lambda there: Backend(tuple(cards.known_cards(there)), tuple(devices.every(there)))
+        machine, lambda there: Backend(tuple(cards.list_cards(there)), tuple(devices.every(there)))
     )
 
 
@@ -86,14 +86,14 @@ async def offer(machine: str) -> Offer:
     )
 
 
-async def known_cards(machine: str) -> list[Card]:
+async def all_cards(machine: str) -> list[Card]:
     """The machine's cards. Raises BackendError."""
-    return await _there(machine, cards.known_cards)
+    return await _there(machine, cards.list_cards)
 
 
 async def disk_names(machine: str) -> list[str]:
     """The machine's accelerated disks. Raises BackendError."""
-    return [disk.name for card in await known_cards(machine) for disk in card.disks]
+    return [disk.name for card in await all_cards(machine) for disk in card.disks]
 
 
 async def disks(machine: str) -> list[DiskStatus]:
@@ -101,19 +101,19 @@ async def disks(machine: str) -> list[DiskStatus]:
     return await _there(
         machine,
         lambda there: cards.of_each(
-            cards.attached_disks(there),
+            cards.list_disks(there),
             lambda disk: tier_status.status_row(lifecycle.inspect(disk)),
         ),
     )
 
 
 async def _there(machine: str, inspect: Callable[[Machine], T]) -> T:
-    def inspected() -> T:
+    def inspect_with() -> T:
         with connect.open_machine(machine) as there:
             return inspect(there)
 
     try:
-        return await run_in_threadpool(inspected)
+        return await run_in_threadpool(inspect_with)
     except Exception as error:
         if code_of(error) is None:
             raise

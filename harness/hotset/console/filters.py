@@ -116,11 +116,11 @@ def tell_error(message: str, field: str | None, remedies: Iterable[Remedy]) -> s
     >>> tell_error("33 are dirty", None, [Remedy("flush", "tier flush", {"disk": "shop"})])
     '33 are dirty; to flush: `hotset tier flush shop`'
     """
-    text = "; ".join((message, *(f"to {one.purpose}: {_worded(one)}" for one in remedies)))
+    text = "; ".join((message, *(f"to {one.purpose}: {_word(one)}" for one in remedies)))
     return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"
 
 
-def _worded(remedy: Remedy) -> str:
+def _word(remedy: Remedy) -> str:
     if remedy.operation is None and set(remedy.parameters) <= set(IN_FORMS):
         return " and ".join(IN_FORMS[name] for name in remedy.parameters)
     text = errors.command(remedy)

@@ -44,9 +44,9 @@ async def start(request: Request, operation: str, values: Mapping[str, object]) 
     try:
         job = await run_in_threadpool(run.start, operation, values, False, caller(request))
     except JobConflictError as error:
-        return problem(request, 409, "Not now", _told(error))
+        return problem(request, 409, "Not now", _describe_field(error))
     except HotsetError as error:
-        return problem(request, 422, "That is refused", _told(error))
+        return problem(request, 422, "That is refused", _describe_field(error))
     return see(request, f"/jobs/{job.id}")
 
 
@@ -98,10 +98,10 @@ async def rehearse(
 
 def _refusal(error: HotsetError) -> Refusal:
     if isinstance(error, RequestError):
-        return Refusal(422, "That is refused", _told(error))
+        return Refusal(422, "That is refused", _describe_field(error))
     helps = tuple(one.operation for one in remedies_of(error) if one.operation)
-    return Refusal(409, "That did not work", _told(error), helps)
+    return Refusal(409, "That did not work", _describe_field(error), helps)
 
 
-def _told(error: HotsetError) -> str:
+def _describe_field(error: HotsetError) -> str:
     return filters.tell_error(str(error), field_of(error), remedies_of(error))

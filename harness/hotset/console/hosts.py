@@ -40,7 +40,7 @@ class KnownHosts:
         """Why a Host header is not taken; empty of one that is."""
         name = host_of(header)
         try:
-            if name in self._own or _is_address(name) or name in _allowed():
+            if name in self._own or _is_address(name) or name in _allowed_names():
                 return ""
         except HotsetError as error:
             return f"{error}\n"
@@ -69,5 +69,5 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _allowed() -> set[str]:
+def _allowed_names() -> set[str]:
     return {host.lower().rstrip(".") for host in remote.read_permitted().hosts}

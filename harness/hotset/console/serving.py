@@ -114,13 +114,13 @@ class EndsWithServer:
             return
         has_begun = False
 
-        async def watched(message: Message) -> None:
+        async def watch(message: Message) -> None:
             nonlocal has_begun
             has_begun = True
             await send(message)
 
         answer = asyncio.ensure_future(
-            run_until(self._closing.wait, self._app, scope, receive, watched)
+            run_until(self._closing.wait, self._app, scope, receive, watch)
         )
         if await self._is_given_up(answer):
             if not has_begun:

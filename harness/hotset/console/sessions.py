@@ -60,7 +60,7 @@ class Sessions:
         if session is None:
             return False
         now = self._clock()
-        if self._expired(session, now) or session.credential != credential:
+        if self._is_expired(session, now) or session.credential != credential:
             del self._open[_digest(cookie or "")]
             return False
         if touch:
@@ -79,14 +79,16 @@ class Sessions:
             self.token(cookie or "").encode(), (token or "").encode()
         )
 
-    def _expired(self, session: Session, now: float) -> bool:
+    def _is_expired(self, session: Session, now: float) -> bool:
         limits = self._limits
         return now - session.seen > limits.idle_s or now - session.begun > limits.absolute_s
 
     def _forget_expired(self) -> None:
         now = self._clock()
         self._open = {
-            key: session for key, session in self._open.items() if not self._expired(session, now)
+            key: session
+            for key, session in self._open.items()
+            if not self._is_expired(session, now)
         }
 
 
@@ -158,7 +160,7 @@ def mark_browser(credential: str) -> str:
     return f"{name}.{_seal(name, credential)}"
 
 
-def known_browser(cookie: str | None, credential: str | None) -> str | None:
+def find_browser(cookie: str | None, credential: str | None) -> str | None:
     """The browser that a cookie marks; None if it is none of ours."""
     name, _, seal = (cookie or "").partition(".")
     if not name or credential is None:

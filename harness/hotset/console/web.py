@@ -105,12 +105,12 @@ def page(path: str, endpoint: Page, watched: bool = False) -> Route:
         goes on.
     """
 
-    async def guarded(request: Request) -> Response:
-        if logged_in(request, touch=not watched):
+    async def guard(request: Request) -> Response:
+        if is_logged_in(request, touch=not watched):
             return await endpoint(request)
         return _to_login(request)
 
-    return Route(path, guarded, methods=["GET"])
+    return Route(path, guard, methods=["GET"])
 
 
 def action(path: str, endpoint: Action, public: bool = False, watched: bool = False) -> Route:
@@ -124,8 +124,8 @@ def action(path: str, endpoint: Action, public: bool = False, watched: bool = Fa
     if public:
         field_max, fields_max = _PUBLIC_FIELD_MAX, _PUBLIC_FIELDS_MAX
 
-    async def guarded(request: Request) -> Response:
-        if not public and not logged_in(request, touch=not watched):
+    async def guard(request: Request) -> Response:
+        if not public and not is_logged_in(request, touch=not watched):
             return _to_login(request)
         form = await request.form(max_files=0, max_fields=fields_max, max_part_size=field_max)
         token = request.headers.get(TOKEN_HEADER) or str(form.get(TOKEN_FIELD, ""))
@@ -139,10 +139,10 @@ def action(path: str, endpoint: Action, public: bool = False, watched: bool = Fa
             )
         return await endpoint(request, form)
 
-    return Route(path, guarded, methods=["POST"])
+    return Route(path, guard, methods=["POST"])
 
 
-def logged_in(request: Request, touch: bool = True) -> bool:
+def is_logged_in(request: Request, touch: bool = True) -> bool:
     sessions = console_of(request).sessions
     return sessions.alive(request.cookies.get(COOKIE), passwords.read_hash(), touch)
 
@@ -180,7 +180,9 @@ def problem(request: Request, status: int, title: str, detail: str) -> HTMLRespo
     """A page, or with htmx a part of one, that says what is wrong and what to do."""
     partial = request.headers.get("hx-request") == "true"
     name = "problem_part.html" if partial else "problem.html"
-    return render(request, name, status, title=title, detail=detail, signed_in=logged_in(request))
+    return render(
+        request, name, status, title=title, detail=detail, signed_in=is_logged_in(request)
+    )
 
 
 def see(request: Request, path: str) -> Response:

@@ -51,7 +51,7 @@ def run(
         pending = [name for name in phases(spec) if name not in done]
         begun = {"scenario": spec.scenario, "paths": [document_of(one) for one in paths]}
         _keep(journal, DiskResults.model_validate(begun))
-        with closing(_measured(local, spec, pending, paths, report)) as found:
+        with closing(_measure(local, spec, pending, paths, report)) as found:
             for name in pending:
                 with journal.phase(name):
                     _keep(journal, next(found))
@@ -99,7 +99,7 @@ def _machine() -> setup.Machine:
     )
 
 
-def _measured(
+def _measure(
     local: Local,
     spec: DiskSpec,
     pending: Sequence[str],

@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, Self
 
 from hotset import __version__
 from hotset.bench.thresholds import Threshold
-from hotset.core.errors import Remedy, interrupted_by
+from hotset.core.errors import Remedy, interruption_reason
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import BusyError
 from hotset.reports.analysis import caveats
@@ -101,12 +101,12 @@ class Journal:
         with ExitStack() as stack:
             name = archive.resolve(run)
             hold = stack.enter_context(archive.hold(name))
-            journal = cls._resumed(archive, spec, archive.read(name), hold)
+            journal = cls._resume(archive, spec, archive.read(name), hold)
             stack.pop_all()
         return journal
 
     @classmethod
-    def _resumed(
+    def _resume(
         cls, archive: Archive, spec: Spec | DiskSpec, document: RunDocument, hold: IO[bytes]
     ) -> Self:
         if document.state == "complete":
@@ -345,5 +345,5 @@ def _number(record: PowerRun | WarmUpRepeat | HighestRate) -> int:
 
 def _describe(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return interrupted_by(error) or "stopped by the user"
+        return interruption_reason(error) or "stopped by the user"
     return f"{type(error).__name__.removesuffix('Error')}: {error}"

@@ -59,7 +59,7 @@ def highest_rate(
         return workload.drive(database, options, site.report)
 
     limits = workload.want.limits
-    missed = window.missed_limits(limits, workload.runs(database, site.report).values)
+    missed = window.judge_limits(limits, workload.runs(database, site.report).values)
     wanted = Limits(tuple(workload.want.find_rate), missed)
     return window.find_rate(drive, options, wanted, site.report, fastest).record
 

@@ -203,7 +203,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
     to_stdout("# the lab")
     if kind == "image":
         machine = _Printing(kind, _answers(spec))
-        local.run(chroot.hold_argv(_built(folder, local), folder))
+        local.run(chroot.hold_argv(_build(folder, local), folder))
         modelled = ModelledBackend(local, machine, spec.flash.model, folder)
         return Lab(kind, local, machine, modelled, _LOOP, folder, cleanup)
     portal = _PORTALS[kind](spec, folder, local)
@@ -223,7 +223,7 @@ def _lab(spec: Spec, kind: MachineKind, folder: Path, cleanup: Cleanup, local: L
     return Lab(kind, local, machine, kernel, saved, folder, cleanup)
 
 
-def _built(folder: Path, local: Local) -> image.Image:
+def _build(folder: Path, local: Local) -> image.Image:
     """The image; where there is none yet, the command that makes it is printed."""
     built = image.find_built()
     if built is not None:
@@ -240,7 +240,7 @@ def _disks(folder: Path) -> tuple[Disk, ...]:
 
 def _uml(spec: Spec, folder: Path, local: Local) -> Portal:
     """Print what starts User-Mode Linux."""
-    built = _built(folder, local)
+    built = _build(folder, local)
     kernel = uml.find_fetched()
     if kernel is None:
         to_stdout("# Debian's package of its kernel is fetched from the archive, once")

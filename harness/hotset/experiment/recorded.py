@@ -58,12 +58,12 @@ class Recorded:
         return sought and self._journal.has(turn.arm, turn.repeat, workload, want.users)
 
     def learn(self, site: Site, workloads: Workloads) -> tuple[Run, ...]:
-        with self._journal.phase(" ".join(("learn", *_named(site, workloads)))):
+        with self._journal.phase(" ".join(("learn", *_workloads_of(site, workloads)))):
             return learning.hottest(site, workloads)
 
     @contextmanager
     def turn(self, site: Site, turn: Turn) -> Iterator[None]:
-        name = " ".join((turn.arm, str(turn.repeat), *_named(site, turn.workloads)))
+        name = " ".join((turn.arm, str(turn.repeat), *_workloads_of(site, turn.workloads)))
         with self._journal.phase(name):
             site.report.say(f"{turn.arm}, repeat {turn.repeat} of {site.spec.repeats}")
             self._others = min(1.0, busy(Local(), _OTHERS_S))
@@ -103,7 +103,7 @@ class Recorded:
         else:
             # Two of the queries add little to the time of all 22.
             with site.report.task("preparing the server: two queries"):
-                window, seconds = _probed(site, placed)
+                window, seconds = _probe(site, placed)
             on_probe(window, seconds)
 
     def window(self, site: Site, turn: Turn, placed: Placed, run: Timed, users: int) -> None:
@@ -136,7 +136,7 @@ class Recorded:
         site.report.say(
             f"{turn.arm}{with_users}: {words.count(record.rate)} {units.UNITS[run.name].short},"
             f" server CPU {words.percent(record.server_cpu, 0)}{_hits(record)},"
-            f" {record.failed} failed{_skipped(record)}"
+            f" {record.failed} failed{_describe_skipped(record)}"
         )
 
     def find_rate(self, site: Site, turn: Turn, placed: Placed, run: Timed) -> None:
@@ -210,12 +210,12 @@ def _first_cached(spec: Spec) -> base.ArmName:
     return next(arm for arm in document.CACHED_ARMS if arm in spec.arms)
 
 
-def _named(site: Site, workloads: Workloads) -> Workloads:
+def _workloads_of(site: Site, workloads: Workloads) -> Workloads:
     """The workloads of a placement, where there is a choice of them."""
     return workloads if len(site.spec.placements) > 1 else ()
 
 
-def _skipped(record: windows.Repeat) -> str:
+def _describe_skipped(record: windows.Repeat) -> str:
     arrived = record.arrived
     return f", {arrived.skipped:,} of {arrived.due:,} skipped" if arrived else ""
 
@@ -233,7 +233,7 @@ def _hits(record: windows.Window) -> str:
     return f", hit ratio {words.percent(record.hit_ratio)}" if record.hit_ratio is not None else ""
 
 
-def _probed(site: Site, placed: Placed) -> tuple[Window, float]:
+def _probe(site: Site, placed: Placed) -> tuple[Window, float]:
     """Where only TPC-H is placed: two of its queries, one that scans and one that joins."""
     assert site.spec.tpch is not None
     result, window = run_queries(site, placed, site.spec.tpch, _PROBE_QUERIES)

@@ -27,7 +27,7 @@ _REST = "(all others)"
 def begin(placed: Placed) -> Reading | None:
     """The counters before a run; None where nothing counts, or only when it is told to."""
     tier = placed.tier
-    if tier is None or kinds.of(tier.kind).is_told_to_count:
+    if tier is None or kinds.kind_of_name(tier.kind).is_told_to_count:
         return None
     try:
         return region_counters.find_counters(tier).read()
@@ -47,7 +47,7 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
     if isinstance(label, Unavailable):
         return []
     files = attribution.files(site.machine, device)
-    found = attribution.group_by(files, lambda path: _named(label(path)))
+    found = attribution.group_by(files, lambda path: _table_name(label(path)))
     gained = difference(before.tallies, after.tallies)
     rows = attribution.split(gained, after.grid, found)
     rest = [tally for _, tally in rows[_KEPT:]]
@@ -57,7 +57,7 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
     ]
 
 
-def _named(relation: str) -> str:
+def _table_name(relation: str) -> str:
     """Name a table or an index for a report; the server's own share a name.
 
     >>> _named("public.stock"), _named("pg_catalog.pg_proc"), _named("(log)")

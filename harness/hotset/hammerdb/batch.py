@@ -16,7 +16,7 @@ from . import jobs, script, settings
 from .jobs import JobRecord
 from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, Message, UserError, parse
-from .process.watch import Watch, agree, ended_well
+from .process.watch import Watch, agree, require_success
 from .release import Release, command, environment_of, version_in
 from .settings import PASSWORD_VARIABLE, Connection, Dictionary
 
@@ -70,7 +70,7 @@ def execute(batch: Batch, dictionary: Dictionary, text: str, users: int) -> Outc
         watch = Watch(batch.stall_s)
         for line in _follow(batch, scratch, batch.folder / SCRIPT, watch):
             batch.observe(line)
-        job = ended_well(watch.lines, users)
+        job = require_success(watch.lines, users)
         record = jobs.read(scratch / jobs.FILE, job)
         agree(watch.lines, record.lines)
         return Outcome(tuple(watch.lines), record, watch.edges, watch.errors.total())

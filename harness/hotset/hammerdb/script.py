@@ -85,7 +85,7 @@ def _settings(dictionary: Dictionary) -> list[str]:
         "set ::quote_passwords false",
     ]
     for section, keys in dictionary.items():
-        lines += [f"diset {section} {key} {_braced(value)}" for key, value in keys.items()]
+        lines += [f"diset {section} {key} {_brace(value)}" for key, value in keys.items()]
     return lines
 
 
@@ -100,7 +100,7 @@ def _users(users: int) -> tuple[str, ...]:
     )
 
 
-def _braced(value: str) -> str:
+def _brace(value: str) -> str:
     """A Tcl word that is taken literally."""
     assert not set("{}\\\n") & set(value), f"not a plain value: {value!r}"
     return f"{{{value}}}"

@@ -137,12 +137,12 @@ def whole_minutes(name: str, seconds: float, at_least: int) -> int:
 def _counting(orders: OrderCounter, observe: Observer) -> Observer:
     """Have the orders counted at the server when HammerDB's window opens and closes."""
 
-    def seen(line: Line) -> None:
+    def see(line: Line) -> None:
         if isinstance(line, WindowEdge) and line.phase in ("measure", "done"):
             orders.ask()
         observe(line)
 
-    return seen
+    return see
 
 
 def _check_warehouses(connection: Connection, warehouses: int) -> None:

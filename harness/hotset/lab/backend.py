@@ -123,7 +123,9 @@ class KernelBackend:
 
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         place = alone(self._machine, spec, self.flash, origin.attach(cleanup))
-        tier = kinds.of(self.tier_kind).tier(self._machine, spec, place, str(uuid.uuid4()))
+        tier = kinds.kind_of_name(self.tier_kind).tier(
+            self._machine, spec, place, str(uuid.uuid4())
+        )
         cleanup.call("remove the volume", lambda: remove(self._machine, [VOLUME]))
         cleanup.call("remove the tier", tier.discard)
         return tier
@@ -134,16 +136,18 @@ class KernelBackend:
         self._split(cleanup, (_FLAT, size), (VOLUME, volume))
         flat = mapper_path(_FLAT)
         engine_program.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
-        return FlatFlash(flat, mapper_path(VOLUME), (self._counted(FLASH, flat), self._volume()))
+        return FlatFlash(
+            flat, mapper_path(VOLUME), (self._source_with_counters(FLASH, flat), self._volume())
+        )
 
     def flash_volume(self, size: Bytes, cleanup: Cleanup) -> FlatVolume:
         self._split(cleanup, (VOLUME, size))
         return FlatVolume(mapper_path(VOLUME), self._volume())
 
     def _volume(self) -> Source:
-        return self._counted(io_counters.VOLUME, mapper_path(VOLUME))
+        return self._source_with_counters(io_counters.VOLUME, mapper_path(VOLUME))
 
-    def _counted(self, name: str, device: PurePosixPath) -> Source:
+    def _source_with_counters(self, name: str, device: PurePosixPath) -> Source:
         return KernelDevice.find(self._machine, name, device)
 
     def _split(self, cleanup: Cleanup, *slices: tuple[str, Bytes]) -> None:
@@ -205,15 +209,18 @@ class ModelledBackend:
         data, behind = (
             loop.attach(self._local, mount / name, cleanup) for name in (DISK_NAME, "volume")
         )
-        counted = self._counted(FLASH), self._counted(io_counters.VOLUME, "volume")
+        counted = (
+            self._source_with_counters(FLASH),
+            self._source_with_counters(io_counters.VOLUME, "volume"),
+        )
         return FlatFlash(data, behind, counted)
 
     def flash_volume(self, size: Bytes, cleanup: Cleanup) -> FlatVolume:
         self._lay_out(size, cleanup)
         device = loop.attach(self._local, self._serve(cleanup) / DISK_NAME, cleanup)
-        return FlatVolume(device, self._counted(io_counters.VOLUME))
+        return FlatVolume(device, self._source_with_counters(io_counters.VOLUME))
 
-    def _counted(self, name: str, file: str = DISK_NAME) -> Source:
+    def _source_with_counters(self, name: str, file: str = DISK_NAME) -> Source:
         return ServedDevice.ask(self._machine, name, PurePosixPath(self._control), file)
 
     @property

@@ -46,8 +46,8 @@ _WITHOUT_ROOT = (
 State = Literal["ok", "missing", "note"]
 _BUILT: dict[str, Callable[[], Path]] = {
     flashdev.NAME: lambda: flashdev.program(Local()),
-    engine_program.NAME: engine_program.built,
-    boot_program.NAME: boot_program.built,
+    engine_program.NAME: engine_program.find_built,
+    boot_program.NAME: boot_program.find_built,
 }
 """Programs that no package has, and where they are."""
 
@@ -124,7 +124,7 @@ def _programs_of(machine: Machine) -> Finding:
     """Check that it can run hotset's programs, before one is copied there."""
     what = "hotset's programs"
     try:
-        fitting = copies.fitting(machine, engine_program.built())
+        fitting = copies.fitting(machine, engine_program.find_built())
     except PrerequisiteMissingError as error:
         return Finding(what, "missing", str(error))
     return Finding(what, "ok", f"they can run there: {fitting}")
@@ -144,7 +144,7 @@ def require(backend: MachineKind) -> None:
 
 
 def _needs(backend: MachineKind) -> list[Finding]:
-    findings = [*_programs(backend), *_built(), _users(), _fuse(), _image()]
+    findings = [*_programs(backend), *_check_built(), _users(), _fuse(), _image()]
     if backend == "vm":
         findings += [_network(), _acceleration()]
     if backend == "uml":
@@ -215,7 +215,7 @@ def _programs(backend: MachineKind) -> list[Finding]:
     return findings
 
 
-def _built() -> list[Finding]:
+def _check_built() -> list[Finding]:
     findings = []
     for name, find in _BUILT.items():
         try:

@@ -304,7 +304,7 @@ def guest_up(folder: Path) -> MachineKind | None:
     return "vm" if qemu.PROCESS in names else None
 
 
-def forwarded_ports(folder: Path) -> dict[int, int]:
+def list_forwarded_ports(folder: Path) -> dict[int, int]:
     """Port of the guest that is up → port of this computer; empty when none is up."""
     file = Files(folder).ports
     if guest_up(folder) is None or not file.exists():
@@ -334,7 +334,7 @@ def _image_lab(
     say("entering the image on this computer's own kernel")
     machine = chroot.start(local, built, folder, cleanup)
     backend = ModelledBackend(local, machine, spec.flash_model, folder)
-    return Lab("image", local, machine, backend, _saved(spec, local, cleanup), folder, cleanup)
+    return Lab("image", local, machine, backend, _find_saved(spec, local, cleanup), folder, cleanup)
 
 
 def _vm_lab(
@@ -455,10 +455,10 @@ def _local_lab(spec: LabSpec, folder: Path, cleanup: Cleanup, local: Local) -> L
         )
     kind = kernel_tier(spec.tier)
     backend = KernelBackend(local, local, target, flash, folder, named, kind)
-    return Lab("local", local, local, backend, _saved(spec, local, cleanup), folder, cleanup)
+    return Lab("local", local, local, backend, _find_saved(spec, local, cleanup), folder, cleanup)
 
 
-def _saved(spec: LabSpec, local: Local, cleanup: Cleanup) -> PurePosixPath | None:
+def _find_saved(spec: LabSpec, local: Local, cleanup: Cleanup) -> PurePosixPath | None:
     if spec.saved is None:
         return None
     return loop.attach(local, spec.saved, cleanup, readonly=spec.saved_readonly)

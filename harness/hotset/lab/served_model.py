@@ -178,14 +178,14 @@ def power_cut(local: Local, socket: Path) -> Bytes:
 
     :raises ArrayError: nobody answers at the socket.
     """
-    return Bytes(int(_asked(local, socket, {"power_cut": {}})["lost_bytes"]))
+    return Bytes(int(_ask_device(local, socket, {"power_cut": {}})["lost_bytes"]))
 
 
 def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
-    return parse(_asked(local, socket, question))
+    return parse(_ask_device(local, socket, question))
 
 
-def _asked(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, Any]:
+def _ask_device(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, Any]:
     argv = [engine_program.on(local), "ask", str(socket), json.dumps(question)]
     result = local.run(argv, check=False, timeout_s=30)
     answer = result.stdout.strip()
@@ -193,7 +193,7 @@ def _asked(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, An
     if "error" in loaded:
         raise ArrayError(str(loaded["error"]))
     if result.rc != 0 or not loaded:
-        detail = engine_program.said(result.stderr)
+        detail = engine_program.last_message(result.stderr)
         raise ArrayError(f"no served device answers at {socket}: {detail}")
     return loaded
 

@@ -312,11 +312,11 @@ class ModelledStorage:
 def wait_for_device(machine: Machine, device: PurePosixPath) -> None:
     """:raises PrerequisiteMissingError: the device node did not appear in time."""
 
-    def appeared() -> bool:
+    def has_appeared() -> bool:
         if devices.type_of(machine, device) == "device":
             return True
         machine.run(["udevadm", "settle", "--timeout=10"], check=False)
         return False
 
-    if not wait_until(appeared, _LOGIN_LIMIT_S, 0.1):
+    if not wait_until(has_appeared, _LOGIN_LIMIT_S, 0.1):
         raise PrerequisiteMissingError(f"{device} did not appear on {machine.kind}")

@@ -68,7 +68,7 @@ class Latencies:
 
     def percentiles_ms(self, percentiles: Sequence[float]) -> list[float]:
         """The latencies below or at which these shares (0 to 100) of all lie; needs some."""
-        values_us, counts = self._counted()
+        values_us, counts = self._counts()
         cumulated = np.cumsum(counts)
         ranks = np.maximum(1, np.ceil(np.asarray(percentiles) / 100 * cumulated[-1] - 1e-9))
         return [float(one) / 1e3 for one in values_us[np.searchsorted(cumulated, ranks)]]
@@ -77,7 +77,7 @@ class Latencies:
         """Mean and percentiles; None where there is nothing."""
         if not len(self):
             return None
-        values_us, counts = self._counted()
+        values_us, counts = self._counts()
         mean_us = (values_us * counts).sum() / counts.sum()
         p50, p90, p95, p99, p99_9, p99_99 = self.percentiles_ms(PERCENTILES)
         return Latency(
@@ -94,13 +94,13 @@ class Latencies:
 
     def mean_ms(self) -> tuple[float, float]:
         """The mean and its standard error; needs some."""
-        values_us, counts = self._counted()
+        values_us, counts = self._counts()
         total = counts.sum()
         mean = (values_us * counts).sum() / total
         variance = ((values_us - mean) ** 2 * counts).sum() / total
         return float(mean) / 1e3, float(np.sqrt(variance / total)) / 1e3
 
-    def _counted(self) -> tuple[Floats, Floats]:
+    def _counts(self) -> tuple[Floats, Floats]:
         """The middles of the steps that hold some, in microseconds, and how many they hold."""
         counts = np.ctypeslib.as_array(self._histogram.counts)
         (used,) = np.nonzero(counts)

@@ -142,7 +142,7 @@ class _Run:
             except WorkerDied as death:
                 raise self._failure(str(death)) from None
             if time.monotonic() - self._last_success > self._patience_s:
-                raise self._stalled()
+                raise self._stall_error()
 
     def _take(self, worker: int, message: object) -> None:
         match message:
@@ -171,7 +171,7 @@ class _Run:
                 f"{failed:,} transactions failed, more than the {most:,} allowed: {causes}"
             )
 
-    def _stalled(self) -> RunFailed:
+    def _stall_error(self) -> RunFailed:
         if self._ready < len(self._crew):
             return self._failure(f"users not connected after {_CONNECT_S:g} s")
         last = self._log.last_failure() if self._log else None

@@ -199,7 +199,7 @@ class RunLog:
                     continue
                 if said:
                     self._said.setdefault((kind, cause), said)
-                told = _told(cause, said)
+                told = _describe(cause, said)
                 self._failures[told] += count
                 if tally.second >= (self._last_failure or (-math.inf,))[0]:
                     self._last_failure = tally.second, told
@@ -268,12 +268,12 @@ class RunLog:
                 one.second(number, self._new_orders(one))
                 for number, one in zip(seconds, each, strict=True)
             ),
-            arrived=self._arrived(whole, each, closes - opens),
-            unfinished=self._unfinished(closes),
+            arrived=self._arrivals(whole, each, closes - opens),
+            unfinished=self._count_unfinished(closes),
             steadiness=_steadiness(self._kinds, each) if closes - opens >= steady.LEAST_S else (),
         )
 
-    def _arrived(
+    def _arrivals(
         self, whole: "_Figures", each: "list[_Figures]", length_s: float
     ) -> Arrived | None:
         rate_per_s = self._options.rate_per_s
@@ -281,9 +281,9 @@ class RunLog:
             return None
         edges = [*map(float, range(len(each))), length_s]
         due, done = [one.due for one in each], [one.done for one in each]
-        return whole.arrived(rate_per_s, arrivals.growth(edges, due, done))
+        return whole.count_arrivals(rate_per_s, arrivals.growth(edges, due, done))
 
-    def _unfinished(self, closes: float) -> Unfinished | None:
+    def _count_unfinished(self, closes: float) -> Unfinished | None:
         """Count transactions under way when the users were stopped, the ramp-up's too."""
         counts = {
             second: sum(
@@ -301,7 +301,7 @@ class RunLog:
         return Unfinished(count=sum(counts.values()), oldest_s=closes - opens - min(stuck))
 
 
-def _told(cause: str, said: str) -> str:
+def _describe(cause: str, said: str) -> str:
     """
     >>> _told("error 42501", "permission denied for table stock"), _told("deadlock", "")
     ('error 42501: permission denied for table stock', 'deadlock')
@@ -392,7 +392,7 @@ class _Figures:
     def mean_latency(self, kind: int) -> Round:
         return Round(*self._latencies[kind].mean_ms())
 
-    def arrived(self, rate_per_s: float, growth: float) -> Arrived:
+    def count_arrivals(self, rate_per_s: float, growth: float) -> Arrived:
         return Arrived(
             rate_per_s=rate_per_s,
             due=self.due,
@@ -408,7 +408,9 @@ class _Figures:
             rolled_back=sum(self.causes(kind, "rolled back").values()),
             retries=sum(retries.values()),
             retry_causes=retries,
-            failed={_told(one, said.get((kind, one), "")): count for one, count in failed.items()},
+            failed={
+                _describe(one, said.get((kind, one), "")): count for one, count in failed.items()
+            },
             latency_ms=self._latencies[kind].latency(),
             unfinished=sum(self.causes(kind, "unfinished").values()),
         )

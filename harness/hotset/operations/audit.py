@@ -212,7 +212,7 @@ def begin(
         who=_short(caller.name),
         address=_short(caller.address),
         what=_short(what),
-        values=_shortened(values),
+        values=_shorten(values),
         outcome=outcome,
         why=_short(why),
         **({"process": process} if process else {}),
@@ -335,7 +335,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
 
 
-def _shortened(values: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values, of which each has its share of the room; a longer one becomes text that is cut."""
     most = _VALUES_MAX // max(1, len(values))
     found = {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from hotset.core.errors import FAILED, INTERRUPTED, interrupted_by
+from hotset.core.errors import FAILED, INTERRUPTED, interruption_reason
 from hotset.core.operation import Context
 from hotset.core.paths import write_whole
 from hotset.core.record import Result
@@ -77,7 +77,7 @@ def _run(folder: Path) -> tuple[int, str]:
             write_whole(folder / FIGURES, json.dumps(dict(figures)))
         context.outcome(result)
     except KeyboardInterrupt as error:
-        why = interrupted_by(error) or "interrupted"
+        why = interruption_reason(error) or "interrupted"
         structured.emit(error=why)
         return INTERRUPTED, why
     except Exception as error:

@@ -17,7 +17,7 @@ from hotset.core.operation import (
     Request,
     operation,
 )
-from hotset.core.record import extended
+from hotset.core.record import extend
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 
@@ -143,7 +143,7 @@ def status(request: Nothing, context: Context) -> LabStatus:  # noqa: ARG001
     from hotset.lab import lab as labs
 
     found = labs.status(labs.lab_folder())
-    return extended(live.LabStatus, found, live=live.find_live())
+    return extend(live.LabStatus, found, live=live.find_live())
 
 
 class Down(Request):

@@ -109,7 +109,7 @@ def require_files(texts: Iterable[str], field: str) -> None:
     allowed = read_permitted()
     for text in texts:
         for path in _not_a_device(text):
-            _require_below(allowed, field, path, _shipped())
+            _require_below(allowed, field, path, _shipped_folders())
 
 
 def mark_of(field: FieldInfo) -> Names:
@@ -124,7 +124,7 @@ def _require(allowed: Permitted, field: str, names: Names, text: str, engine: st
     if names is Names.MACHINE:
         _require_machine(allowed, field, text)
     for path in _FILES_IN.get(names, _no_files)(text):
-        _require_below(allowed, field, path, _shipped() if names is Names.FILE else ())
+        _require_below(allowed, field, path, _shipped_folders() if names is Names.FILE else ())
     if names is Names.DATABASE:
         from hotset.databases import dsn_rules
 
@@ -192,7 +192,7 @@ def _is_device(text: str) -> bool:
     )
 
 
-def _shipped() -> tuple[str, ...]:
+def _shipped_folders() -> tuple[str, ...]:
     """Experiments that come with hotset."""
     return (str(repository_file("experiments")),)
 

@@ -97,7 +97,7 @@ def guard_room(
 
 def _too_full(values: Mapping[str, Any]) -> str:
     """Why an operation with these values is to end, in words; empty: it is not."""
-    for folder in _written_to(values):
+    for folder in _written_folders(values):
         room, reserve = _room(folder)
         if room < reserve // 2:
             return (
@@ -123,12 +123,12 @@ def makes_files(name: str, values: Mapping[str, Any]) -> bool:
     return first != "warmup" or is_here or bool(values.get("output"))
 
 
-def _written_to(values: Mapping[str, Any]) -> list[Path]:
+def _written_folders(values: Mapping[str, Any]) -> list[Path]:
     """Folders that an operation with these values writes to."""
-    return [data_dir(), cache_dir(), state_dir(), *_named(values)]
+    return [data_dir(), cache_dir(), state_dir(), *_named_folders(values)]
 
 
-def _named(values: Mapping[str, Any]) -> list[Path]:
+def _named_folders(values: Mapping[str, Any]) -> list[Path]:
     """List the folders that the caller names."""
     folder, output = values.get("folder"), values.get("output")
     return [*([Path(folder)] if folder else []), *([Path(output).parent] if output else [])]
@@ -145,7 +145,7 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any]) -> None:
         for one in field.metadata
         if isinstance(one, Makes)
     }
-    size, named = sum(wanted.values()), _named(values)
+    size, named = sum(wanted.values()), _named_folders(values)
     for folder in named:
         _require(folder, size, "size" if size else None)
     size = 0 if named else size

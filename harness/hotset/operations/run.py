@@ -123,13 +123,15 @@ def _request(found: Operation, values: Mapping[str, Any], strict: bool, caller: 
     A refusal is kept without the values, which are unchecked.
     """
     try:
-        return _checked(found, values, strict, caller.right)
+        return _check_request(found, values, strict, caller.right)
     except ForbiddenError as error:
         audit.begin(caller, found.name, {}, "refused", str(error))
         raise
 
 
-def _checked(found: Operation, values: Mapping[str, Any], strict: bool, right: Right) -> Request:
+def _check_request(
+    found: Operation, values: Mapping[str, Any], strict: bool, right: Right
+) -> Request:
     require(right, found.right, found.name)
     if (
         "machine" in found.fields

@@ -16,7 +16,7 @@ from hotset.block.engine_program import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.paths import state_dir
-from hotset.core.record import Versioned, derived, extended
+from hotset.core.record import Versioned, derived, extend
 from hotset.core.units import Bytes
 from hotset.core.words import percent, text_table
 
@@ -214,9 +214,9 @@ class Simulations(_OfTrace):
     caches: tuple[SimulatedCache, ...]
 
     @classmethod
-    def of(cls, trace: str, found: Sequence[tuple[Cache, Outcome]]) -> Simulations:
+    def from_outcomes(cls, trace: str, found: Sequence[tuple[Cache, Outcome]]) -> Simulations:
         return cls(
-            trace, tuple(extended(SimulatedCache, one, **asdict(cache)) for cache, one in found)
+            trace, tuple(extend(SimulatedCache, one, **asdict(cache)) for cache, one in found)
         )
 
     def to_text(self) -> str:

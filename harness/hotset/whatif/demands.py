@@ -173,7 +173,7 @@ def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
     return Solution(rate, setup.users / rate, (*loads, *more))
 
 
-def waited_for(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
+def waiting_time(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
     """Return the work at the slow storage that a transaction's users wait for, in random reads of a
     page: what misses, and with write-through every write that hits."""
     found = demands.origin_reads * (1 - hit_ratio)
@@ -205,7 +205,7 @@ def _stations(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> 
         limit = max(demands.flash_rate or float("inf"), 1 / demands.flash_s)
         each = (min(n / demands.flash_s, limit) for n in range(1, setup.users + 1))
         stations.append(Station(FLASH, tuple(each)))
-    reads = waited_for(demands, setup, hit_ratio)
+    reads = waiting_time(demands, setup, hit_ratio)
     if reads > 0:
         users = max(left, _LEFT_MIN)
         stations.append(Station(ORIGIN, tuple(one * users / reads for one in setup.iops)))
@@ -232,7 +232,7 @@ def learn(
         flash_s=0.0,
         flash_rate=0.0,
         origin_reads=0.0,
-        blocked=_blocked(quick, slow, setup.users),
+        blocked=_blocked_share(quick, slow, setup.users),
         writes_share=_writes_share(slow, requests),
     )
     before = found
@@ -241,7 +241,7 @@ def learn(
         return throughput_of(replace(found, origin_reads=each), setup, 0)
 
     for _ in range(_ROUNDS):
-        reads = _fitted(with_reads, slow.tpm / 60)
+        reads = _fit(with_reads, slow.tpm / 60)
         start = replace(before, origin_reads=reads)
         if flash is not None:
             start = _with_flash(start, quick, flash, requests or Requests(reads, 0.0))
@@ -270,7 +270,7 @@ def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
         return _with_less(demands, rate_with, wanted)
     if demands.flash_rate == 0 or _cpu(quick) < _BUSY:
         # Nothing tells what the rest of the time is: as if nobody shared it.
-        seconds = _fitted(lambda one: rate_with(flash_s=one), wanted)
+        seconds = _fit(lambda one: rate_with(flash_s=one), wanted)
         return replace(demands, flash_s=seconds)
     used = lowest(_ATOM, 1.0, lambda one: rate_with(cores_used=one) >= wanted)
     return replace(demands, cores_used=used)
@@ -280,8 +280,8 @@ def _with_less(demands: Demands, rate_with: Callable[..., float], wanted: float)
     """The CPU that was busy was more than the users could have waited for: it was busy while they
     waited for the flash, or for nobody."""
     if rate_with(flash_s=0.0) >= wanted:
-        return replace(demands, flash_s=_fitted(lambda one: rate_with(flash_s=one), wanted))
-    needed = _fitted(lambda one: rate_with(flash_s=0.0, cpu_s=one), wanted)
+        return replace(demands, flash_s=_fit(lambda one: rate_with(flash_s=one), wanted))
+    needed = _fit(lambda one: rate_with(flash_s=0.0, cpu_s=one), wanted)
     return replace(demands, flash_s=0.0, cpu_s=needed)
 
 
@@ -308,13 +308,13 @@ def _writes_share(slow: Repeat, requests: Requests | None) -> float:
     return WRITES_ASSUMED
 
 
-def _blocked(quick: Repeat, slow: Repeat, users: int) -> float:
+def _blocked_share(quick: Repeat, slow: Repeat, users: int) -> float:
     """By each other user."""
     time = quick.time or slow.time
     return time.lock / (users - 1) if time is not None and users > 1 else 0.0
 
 
-def _fitted(rate: Callable[[float], float], wanted: float) -> float:
+def _fit(rate: Callable[[float], float], wanted: float) -> float:
     """The argument, above 0, at which a throughput that falls with it is the wanted one."""
     low, high = _ATOM, 1.0
     while rate(high) > wanted:

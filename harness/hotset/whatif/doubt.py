@@ -88,7 +88,7 @@ class Doubt:
 
 
 @cache
-def held_out() -> tuple[HeldOut, ...]:
+def hold_each_out() -> tuple[HeldOut, ...]:
     """All windows of ``held_out.json``."""
     text = files(__package__).joinpath("held_out.json").read_text(encoding="utf-8")
     return tuple(HeldOut(*one) for one in json.loads(text)["windows"])
@@ -116,10 +116,10 @@ def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
 @cache
 def doubt_of(kind: Kind) -> Doubt:
     """Return the error that nine of ten published windows of that kind kept within."""
-    found = [one for one in held_out() if one.kind == kind]
+    found = [one for one in hold_each_out() if one.kind == kind]
     if found:
         return estimate_doubt(found)
-    known = {one.kind for one in held_out()}
+    known = {one.kind for one in hold_each_out()}
     return Doubt(kind, max(doubt_of(one).factor for one in KINDS if one in known), 0, None, None)
 
 

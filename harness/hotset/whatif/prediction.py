@@ -39,7 +39,7 @@ from .demands import (
     lowest,
     solve_network,
     throughput_of,
-    waited_for,
+    waiting_time,
 )
 from .doubt import KINDS, Doubt, Kind, doubt_of, in_words, together
 from .traffic import CacheKind, Traffic, assume_traffic, count_traffic, kind_of
@@ -329,7 +329,7 @@ def predict_by(
         ceiling,
         _first_with(lambda ratio: _nopm(taught, typical, asked, ratio), NEARLY_ALL),
         tuple(doubt_of(kind) for kind in kinds),
-        _assumed(taught, asked.traffic),
+        _assumptions(taught, asked.traffic),
     )
 
 
@@ -343,7 +343,7 @@ def _line(
     found = solve_network(typical, asked, hit_ratio)
     middle = found.throughput * 60 * taught.share
     every = [middle, *(_nopm(taught, one, asked, hit_ratio) for one in taught.each)]
-    each_takes = waited_for(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
+    each_takes = waiting_time(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
     unlike = _unlike(taught, asked, hit_ratio, also)
     doubt = together(unlike)
     return PredictedLine(
@@ -393,7 +393,7 @@ def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
     return {kind for kind, is_unlike in unlike.items() if is_unlike}
 
 
-def _assumed(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
+def _assumptions(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
     """List what the model takes from elsewhere, as no counter of the run has it."""
     if traffic is None:
         return ()
@@ -469,7 +469,7 @@ def _first_with(nopm: Callable[[float], float], share: float) -> float:
     return lowest(0.0, 1.0, lambda ratio: nopm(ratio) >= wanted)
 
 
-def parsed_iops(text: str) -> dict[int, float]:
+def iops_from_text(text: str) -> dict[int, float]:
     """Depths and IOPS as users write them.
 
     >>> parsed_iops("1:126, 16:850")

@@ -114,8 +114,8 @@ def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
     if len(ratios) != len(windows) or not windows:
         return found
     at = fsum(ratios) / len(ratios)
-    promoted = _promoted(windows)
-    written = None if found.write_through else _written_back(windows)
+    promoted = _promotions(windows)
+    written = None if found.write_through else _write_backs(windows)
     known = {"promoted": promoted, "written_back": written}
     measured = tuple(name for name, value in known.items() if value is not None)
     if not measured:
@@ -131,7 +131,7 @@ def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
     return Traffic(kind, found.write_through, found.cost, points, measured)
 
 
-def _promoted(windows: Sequence[Repeat]) -> float | None:
+def _promotions(windows: Sequence[Repeat]) -> float | None:
     """For each miss; None where too few missed or the tier does not count it."""
     each = [window.counters for window in windows]
     counters = [one for one in each if one is not None and one.promotions is not None]
@@ -141,7 +141,7 @@ def _promoted(windows: Sequence[Repeat]) -> float | None:
     return sum(counter.promotions or 0 for counter in counters) / misses
 
 
-def _written_back(windows: Sequence[Repeat]) -> float | None:
+def _write_backs(windows: Sequence[Repeat]) -> float | None:
     """For each write that hits, in the window or, of what it left dirty, later; None where the
     slow storage's own writes or the cache's were not counted."""
     blocks, hits = 0.0, 0

@@ -67,7 +67,7 @@ class Cluster:
     """
 
     def __init__(self, address: str, trace: str) -> None:
-        self._client = _connected(address)
+        self._client = _connect(address)
         try:
             _require_ready(self._client, address, trace)
             self.at_a_time = sum(self._client.nthreads().values())
@@ -96,7 +96,7 @@ class Cluster:
             )
 
 
-def _connected(address: str) -> Client:
+def _connect(address: str) -> Client:
     with extras.explained():
         from distributed import Client
     try:

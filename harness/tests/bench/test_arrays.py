@@ -18,7 +18,7 @@ WITHOUT = Sample(1500.0, 30_000.0, 33.0)
 def reason(unit: arrays.Unit, published: float, ours: float, ideal: float, path_us: int) -> str:
     line = arrays.ArrayLine("dc500m-raid5", "RND4K Q1T1", "read", unit, published, ours)
     promised = Sample(ideal, ideal, ideal)
-    return arrays.explained(line, promised, path_us, lambda: WITHOUT).reason
+    return arrays.explain(line, promised, path_us, lambda: WITHOUT).reason
 
 
 def test_a_difference_beyond_the_tolerance_has_a_reason() -> None:
@@ -27,7 +27,7 @@ def test_a_difference_beyond_the_tolerance_has_a_reason() -> None:
         "the model makes 900 MB/s on a file of this size"
     )
     unpublished = arrays.ArrayLine("dc500m-raid0", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0)
-    found = arrays.explained(unpublished, WITHOUT, 62, lambda: WITHOUT)
+    found = arrays.explain(unpublished, WITHOUT, 62, lambda: WITHOUT)
     assert (found.off, found.reason) == (None, "")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hotset.bench.room import _BUILDING, express_limit
-from hotset.tpcc.schema import estimated_bytes
+from hotset.tpcc.schema import estimate_bytes
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ def test_the_limit_of_a_database(edition: int, major: int, gib: int | None) -> N
 def test_how_many_warehouses_express_takes() -> None:
     limit = express_limit(4, 16)
     assert limit is not None
-    assert estimated_bytes(60) * _BUILDING < limit < estimated_bytes(80) * _BUILDING
+    assert estimate_bytes(60) * _BUILDING < limit < estimate_bytes(80) * _BUILDING

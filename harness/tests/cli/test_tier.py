@@ -183,7 +183,7 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
     monkeypatch.setattr(places, "disk_as_root", found)
     monkeypatch.setattr(
         cards,
-        "attached_disks",
+        "list_disks",
         lambda there: [AttachedDisk(there, CARD, one) for one in disks.values()],
     )
     monkeypatch.setattr(lifecycle, "activate", activate)

@@ -66,7 +66,7 @@ DONE = Warmup("insert", *(Bytes(2**20), 1.0, 2.0, 100.0), sampled_blocks=0, diff
 def test_what_did_not_fit_counts_as_not_cached(
     left_out: Bytes, row: str, figures: dict[str, str], share: float
 ) -> None:
-    warmed = text.WarmupResult.of(replace(SAVED, left_out=left_out), DONE, Blocks(100))
+    warmed = text.WarmupResult.from_outcome(replace(SAVED, left_out=left_out), DONE, Blocks(100))
     assert text.render_result(warmed).splitlines()[-1].endswith(row)
     assert warmed.figures() == {**figures, "fetched at": "1 MB/s"}
     document = warmed.document()
@@ -182,7 +182,7 @@ def planned() -> WarmupPlan:
     )
     runs, missing = [Run(Blocks(0), Blocks(100 * mib))], [Run(Blocks(0), Blocks(90 * mib))]
     plan = Plan(rows, runs, missing, Bytes(65536), Blocks(100 * mib))
-    return WarmupPlan.of(Planned(plan, 104.8576, ["a note"]))
+    return WarmupPlan.from_plan(Planned(plan, 104.8576, ["a note"]))
 
 
 TABLE = """\

@@ -25,7 +25,7 @@ def test_the_review_refuses_one_device_for_both(client: TestClient) -> None:
     answer = client.get("/card/review", params=asked)
     assert answer.status_code in (409, 422)
     assert "Set up the cache" not in answer.text
-    assert cards.known_cards(Local()) == []
+    assert cards.list_cards(Local()) == []
 
 
 def test_the_first_kind_is_one_that_the_machine_can_have() -> None:

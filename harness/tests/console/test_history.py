@@ -133,7 +133,7 @@ def test_a_second_console_shows_what_the_first_records(browser: Browser, tmp_pat
 def drawn(file: Path, choice: series.Choice, now: Moment) -> dict[str, object]:
     series_ = opening.look(file, lambda store: series.load(store, choice, now))
     assert series_ is not None
-    found: dict[str, object] = json.loads(json.dumps(history._drawn(series_, "")))
+    found: dict[str, object] = json.loads(json.dumps(history._draw(series_, "")))
     return found
 
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from hotset.console import passwords
 from hotset.console.app import create
-from hotset.console.sessions import Attempts, Limits, Sessions, known_browser, mark_browser
+from hotset.console.sessions import Attempts, Limits, Sessions, find_browser, mark_browser
 from hotset.console.web import COOKIE, Settings
 from hotset.experiment.site import live
 from hotset.lab import lab as labs
@@ -139,10 +139,10 @@ def test_a_mark_that_was_made_up_or_is_of_an_old_password_is_a_strangers(
     made_up = another(client)
     made_up.cookies.set("hotset-browser", f"x.{'0' * 64}")
     assert try_password(made_up).status_code == 429
-    assert known_browser(mark_browser("old hash"), "new hash") is None
-    assert known_browser(mark_browser("hash"), "hash") is not None
+    assert find_browser(mark_browser("old hash"), "new hash") is None
+    assert find_browser(mark_browser("hash"), "hash") is not None
     for cookie in (None, "", ".", "x", "x.", ".x"):
-        assert known_browser(cookie, "hash") is None
+        assert find_browser(cookie, "hash") is None
 
 
 def test_another_sites_name_is_not_answered(client: TestClient, subtests: pytest.Subtests) -> None:

@@ -138,7 +138,7 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     predicted = models.predict_run(run.run, models.Predict(run=run.run), ratios)
     flash = tuple(needs(heats, grid, ratios))
     found = FlashNeeds("shop", grid.region, flash, predicted)
-    shown = sizing._shown(found.document(), 0.25)
+    shown = sizing._show(found.document(), 0.25)
     points = shown["points"]
     assert [one.x for one in points] == ["20.0", "116.0", "980.0"]
     assert [one.price for one in points] == [0.0, 0.25, 2.5]

@@ -68,7 +68,7 @@ def plan(cli_server: subprocess.Popen[str], root: Path, machine: str) -> Planned
         (stubs / name).chmod(0o755)
     # It is asked what it would run, and runs nothing.
     (stubs / boot_program.NAME).unlink()
-    (stubs / boot_program.NAME).symlink_to(boot_program.built())
+    (stubs / boot_program.NAME).symlink_to(boot_program.find_built())
     started.touch()
     own = {name: str(root / "xdg" / name) for name in XDG}
     hotset = CommandLine(

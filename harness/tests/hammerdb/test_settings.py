@@ -248,10 +248,10 @@ def good(users: int) -> list[output.Line]:
 @given(st.integers(1, 8), st.data())
 def test_a_run_that_lacks_any_line_did_not_end_well(users: int, data: st.DataObject) -> None:
     lines = good(users)
-    assert watch.ended_well(lines, users) == "AB"
+    assert watch.require_success(lines, users) == "AB"
     lines.pop(data.draw(st.integers(0, len(lines) - 1)))
     with pytest.raises(HammerdbFailed):
-        watch.ended_well(lines, users)
+        watch.require_success(lines, users)
 
 
 def test_stalls() -> None:

@@ -89,7 +89,7 @@ def test_from_the_split_to_the_end_of_the_card(
         visitor = Visitor(browser, console)
         page = visitor.log_in()
         split(visitor, backend, tmp_path)
-        (card,) = cards.known_cards(machine)
+        (card,) = cards.list_cards(machine)
         assert str(card.flash) == "/dev/disk/by-id/lab-flash"
         (disk,) = card.disks
         assert (disk.name, disk.origin, disk.database) == ("pg", backend.origin, "oltp")
@@ -192,7 +192,7 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
     shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112 MiB)"
     whose = f"it is card main of hotset-lab, disks: shop over {origin}"
     assert f"to be overwritten: the owner of {shown}: {whose}" in turned_down.written
-    assert cards.known_cards(machine) == []
+    assert cards.list_cards(machine) == []
     assert cards.read_card(machine, used_disk.path) == label
     taken = on_terminal(*take_over, "--take-over")
     assert asked(taken, name) == 0
@@ -236,15 +236,15 @@ def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwr
 
     assert asked(create("--yes"), "lab-flash") == TURNED_DOWN
     assert devices.inspect(machine, used_disk.path) == used_disk
-    assert cards.known_cards(machine) == []
+    assert cards.list_cards(machine) == []
     made = create("--yes")
     assert asked(made, name) == 0
     assert f"overwritten: {shown}: dos, partition {used_disk.parts[0]}" in made.written
-    assert [card.flash for card in cards.known_cards(machine)] == [used_disk.path]
+    assert [card.flash for card in cards.list_cards(machine)] == [used_disk.path]
     assert asked(on_terminal("destroy", "shop", "--yes"), "shop") == TURNED_DOWN
-    assert cards.known_cards(machine) != []
+    assert cards.list_cards(machine) != []
     assert asked(on_terminal("destroy", "shop", "--yes"), name) == 0
-    assert cards.known_cards(machine) == []
+    assert cards.list_cards(machine) == []
 
 
 def split(visitor: Visitor, backend: Backend, folder: Path) -> None:
@@ -269,7 +269,7 @@ def split(visitor: Visitor, backend: Backend, folder: Path) -> None:
     page.get_by_label("Type the flash device's name").fill("lab-flas")
     page.get_by_role("button", name="Set up the cache").click()
     expect(page.get_by_role("alert")).to_contain_text("nothing was done")
-    assert cards.known_cards(backend.machine) == []
+    assert cards.list_cards(backend.machine) == []
     page.get_by_label("Type the flash device's name").fill("lab-flash")
     page.get_by_role("button", name="Set up the cache").click()
     expect(page.locator("h1 .state")).to_have_text("done")
@@ -328,13 +328,13 @@ def to_the_end(visitor: Visitor, machine: Machine, folder: Path) -> None:
     visitor.inspect("/disks", "section.disk .state.inactive", folder)
     act(page, "/disks/pg/activate")
     act(page, "/disks/pg/resize", cache="64MiB")
-    assert cards.attached_disks(machine)[0].disk.spec.cache == 64 * MIB
+    assert cards.list_disks(machine)[0].disk.spec.cache == 64 * MIB
     act(page, "/disks/pg/detach", typed="pg")
     visitor.inspect("/card", "a[href='/card/main/destroy']", folder)
     page.get_by_role("link", name="Destroy main").click()
     expect(page.locator("h1")).to_have_text("Destroy the card: main?")
     act(page, "/card/main/destroy", typed="main")
-    assert cards.known_cards(machine) == []
+    assert cards.list_cards(machine) == []
 
 
 def act(page: Page, path: str, **fields: str) -> None:

@@ -88,7 +88,7 @@ def test_an_engine_that_hangs_hides_no_other_disk(machine: Enclosed, tmp_path: P
     assert 'hotset_tier_up{disk="two",tier="userspace"} 1' in text
     assert 'hotset_tier_up{disk="shop",tier="userspace"} 0' in text
     assert 'hotset_tier_state{disk="shop",tier="userspace",state="failed"} 1' in text
-    health: Health = asked("tier health").recorded()
+    health: Health = asked("tier health").to_record()
     of = {(one.disk, one.subject): one for one in health.findings}
     assert of["two", "state"].state == "ok"
     assert SAID in of["shop", "state"].text

@@ -33,7 +33,7 @@ pytestmark = [
 def examined(**values: object) -> Health:
     found = table.find("tier health")
     result = found.function(found.parse(values), Context())
-    health: Health = result.recorded()
+    health: Health = result.to_record()
     assert json.loads(json.dumps(result.document()))["disks"] == ["pg"]
     return health
 

@@ -42,7 +42,7 @@ def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def nothing_is_left(folder: Path) -> None:
     local = Local()
-    assert live.DISK not in [one.disk.name for one in cards.attached_disks(local)]
+    assert live.DISK not in [one.disk.name for one in cards.list_disks(local)]
     assert not Path("/dev/hotset/lab").is_symlink()
     assert str(folder) not in local.run(["losetup", "--list"]).stdout
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()

@@ -101,7 +101,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def no_card(server: Server) -> Iterator[None]:
     yield
-    if cards.known_cards(server.machine):
+    if cards.list_cards(server.machine):
         server.hotset("tier", "destroy", "main", "--yes")
 
 
@@ -123,7 +123,7 @@ def at_once(*work: Callable[[], object]) -> None:
 
 
 def no_part_has_two_owners(machine: Machine) -> None:
-    (card,) = cards.known_cards(machine)
+    (card,) = cards.list_cards(machine)
     assert {disk.name for disk in card.disks} == set(DISKS)
     parts = [*card.volume, *(one for disk in card.disks for one in disk.metadata + disk.cache)]
     ordered = sorted(parts, key=lambda part: part.start)
@@ -164,7 +164,7 @@ def test_both_ways_at_once_on_one_card(server: Server) -> None:
         assert {disk: server.sum_of(server.device(disk)) for disk in DISKS} == written
         both(lambda disk: ["tier", "detach", disk])
         assert {disk: server.sum_of(origin_of(disk)) for disk in DISKS} == written
-        assert [card.disks for card in cards.known_cards(server.machine)] in ([], [()])
+        assert [card.disks for card in cards.list_cards(server.machine)] in ([], [()])
         assert locks.holders(server.machine) == []
 
 

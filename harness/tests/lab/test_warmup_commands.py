@@ -161,7 +161,7 @@ def accelerated(backend: Backend, kind: TierKind, cache: int) -> Accelerated:
 
 
 def destroy(tier: Accelerated) -> None:
-    for card in cards.known_cards(tier.machine):
+    for card in cards.list_cards(tier.machine):
         lifecycle.destroy(tier.machine, card, True, lambda _: lambda _: None, print)
 
 

@@ -22,7 +22,7 @@ from hotset.bench.disks.reread import DiskRereads, Reread
 from hotset.bench.disks.search import ArraySearch, Heat
 from hotset.bench.disks.search_engine import Searched
 from hotset.core.operation import Lines
-from hotset.core.record import Result, extended, model_of
+from hotset.core.record import Result, extend, model_of
 from hotset.core.units import Bytes
 from hotset.disk.boot.schedules import Schedule, Schedules
 from hotset.experiment.site.live import LabStatus, Live
@@ -65,7 +65,7 @@ DESCRIPTION: dict[str, Any] = app.create().openapi()
 ROW = HitRow("all", 9, None, 0.5, None, 0.5, None)
 SAMPLE = Sample(84.0, 66593.1, 12.5)
 PASS = raffle.Pass(0, True, (raffle.Draw("a", 0.5, 100, 0.0, 3),) * 2)
-PREDICTED_RUN = extended(
+PREDICTED_RUN = extend(
     PredictedRun,
     Prediction(
         16,
@@ -81,7 +81,7 @@ PREDICTED_RUN = extended(
     run="last",
     storage="nas-2014",
 )
-TRACE = extended(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True), trace="a.trace")
+TRACE = extend(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True), trace="a.trace")
 NEED = Need(0.5, Bytes(2**30), 0.2)
 SIZE = Size(4096, 0.5, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
 WEAR = Wear("hotset", "writeback", 0.5, 4096, 8192, 1.0, 0.1)
@@ -100,7 +100,7 @@ RESULTS: list[Result] = [
     Lines(("one",)),
     DiskModels((ModelLine("ssd", "an SSD", 9e4, 0.01, 3e5, 500.0, 480.0),)),
     disk.BenchResult(
-        extended(
+        extend(
             JudgedBench,
             DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),)),
             thresholds=(thresholds.verdict(thresholds.parse("iops>=1"), 2.0),),
@@ -123,7 +123,9 @@ RESULTS: list[Result] = [
     ),
     DiskPowerCut(Bytes(4096)),
     DiskCalibration("nas-2014", (CalibratedLine("random reads", "IOPS", 100.0, 101.0),)),
-    DiskFidelity.of([FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]),
+    DiskFidelity.from_cells(
+        [FidelityCell("dc500m", "4k", 1, "read", 2, SAMPLE, (SAMPLE,), 60, 0.5, None)]
+    ),
     examination.Findings((examination.Finding("fio", "missing", "apt-get install fio"),)),
     heat_view.HeatRanking("file", (Hot("/srv/a", 5.0, 0.5, 4096, None, 1.0, "/srv/a"),)),
     heat_view.HeatMap((Stretch(0, 4096, 5.0, 1280.0, None),)),
@@ -134,7 +136,7 @@ RESULTS: list[Result] = [
         (),
         live=Live("shop", "/dev/a", "/dev/b", "/dev/c", "/srv", "host=x", "/password", 2),
     ),
-    warmup_text.Preferences.of(
+    warmup_text.Preferences.from_preferences(
         Preferences(("/srv/a",), ("/srv/b",), (Share("database:shop", "20%", "5GiB"),)),
         {
             "/srv/a": Kept(Bytes(8192), Bytes(4096), None),
@@ -151,15 +153,15 @@ RESULTS: list[Result] = [
     FlashNeeds("shop", Bytes(2**20), (NEED,), None),
     FlashNeeds("shop", Bytes(2**20), (NEED,), PREDICTED_RUN),
     TRACE,
-    extended(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01),
+    extend(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01),
     PredictionCheck("a", "b", (CHECKED,)),
     CacheAdvice("a.trace", "last", 0.95, SIZE, WEAR, (SIZE,), (doubt_of("cores"),)),
-    extended(
+    extend(
         HitCurve,
         Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),)),
         trace="a.trace",
     ),
-    Simulations.of(
+    Simulations.from_outcomes(
         "a.trace",
         [
             (

@@ -121,7 +121,7 @@ def test_a_list_that_does_not_answer_makes_nothing_clean(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    outcome = audit.told("packages", lambda: audit.python(ROOT, "http://127.0.0.1:1/", []))
+    outcome = audit.describe("packages", lambda: audit.python(ROOT, "http://127.0.0.1:1/", []))
     assert outcome is Outcome.NOT_AUDITED
     assert "audit: packages: NOT AUDITED: " in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from pages import docs_site
 
 ROOT = docs_site.ROOT
-STAGED = dict(docs_site.staged())
+STAGED = dict(docs_site.stage())
 PAGES = {name: text for name, text in STAGED.items() if text is not None}
 
 

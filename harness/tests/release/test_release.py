@@ -138,7 +138,7 @@ def test_another_kind_of_computer_is_refused_where_rust_cannot(tmp_path: Path) -
 
 
 def test_the_bill_names_all_that_is_in_it(built: Path) -> None:
-    linked = crates.linked(ROOT, TARGET)
+    linked = crates.linked_crates(ROOT, TARGET)
     programs = [built / one.name for one in PROGRAMS]
     made, again = (
         bill.complete(bill.python_bill(ROOT), "1.2", linked, programs, EPOCH) for _ in range(2)
@@ -164,7 +164,7 @@ def parts_of(linked: list[crates.Crate], name: str) -> crates.Crate:
 
 
 def test_the_text_of_every_licence_goes_with_the_programs() -> None:
-    linked = crates.linked(ROOT, TARGET)
+    linked = crates.linked_crates(ROOT, TARGET)
     without = [one.name for one in linked if not crates.texts(one) or not one.licence]
     assert without == []
     notices = crates.notices(linked)

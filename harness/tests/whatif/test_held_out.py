@@ -15,7 +15,7 @@ import pytest
 
 from hotset.whatif import doubt, traffic
 from hotset.whatif.checking import Devices, check
-from hotset.whatif.doubt import HeldOut, doubt_of, held_out, together
+from hotset.whatif.doubt import HeldOut, doubt_of, hold_each_out, together
 from hotset.whatif.prediction import predict
 
 from . import held
@@ -59,9 +59,9 @@ def test_what_policies_move_is_what_was_simulated() -> None:
 
 def test_the_errors_are_those_of_the_model_as_it_is() -> None:
     rewrite("held_out.json", held.as_json(SOURCES["held_out.json"], "windows", computed()))
-    doubt.held_out.cache_clear()
+    doubt.hold_each_out.cache_clear()
     doubt_of.cache_clear()
-    for kept, found in zip(held_out(), computed(), strict=True):
+    for kept, found in zip(hold_each_out(), computed(), strict=True):
         assert (kept.kind, kept.window, kept.learned_from) == (
             found.kind,
             found.window,
@@ -145,7 +145,7 @@ def test_a_range_by_few_windows_says_how_sure_it_is() -> None:
 
 def test_small_caches_lie_in_the_ranges_that_are_shown() -> None:
     """By the whole way: as `whatif predict` says it of a run."""
-    kept = [one for one in held_out() if one.kind == "hit ratio"]
+    kept = [one for one in hold_each_out() if one.kind == "hit ratio"]
     inside = []
     for one in kept:
         run = held.run_of(one.learned_from)

@@ -8,7 +8,7 @@ from hotset.core.errors import RequestError
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
 from hotset.whatif.demands import Demands, SetUp, solve_network
-from hotset.whatif.prediction import parsed_iops, predict
+from hotset.whatif.prediction import iops_from_text, predict
 
 from .published import CARD, NAS, published
 
@@ -102,4 +102,4 @@ def test_a_run_with_nothing_to_learn_from_is_refused(run: RunDocument) -> None:
 @pytest.mark.parametrize("text", ["", "5", "0:10", "1:0", "1:-3", "1:x", "1:5,,2:6", "1:nan"])
 def test_what_are_no_iops(text: str) -> None:
     with pytest.raises(ValueError, match="IOPS"):
-        parsed_iops(text)
+        iops_from_text(text)

@@ -128,7 +128,7 @@ class Archive:
         """A byte of it is a run's; beside the runs, so that none is in the way of a deletion."""
         return self.folder.with_suffix(".lock")
 
-    def _held(self, runs: Iterable[str]) -> set[str]:
+    def _locked_runs(self, runs: Iterable[str]) -> set[str]:
         """Return the runs that are locked, without taking a lock."""
         with suppress(FileNotFoundError), self._locks.open("rb") as file:
             return {
@@ -158,9 +158,9 @@ class Archive:
         """
         name = self.resolve(run)
         # Before: it may end, and afterwards: it may begin while it is read.
-        held = self._held((name,))
+        held = self._locked_runs((name,))
         document = self.read(name)
-        if document.under_way and (held or self._held((name,))):
+        if document.under_way and (held or self._locked_runs((name,))):
             return document.as_running()
         return document
 
@@ -191,10 +191,10 @@ class Archive:
         from .render.tables import ListingRow
 
         names = self._names()[:limit]
-        held = self._held(names)
-        indexed = self._indexed(names[-1] if names else "")
+        held = self._locked_runs(names)
+        indexed = self._read_index(names[-1] if names else "")
         rows = [self._row_of(run, indexed.get(run)) for run in names]
-        held |= self._held(row.run for row in rows if row.under_way)
+        held |= self._locked_runs(row.run for row in rows if row.under_way)
         rows = [
             replace(row, state="running") if row.under_way and row.run in held else row
             for row in rows
@@ -314,7 +314,7 @@ class Archive:
         if len(half) == 1 and not _matching(run, self._names()):
             return half[0]
         name = self.resolve(run)
-        if self._held((name,)):
+        if self._locked_runs((name,)):
             raise RunningError(name)
         return name
 
@@ -328,7 +328,7 @@ class Archive:
                 (document.run, document.started_at.isoformat(), line),
             )
 
-    def _indexed(self, oldest: str) -> dict[str, str]:
+    def _read_index(self, oldest: str) -> dict[str, str]:
         """The lines of these runs and of newer ones."""
         # Where the index cannot be opened (its disk is full), the folders say it all.
         with suppress(sqlite3.Error, OSError), closing(self._database()) as database:
@@ -341,12 +341,12 @@ class Archive:
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder.with_suffix(".sqlite")
         try:
-            return _opened(file)
+            return _open(file)
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
             file.replace(file.with_suffix(".sqlite.damaged"))
-            return _opened(file)
+            return _open(file)
 
 
 def _lock_of(run: str) -> bytes:
@@ -362,7 +362,7 @@ def _matching(run: str, names: list[str]) -> list[str]:
     ]
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def _open(file: Path) -> sqlite3.Connection:
     database = sqlite3.connect(file)
     try:
         database.execute(_TABLE)
@@ -380,7 +380,7 @@ def _first_fault(error: Exception) -> str:
     first = error.errors()[0]
     for one in error.errors():
         if one["loc"] == ("schema_version",):
-            version = record.expected(one["input"], SCHEMA_VERSION)
+            version = record.expected_version(one["input"], SCHEMA_VERSION)
             return f"it was written by another version of hotset ({version}): use that one"
     more = f", and {error.error_count() - 1} more faults" if error.error_count() > 1 else ""
     return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}{more}"

@@ -70,7 +70,7 @@ def measure(wanted: argparse.Namespace) -> None:
     """A load after the other; each is told, and kept, when it is through."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        given = [parsed(text, folder / str(n)) for n, text in enumerate(wanted.loads)]
+        given = [parse(text, folder / str(n)) for n, text in enumerate(wanted.loads)]
         own = given or own_loads(folder)
         loads = [
             for_tier(load, tier)
@@ -99,7 +99,7 @@ DM_CACHE_ALONE = {"a set that moves, 64 MiB"}
 """bcache has nothing to demote."""
 
 
-def parsed(text: str, plain: Path) -> Load:
+def parse(text: str, plain: Path) -> Load:
     """A load as it was written; a trace that is compressed is unpacked to ``plain``."""
     try:
         name, rest = text.split("=", 1)

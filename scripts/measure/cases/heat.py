@@ -54,7 +54,7 @@ def measure(options: argparse.Namespace) -> Page:
         instructions(lab.machine, tier)
         sides = {
             "without": lambda _: instructions(lab.machine, tier),
-            "with": lambda _: counted(lab.machine, tier, counters),
+            "with": lambda _: count(lab.machine, tier, counters),
         }
         results = turns(sides, options.rounds, "{:,.0f}".format)
         costs = reading(lab.machine, tier, counters)
@@ -87,7 +87,7 @@ def instructions(machine: Machine, tier: DmCache) -> float:
     return float(busy_ns / job["read"]["total_ios"])
 
 
-def counted(machine: Machine, tier: DmCache, counters: Traced) -> float:
+def count(machine: Machine, tier: DmCache, counters: Traced) -> float:
     """The same, while each is counted."""
     counters.start()
     result = instructions(machine, tier)

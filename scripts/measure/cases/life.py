@@ -99,7 +99,7 @@ def day(lab: Lab, kind: KernelKind, _round: int) -> Day:
         warmed = fill(tier, runs, SAMPLES, lambda _: None)
         resident = tier.resident()
         kept = extents.count(extents.intersection(resident, runs)) / extents.count(runs)
-        hit_ratio = sampled(tier, extents.intersection(resident, runs))
+        hit_ratio = take_sample(tier, extents.intersection(resident, runs))
         begun = time.monotonic()
         tier.discard()
         tier.activate()
@@ -140,14 +140,14 @@ def temporary(lab: Lab, kind: KernelKind) -> Iterator[DmCache | Bcache]:
         remove(lab.machine, [place.volume.name])
 
 
-def sampled(tier: DmCache | Bcache, runs: list[Run]) -> float:
+def take_sample(tier: DmCache | Bcache, runs: list[Run]) -> float:
     """The hit ratio of reads of sampled blocks."""
-    start, block = settled(tier), tier.spec.block
+    start, block = settle(tier), tier.spec.block
     _copy(tier, "read", [(begin * block, block) for begin, _ in sample(runs, SAMPLES)])
-    return hits_between(start, settled(tier), tier.counting).read_ratio or 0.0
+    return hits_between(start, settle(tier), tier.counting).read_ratio or 0.0
 
 
-def settled(tier: DmCache | Bcache) -> Counters:
+def settle(tier: DmCache | Bcache) -> Counters:
     """The counters, once they have everything in them."""
     time.sleep(tier.counting.lag_s)
     return tier.counters()

@@ -46,8 +46,8 @@ def measure(wanted: argparse.Namespace) -> None:
     shares = [int(share) for share in wanted.shares.split(",")]
     policies = wanted.policies.split(",")
     with ThreadPoolExecutor(2) as pool:
-        alone = pool.submit(simulated, wanted, ALONE, 100)
-        runs = {key: pool.submit(simulated, wanted, *key) for key in product(policies, shares)}
+        alone = pool.submit(simulate, wanted, ALONE, 100)
+        runs = {key: pool.submit(simulate, wanted, *key) for key in product(policies, shares)}
         found = {key: run.result() for key, run in runs.items()}
     base = alone.result()
     print(*table(policies, shares, base, found), sep="\n")
@@ -57,7 +57,7 @@ def measure(wanted: argparse.Namespace) -> None:
         wanted.json.write_text(text + "\n")
 
 
-def simulated(wanted: argparse.Namespace, policy: str, share: int) -> dict[str, Any]:
+def simulate(wanted: argparse.Namespace, policy: str, share: int) -> dict[str, Any]:
     """``flashdev simulate`` with a cache of so many percent of the database."""
     name, _, block = policy.partition("/")
     block_kib = int((block or "64K").removesuffix("K"))

@@ -74,10 +74,10 @@ def campaign() -> dict[str, tuple[str, ...]]:
         for share in CACHES
         for policy in POLICIES
     }
-    return {name: found[name] for name in sorted(found, key=mixed)}
+    return {name: found[name] for name in sorted(found, key=mix)}
 
 
-def mixed(name: str) -> str:
+def mix(name: str) -> str:
     """The same order in every call."""
     return hashlib.sha256(name.encode()).hexdigest()
 
@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace) -> Page | None:
     teacher = TEACHER if results is None else (*TEACHER, *LONGER)
     if options.plan:
         for sets in (teacher, *setups.values()):
-            run([HOTSET, "experiment", "plan", EXPERIMENT, *chosen(sets)])
+            run([HOTSET, "experiment", "plan", EXPERIMENT, *choose(sets)])
         print(f"{1 + len(setups)} set-ups can be run")
         return None
     if results is None:
@@ -126,7 +126,7 @@ def nine_others(teacher: str) -> Page:
     arms: list[dict[str, Any]] = []
     failed: list[str] = []
     for name, sets in SETUPS.items():
-        checks = checked(name, sets, teacher)
+        checks = check(name, sets, teacher)
         arms += checks or ()
         failed += [] if checks else [name]
     if not arms:
@@ -179,7 +179,7 @@ class Campaign:
         for name, sets in setups.items():
             if name in done:
                 continue
-            arms = checked(name, sets, teacher)
+            arms = check(name, sets, teacher)
             if arms is None:
                 failed.append(name)
                 continue
@@ -187,7 +187,7 @@ class Campaign:
         return failed
 
 
-def checked(name: str, sets: tuple[str, ...], teacher: str) -> list[dict[str, Any]] | None:
+def check(name: str, sets: tuple[str, ...], teacher: str) -> list[dict[str, Any]] | None:
     """Makes a run, and returns what was predicted of each arm and measured; None: it failed."""
     try:
         run_id = ran(name, sets)
@@ -204,10 +204,10 @@ def checked(name: str, sets: tuple[str, ...], teacher: str) -> list[dict[str, An
 def ran(name: str, sets: tuple[str, ...]) -> str:
     """Runs a set-up, and returns its run's id."""
     say(f"{name} …")
-    return str(hotset("experiment", "run", EXPERIMENT, *chosen(sets), "--quiet")["run"])
+    return str(hotset("experiment", "run", EXPERIMENT, *choose(sets), "--quiet")["run"])
 
 
-def chosen(sets: tuple[str, ...]) -> list[str]:
+def choose(sets: tuple[str, ...]) -> list[str]:
     return [word for one in ("tier.kind=userspace", *sets) for word in ("--set", one)]
 
 

@@ -85,7 +85,7 @@ class Turns:
         if isinstance(event, Phase) and event.name == "measure":
             self._thread.start()
 
-    def taken(self) -> list[Turn]:
+    def take(self) -> list[Turn]:
         """All of them, once the run is over."""
         self._thread.join()
         if self._failed is not None:
@@ -170,7 +170,7 @@ def measure(options: argparse.Namespace) -> Page:
         )
         say(f"{options.rounds} rounds of two turns, {run.duration_s:g} s")
         result = driver.run(database, run, turns.observe)
-        taken = turns.taken()
+        taken = turns.take()
     return page(pairs_of(taken, result), cpu_share(taken), options)
 
 

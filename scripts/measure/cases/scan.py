@@ -77,7 +77,7 @@ def measure(options: argparse.Namespace) -> Page:
     for one_set in SETS:
         if options.only in one_set.name:
             machine: MachineChoice = "image" if one_set.kind == "userspace" else options.kernel
-            shares[one_set.name] = cached_at_steps(one_set, machine)
+            shares[one_set.name] = measure_steps(one_set, machine)
             say(f"{one_set.name}: {', '.join(f'{share:.1%}' for share in shares[one_set.name])}")
     rows = [(name, *(f"{share:.1%}" for share in each)) for name, each in shares.items()]
     return Page(
@@ -91,7 +91,7 @@ def measure(options: argparse.Namespace) -> Page:
     )
 
 
-def cached_at_steps(wanted: Set, machine: MachineChoice) -> list[float]:
+def measure_steps(wanted: Set, machine: MachineChoice) -> list[float]:
     """The cached share of the hot set at each of the steps."""
     with running(wanted, machine) as (lab, tier):
         tier.prepare()
@@ -101,13 +101,13 @@ def cached_at_steps(wanted: Set, machine: MachineChoice) -> list[float]:
         fill(tier, warm, 20, lambda _: None)
         path = tier.create()
         read(lab, path, job("hot", 0, HOT, HOT_RATE), job("colder", HOT, COLDER, COLDER_RATE))
-        shares = [cached(tier, hot)]
+        shares = [cached_share(tier, hot)]
         for scans in QUIET_SCANS:
             read(lab, path, scan(HOT, COLDER, scans))
-            shares.append(cached(tier, hot))
+            shares.append(cached_share(tier, hot))
         rest = Bytes(HOT + COLDER)
         read(lab, path, job("hot", 0, HOT, HOT_RATE), scan(rest, Bytes(DISK - rest), 1))
-        return [*shares, cached(tier, hot)]
+        return [*shares, cached_share(tier, hot)]
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def read(lab: Lab, device: PurePosixPath, *jobs: str) -> None:
         assert done["error"] == 0, f"fio's job {name} failed"
 
 
-def cached(tier: Tier, hot: Sequence[Run]) -> float:
+def cached_share(tier: Tier, hot: Sequence[Run]) -> float:
     """Which part of the hot set is cached."""
     resident = extents.intersection(tier.resident(), hot)
     return extents.count(resident) / extents.count(hot)

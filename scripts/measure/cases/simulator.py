@@ -105,15 +105,15 @@ class Trace:
 
 def measure(options: argparse.Namespace) -> Page:
     """Make the trace, take turns, then measure the rest."""
-    bench = built()
+    bench = build()
     with tempfile.TemporaryDirectory(prefix="hotset-bench-") as folder:
-        trace = made(Path(folder), options.requests)
+        trace = make(Path(folder), options.requests)
         rates = {name: both(name, trace, bench, options.rounds) for name in THEIRS}
         goals = [*beside(rates), *alone(bench, trace), *tpcc(Path(folder))]
     return page(rates, goals, trace)
 
 
-def built() -> Path:
+def build() -> Path:
     """The program of `cargo bench`."""
     words = "cargo bench --quiet --locked -p whatif --no-run --message-format=json"
     for line in run(words.split(), CRATES).splitlines():
@@ -123,7 +123,7 @@ def built() -> Path:
     sys.exit("bench: cargo made no program of the benchmark")
 
 
-def made(folder: Path, requests: int) -> Trace:
+def make(folder: Path, requests: int) -> Trace:
     """Draws the requests, and writes them as each side reads them."""
     say(f"a trace of {requests:,} requests")
     dice, blocks = np.random.default_rng(1), requests // REQUESTS_A_BLOCK
@@ -198,7 +198,7 @@ def tpcc(folder: Path) -> Iterator[Goal]:
     for how, tpm in TPM.items():
         load = f"tpcc:warehouses={WAREHOUSES},buffer={BUFFER},tpm={tpm},seconds={TPCC_SECONDS}"
         words = ["simulate", load, "--policy", "hotset", "--cache", "100GiB"]
-        seconds, found = timed(words)
+        seconds, found = measure_time(words)
         requests = found["caches"][0]["requests"]
         what = f"15 minutes of TPC-C, 500 GB and 100 users {how}: {requests / 1e6:.1f} M requests"
         say(f"{what} in {seconds:.1f} s")
@@ -216,7 +216,7 @@ def advise(folder: Path, tpm: int, lasts_s: float) -> Goal:
         # The database's own cache fills by and by, so twice the time is less than twice as many.
         lasts_s *= 1.1 * ADVISE_REQUESTS / requests if requests else 1.0
         requests = flashdev.figures(Local(), [*words, f"--seconds={lasts_s:.1f}"])["requests"]
-    seconds, found = timed(["advise", str(trace)])
+    seconds, found = measure_time(["advise", str(trace)])
     trace.unlink()
     if len(found["sizes"]) < ADVISE_SIZES:
         sys.exit(f"bench: advise shows {len(found['sizes'])} sizes, and should show {ADVISE_SIZES}")
@@ -225,7 +225,7 @@ def advise(folder: Path, tpm: int, lasts_s: float) -> Goal:
     return Goal(what, "s", ADVISE_GOAL_S, seconds, at_most=True)
 
 
-def timed(words: list[str]) -> tuple[float, Any]:
+def measure_time(words: list[str]) -> tuple[float, Any]:
     """Seconds that a command took, and its JSON."""
     begun = time.monotonic()
     answer = hotset("whatif", *words, "--quiet")

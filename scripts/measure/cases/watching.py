@@ -47,11 +47,11 @@ def measure(options: argparse.Namespace) -> Page:
     spent = list[float]()
     with lab(options.warehouses) as there:
 
-        def reported(number: int) -> float:
+        def report_s(number: int) -> float:
             with reporting(there, spent):
                 return nopm(there, options, number)
 
-        sides = {"without": lambda number: nopm(there, options, number), "with": reported}
+        sides = {"without": lambda number: nopm(there, options, number), "with": report_s}
         results = turns(sides, options.rounds, "{:,.0f} NOPM".format)
         share = overview(there, options)
     # One report's share of the time until the next.

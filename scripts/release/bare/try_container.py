@@ -149,7 +149,7 @@ def try_as(user: int, folder: Path, work: Path, reached: Reached) -> None:
     for name in KEYS:
         shutil.copy(work / name, secrets)
     with running(work / "bundle", user, state, secrets, reached.environment) as container:
-        require(logged_in(PASSWORD), "log-in after a new start, without the file", "worked")
+        require(is_logged_in(PASSWORD), "log-in after a new start, without the file", "worked")
         code, text = ask("/metrics", known[-1])
         require(code == 200 and text.endswith("# EOF\n"), "/metrics of a server", text[-80:])
         try_prometheus(known[-1], folder)
@@ -248,8 +248,8 @@ def configure(spec: dict[str, Any], user: int, state: Path, secrets: Path) -> No
 def try_console(container: Container) -> None:
     done = container.run("python3", "-c", ALIVE)
     require(done.returncode == 0, "health check", done.returncode)
-    require(not logged_in("a wrong password"), "log-in with a wrong password", "refused")
-    require(logged_in(PASSWORD), "log-in", "worked")
+    require(not is_logged_in("a wrong password"), "log-in with a wrong password", "refused")
+    require(is_logged_in(PASSWORD), "log-in", "worked")
 
 
 def try_api(container: Container) -> list[str]:
@@ -268,15 +268,15 @@ def try_api(container: Container) -> list[str]:
 
 def try_limits(container: Container) -> None:
     done = container.run("hotset", "tier", "status")
-    require(refused(done), "tier status in it", done.stderr.strip())
+    require(is_refused(done), "tier status in it", done.stderr.strip())
     done = container.run("hotset", "lab", "up")
-    require(refused(done), "lab up in it", done.stderr.strip()[-200:])
+    require(is_refused(done), "lab up in it", done.stderr.strip()[-200:])
     done = container.run("python3", "-c", "open('/x', 'w')")
     require("Read-only file system" in done.stderr, "writing to its root", "refused")
     require(container.run("cc", "--version").returncode != 0, "a compiler in it", "none")
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> bool:
+def is_refused(done: subprocess.CompletedProcess[str]) -> bool:
     """True if it was refused, in one sentence, as this is the host's."""
     lines = done.stderr.splitlines()
     return done.returncode == 3 and len(lines) == 1 and "are the host's" in lines[0]
@@ -353,14 +353,14 @@ def try_prometheus(token: str, folder: Path) -> None:
     with (folder / "prometheus.log").open("w") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log)
     try:
-        wait_until(lambda: scraped(port), LIMIT_S)
-        require(scraped(port).startswith("up"), "Prometheus' target", scraped(port))
+        wait_until(lambda: scrape(port), LIMIT_S)
+        require(scrape(port).startswith("up"), "Prometheus' target", scrape(port))
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(LIMIT_S)
 
 
-def scraped(port: int) -> str:
+def scrape(port: int) -> str:
     """How Prometheus fared with the exporter; empty before its first try."""
     try:
         code, text = ask("/api/v1/targets", port=port)
@@ -372,7 +372,7 @@ def scraped(port: int) -> str:
     )
 
 
-def logged_in(password: str) -> bool:
+def is_logged_in(password: str) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=LIMIT_S)
     connection.request("GET", "/login")
     page = connection.getresponse()

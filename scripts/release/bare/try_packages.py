@@ -115,7 +115,7 @@ DAY = (
 )
 
 
-def _repacked(name: str, change: str) -> Act:
+def _repack(name: str, change: str) -> Act:
     """Another package of ours, ``/root/NAME.deb``.
 
     :param change: of what `dpkg-deb --raw-extract` has unpacked into ``one``.
@@ -126,16 +126,16 @@ def _repacked(name: str, change: str) -> Act:
     )
 
 
-_NEXT = _repacked("next", r"sed -i 's/^Version: .*/&+1/' one/DEBIAN/control")
-_BROKEN = _repacked(
+_NEXT = _repack("next", r"sed -i 's/^Version: .*/&+1/' one/DEBIAN/control")
+_BROKEN = _repack(
     "broken", r"printf '#!/bin/sh\nexit 1\n' > one/DEBIAN/preinst && chmod 755 one/DEBIAN/preinst"
 )
-_FOREIGN = _repacked(
+_FOREIGN = _repack(
     "foreign", r"sed -i 's/^Architecture: .*/Architecture: s390x/' one/DEBIAN/control"
 )
 
 
-def _answered(answer: str) -> str:
+def _answer(answer: str) -> str:
     """A purge on a terminal."""
     return f"echo {answer} | script --quiet --return --command 'dpkg --purge hotset' /dev/null"
 
@@ -170,12 +170,12 @@ LIFE = (
     Act(_BARE),
     Act("hotset tier activate shop && hotset tier deactivate shop"),
     Act("dpkg --remove hotset"),
-    Act(_answered("no"), says="not confirmed"),
+    Act(_answer("no"), says="not confirmed"),
     Act(_BARE),
     Act("hotset tier activate shop && HOTSET_REMOVE=active dpkg --remove hotset"),
-    Act(_answered("purge"), says="in use, so nothing"),
+    Act(_answer("purge"), says="in use, so nothing"),
     Act(f"{_BARE} && hotset tier deactivate shop && dpkg --remove hotset"),
-    Act(_answered("purge"), says="type: purge"),
+    Act(_answer("purge"), says="type: purge"),
     Act("grep -c HOTSET-CARD-LABEL /srv/flash"),
     _GONE,
     # The label is enough to have the card back.
@@ -190,7 +190,7 @@ LIFE = (
     Act("dpkg --status hotset && test ! -e /usr/lib/hotset", says="install ok not-installed"),
 )
 
-_EARLIER = _repacked("before", r"sed -i 's/^Version: .*/Version: 0/' one/DEBIAN/control")
+_EARLIER = _repack("before", r"sed -i 's/^Version: .*/Version: 0/' one/DEBIAN/control")
 _ENGINE = "/run/hotset/engine/shop/pid"
 _ACTIVE = Act("hotset tier status --format json", says='"state": "active"')
 
@@ -388,13 +388,13 @@ def inside(root: str, logs: str, system: str, walk: str) -> int:
     log = os.fdopen(os.open("log", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=results), "w")
     enter(Path(root))
     steps: list[Step] = []
-    for step in walked(system, WALKS[walk], log):
+    for step in walk_acts(system, WALKS[walk], log):
         steps.append(step)
         write(steps, results)
     return 0
 
 
-def walked(system: str, walk: Sequence[Act], log: TextIO) -> Iterator[Step]:
+def walk_acts(system: str, walk: Sequence[Act], log: TextIO) -> Iterator[Step]:
     """Each command, up to the first that does not end as it has to: what follows would mean
     nothing."""
     total_s = 0.0

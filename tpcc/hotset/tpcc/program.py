@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from hotset.core.paths import shipped
+from hotset.core.paths import shipped_folder
 
 from .record import DriverMissing
 
@@ -19,7 +19,7 @@ def program() -> Path:
     """
     named = os.environ.get("HOTSET_TPCC_DRIVER") or None
     built = Path(__file__).resolve().parents[2] / "driver/target/release" / PROGRAM
-    for candidate in (named, built, shipped(PROGRAM), shutil.which(PROGRAM)):
+    for candidate in (named, built, shipped_folder(PROGRAM), shutil.which(PROGRAM)):
         if candidate is not None and Path(candidate).exists():
             return Path(candidate)
     raise DriverMissing(

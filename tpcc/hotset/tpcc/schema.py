@@ -108,7 +108,7 @@ TABLES: dict[str, Table] = {
 }
 
 
-def estimated_bytes(warehouses: int) -> int:
+def estimate_bytes(warehouses: int) -> int:
     """Bytes a freshly loaded database of so many warehouses takes, indexes included."""
     return sum(
         t.rows * t.bytes_per_row * (warehouses if t.per_warehouse else 1) for t in TABLES.values()

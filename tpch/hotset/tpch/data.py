@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotset.core.extras import Extra, added
+from hotset.core.extras import Extra, missing_extra
 
 from .record import DataFailed, Lacks, LoadProgress
 from .schema import LINEITEM_ROWS, TABLES
@@ -126,7 +126,7 @@ def _program() -> str:
     for place in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent), None):
         if found := shutil.which(GENERATOR, path=place):
             return found
-    raise Lacks(f"{GENERATOR} is not installed: {added(Extra.BENCH)}")
+    raise Lacks(f"{GENERATOR} is not installed: {missing_extra(Extra.BENCH)}")
 
 
 def _generate(target: Path, scale: float, observe: Callable[[LoadProgress], None]) -> None:

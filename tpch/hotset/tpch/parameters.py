@@ -49,7 +49,7 @@ def validation(query: int, scale: float) -> tuple[Parameter, ...]:
     return ("GERMANY", fraction(scale)) if query == 11 else _VALIDATION[query]
 
 
-def drawn(query: int, scale: float, seed: int, stream: int) -> tuple[Parameter, ...]:
+def draw(query: int, scale: float, seed: int, stream: int) -> tuple[Parameter, ...]:
     """Parameters after clause 2.4.x.3, the same for the same seed and stream.
 
     Each query has a generator of its own, so that running fewer queries changes none of them.

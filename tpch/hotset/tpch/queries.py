@@ -49,7 +49,7 @@ def text(engine: str, number: int, scale: float, seed: int | None = None, stream
     values = (
         parameters.validation(number, scale)
         if seed is None
-        else parameters.drawn(number, scale, seed, stream)
+        else parameters.draw(number, scale, seed, stream)
     )
     return fill(schema.statement(engine, f"{number:02d}"), values)
 

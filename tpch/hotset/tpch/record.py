@@ -64,7 +64,7 @@ class LoadProgress:
         report.figure(
             f"{self.seconds:.1f} s, {step}: {Bytes(self.bytes_done)} of"
             f" {Bytes(self.bytes_total)}{left}",
-            _measured().by_rate(self.bytes_done, self.bytes_total, "bytes", self.seconds),
+            _measured_type().by_rate(self.bytes_done, self.bytes_total, "bytes", self.seconds),
         )
 
 
@@ -98,7 +98,7 @@ class Begun:
 
     def show(self, report: Reporter) -> None:
         """Implement :class:`~hotset.core.progress.Step`."""
-        known = None if self.stream else _measured()(self.place - 1, self.total, "queries")
+        known = None if self.stream else _measured_type()(self.place - 1, self.total, "queries")
         where = f"{_stream(self.stream)}query {self.number}"
         report.figure(f"{where} ({self.place} of {self.total})", known)
 
@@ -140,7 +140,7 @@ def _stream(number: int) -> str:
     return f"stream {number}: " if number else ""
 
 
-def _measured() -> type[Measured]:
+def _measured_type() -> type[Measured]:
     # Only what shows progress loads what a terminal needs.
     from hotset.core.progress import Measured
 

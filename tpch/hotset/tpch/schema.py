@@ -116,7 +116,7 @@ TABLES: dict[str, Table] = {
 }
 
 
-def estimated_bytes(scale: float) -> int:
+def estimate_bytes(scale: float) -> int:
     """Bytes a freshly loaded PostgreSQL database of this scale takes, indexes included."""
     return round(sum(table.bytes * (1 if table.fixed else scale) for table in TABLES.values()))
 
@@ -186,7 +186,7 @@ def nothing_half_done(database: Database) -> Iterator[None]:
         raise
 
 
-def loaded_scale(session: Session) -> float:
+def read_scale(session: Session) -> float:
     """The scale the database was loaded with.
 
     Raises SetupError when it holds none that was loaded to its end.
@@ -205,7 +205,7 @@ def loaded_scale(session: Session) -> float:
 
 def require_scale(session: Session, scale: float | None) -> float:
     """The scale that is loaded; raises SetupError unless it is the one asked for, if any."""
-    loaded = loaded_scale(session)
+    loaded = read_scale(session)
     if scale is not None and scale != loaded:
         raise SetupError(
             f"the database holds TPC-H at scale {loaded:g}, not {scale:g}: leave the scale out",

@@ -84,7 +84,7 @@ def _by_smartctl(machine: Machine, drive: Below) -> Wear | None:
     passed = found.get("smart_status", {}).get("passed")
     failing = "" if passed is not False else "its own test of its health says that it fails"
     log = found.get("nvme_smart_health_information_log", {})
-    return Wear(drive.path, used, failing or warned(log))
+    return Wear(drive.path, used, failing or describe_warning(log))
 
 
 def _by_nvme(machine: Machine, drive: Below) -> Wear | None:
@@ -93,7 +93,7 @@ def _by_nvme(machine: Machine, drive: Below) -> Wear | None:
     argv = ["nvme", "smart-log", "--output-format=json", str(drive.path)]
     log = _json_of(machine.run(argv, check=False, timeout_s=_ANSWER_S).stdout)
     used = log.get("percent_used", log.get("percentage_used"))
-    return None if used is None else Wear(drive.path, used / 100, warned(log))
+    return None if used is None else Wear(drive.path, used / 100, describe_warning(log))
 
 
 def endurance_used(found: Mapping[str, Any]) -> float | None:
@@ -120,7 +120,7 @@ def endurance_used(found: Mapping[str, Any]) -> float | None:
     return next((one / 100 for one in told if one is not None), None)
 
 
-def warned(log: Mapping[str, Any]) -> str:
+def describe_warning(log: Mapping[str, Any]) -> str:
     """Describe the critical warnings of an NVMe drive; empty: none.
 
     >>> warned({"critical_warning": 9})

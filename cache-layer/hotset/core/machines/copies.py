@@ -153,7 +153,7 @@ def install(machine: Machine, here: Path) -> str:
         return str(place)
     facts = fit.facts_of(machine, FOLDER)
     if facts is not None:
-        program = fit.chosen(machine, facts, here)
+        program = fit.choose(machine, facts, here)
         if program != here:
             _chosen.setdefault(machine, {})[here] = program
             if _is_there(machine, place := place_of(program)):
@@ -169,7 +169,7 @@ def fitting(machine: Machine, here: Path) -> str:
     :raises UnfitError: it cannot run any.
     """
     facts = fit.facts_of(machine, FOLDER) or fit.Facts()
-    program = fit.chosen(machine, facts, here)
+    program = fit.choose(machine, facts, here)
     fit.require(machine, facts, program)
     libc = "any C library" if fit.needs_of(program).glibc is None else facts.libc
     return f"{facts.system} {facts.kernel}, {facts.architecture}, {libc}"
@@ -253,10 +253,10 @@ def copies(machine: Machine) -> Copies:
             case ["named", *_]:
                 file, _, path = line.removeprefix("named ").rpartition(":")
                 used.setdefault(path, []).append(file)
-    return Copies(tuple(_found(files, records, used)))
+    return Copies(tuple(_parse_copies(files, records, used)))
 
 
-def _found(
+def _parse_copies(
     files: dict[str, tuple[int, str]],
     records: dict[str, dict[str, str]],
     used: dict[str, list[str]],

@@ -83,7 +83,7 @@ def facts_of(machine: Machine, folder: PurePosixPath) -> Facts | None:
     return Facts(**{key: value.strip() for key, _, value in words if key in Facts.__slots__})
 
 
-def chosen(machine: Machine, facts: Facts, here: Path) -> Path:
+def choose(machine: Machine, facts: Facts, here: Path) -> Path:
     """The program for the machine: this computer's own, or the one for another architecture, which
     is beside it in a folder of that name (``aarch64/hotset-engine``), or where cargo puts it.
 

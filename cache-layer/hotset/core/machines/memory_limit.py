@@ -26,7 +26,7 @@ def limit_memory(limit: Bytes) -> Iterator[Path]:
     :return: where a process writes its number to join (see :func:`join`).
     :raises PrerequisiteMissingError: there are no such groups here, or they are not ours to make.
     """
-    folder, name = _made()
+    folder, name = _make_group()
     try:
         _set(folder / name, limit)
         yield folder / "cgroup.procs"
@@ -48,7 +48,7 @@ def join(group: Path) -> None:
     group.write_text(str(os.getpid()))
 
 
-def _made() -> tuple[Path, str]:
+def _make_group() -> tuple[Path, str]:
     for below, limit in _LIMITS.items():
         with suppress(OSError):
             folder = Path(tempfile.mkdtemp(prefix="hotset-", dir=_ROOT / below))

@@ -153,11 +153,11 @@ class Remote(Machine):
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         argv = ["sh", "-c", _RECEIVE, "receive", str(target), f"{mode:o}"]
-        self._require_copied(argv, self._wait(self._copied(argv, stdin=source), _COPY_TIMEOUT_S))
+        self._require_copied(argv, self._wait(self._copy(argv, stdin=source), _COPY_TIMEOUT_S))
 
     def get(self, source: PurePosixPath, target: Path) -> None:
         argv = ["cat", str(source)]
-        self._require_copied(argv, self._wait(self._copied(argv, stdout=target), _COPY_TIMEOUT_S))
+        self._require_copied(argv, self._wait(self._copy(argv, stdout=target), _COPY_TIMEOUT_S))
 
     def _require_copied(self, argv: Sequence[str], outcome: Outcome) -> None:
         rc, out, err = outcome
@@ -235,11 +235,13 @@ class Remote(Machine):
     async def _start(
         self, command: str, stdin: str | None = None
     ) -> asyncssh.SSHClientProcess[str]:
-        return await self._opened(
+        return await self._with_control(
             lambda one: one.create_process(command, input=stdin, errors="replace")
         )
 
-    async def _opened(self, begin: Callable[[asyncssh.SSHClientConnection], Awaitable[T]]) -> T:
+    async def _with_control(
+        self, begin: Callable[[asyncssh.SSHClientConnection], Awaitable[T]]
+    ) -> T:
         """Begin a session, on a further connection where this one has as many as it may have
         (sshd_config(5), MaxSessions): commands that wait for a dead device never give theirs
         back."""
@@ -256,14 +258,14 @@ class Remote(Machine):
                 self._connection = await _connect(self._account)
             return await begin(self._connection)
 
-    async def _copied(
+    async def _copy(
         self, argv: Sequence[str], *, stdin: Path | None = None, stdout: Path | None = None
     ) -> Outcome:
         """A command that reads or writes a file of this computer, through the channel of commands:
         not every server has sftp."""
         import asyncssh
 
-        process = await self._opened(
+        process = await self._with_control(
             lambda one: one.create_process(
                 _line(argv),
                 stdin=asyncssh.DEVNULL if stdin is None else str(stdin),

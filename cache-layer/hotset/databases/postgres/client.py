@@ -248,14 +248,14 @@ class PostgresSession:
             yield
         except psycopg.Error as error:
             if self._looks and error.sqlstate == limits.LOCKED:
-                raise limits.locked(self._connection) from error
+                raise limits.lock_error(self._connection) from error
             seconds = time.monotonic() - started
-            words = ended(self._connection, error)
+            words = describe_end(self._connection, error)
             said = self.limit.explain(words, error.sqlstate, seconds)
             raise meaning(error.sqlstate, said, broken=self._connection.broken) from error
 
 
-def ended(connection: psycopg.Connection, error: psycopg.Error) -> str:
+def describe_end(connection: psycopg.Connection, error: psycopg.Error) -> str:
     """Describe an error. If a server ends a session while data is sent to it, libpq loses the
     message and supposes a crash: a server that answers has ended the session alone."""
     if error.sqlstate is not None or not connection.broken:

@@ -62,7 +62,7 @@ class _Copy:
     def locked(self) -> Iterator[PostgresSession]:
         """One at a time creates or drops it; who does both in between has a session in it."""
         with closing(self.maintenance.session()) as server:
-            server.query(f"SELECT pg_advisory_lock(hashtext('{_escaped(self.name)}'))")
+            server.query(f"SELECT pg_advisory_lock(hashtext('{_escape(self.name)}'))")
             yield server
 
 
@@ -79,7 +79,7 @@ def copy_database(database: PostgresDatabase, report: Says) -> Iterator[Postgres
     """
     with closing(database.session()) as session:
         name = str(session.query("SELECT current_database()")[0][0])
-    made = replace(database, dbname=_shortened(name) + _SUFFIX)
+    made = replace(database, dbname=_shorten(name) + _SUFFIX)
     maintenance = next(one for one in _MAINTENANCE if one != name)
     copy = _Copy(made, replace(database, dbname=maintenance), name)
     with copy.locked() as server:
@@ -87,7 +87,7 @@ def copy_database(database: PostgresDatabase, report: Says) -> Iterator[Postgres
         report.say(f"copying database {name}")
         _create(server, copy.name, name)
         try:
-            server.script(f"COMMENT ON DATABASE {_quoted(copy.name)} IS '{_MARK}'")
+            server.script(f"COMMENT ON DATABASE {_quote(copy.name)} IS '{_MARK}'")
             keeper = copy.database.session()
         except BaseException:
             _remove(copy, server, report)
@@ -113,7 +113,7 @@ def _end(copy: _Copy, keeper: PostgresSession, report: Says) -> None:
 
 def _remove(copy: _Copy, server: PostgresSession, report: Says) -> None:
     try:
-        server.script(f"DROP DATABASE {_quoted(copy.name)} WITH (FORCE)")
+        server.script(f"DROP DATABASE {_quote(copy.name)} WITH (FORCE)")
     except DatabaseError as error:
         _warn_of(copy, error, report)
 
@@ -121,7 +121,7 @@ def _remove(copy: _Copy, server: PostgresSession, report: Says) -> None:
 def _warn_of(copy: _Copy, error: DatabaseError, report: Says) -> None:
     report.warn(
         f"the copy {copy.name} could not be dropped ({error}): the next run on a fresh copy drops"
-        f" it, and so does DROP DATABASE {_quoted(copy.name)}"
+        f" it, and so does DROP DATABASE {_quote(copy.name)}"
     )
 
 
@@ -130,12 +130,12 @@ def _take_over_settings(copy: _Copy, report: Says) -> None:
     does not copy: the schemas that are searched, what plans are made with."""
     with closing(copy.maintenance.session()) as server:
         for role, setting, value in server.query(
-            sql("postgres", "database_settings").format(name=_escaped(copy.original))
+            sql("postgres", "database_settings").format(name=_escape(copy.original))
         ):
-            whose = f"ROLE {_quoted(str(role))} IN " if role is not None else ""
+            whose = f"ROLE {_quote(str(role))} IN " if role is not None else ""
             # What is a list is read as one by set_config, and quoted by the server itself.
-            read = f"SELECT set_config('{_escaped(str(setting))}', '{_escaped(str(value))}', true)"
-            keep = f"ALTER {whose}DATABASE {_quoted(copy.name)} SET {setting} FROM CURRENT"
+            read = f"SELECT set_config('{_escape(str(setting))}', '{_escape(str(value))}', true)"
+            keep = f"ALTER {whose}DATABASE {_quote(copy.name)} SET {setting} FROM CURRENT"
             try:
                 server.script(f"BEGIN; {read}; {keep}; COMMIT")
             except Aborted as error:
@@ -146,7 +146,7 @@ def _take_over_settings(copy: _Copy, report: Says) -> None:
 def _create(server: PostgresSession, copy: str, name: str) -> None:
     version = number(server.query("SELECT current_setting('server_version_num')")[0][0])
     strategy = " STRATEGY FILE_COPY" if version >= _MAY_COPY_FILES else ""
-    create = f"CREATE DATABASE {_quoted(copy)} TEMPLATE {_quoted(name)}{strategy}"
+    create = f"CREATE DATABASE {_quote(copy)} TEMPLATE {_quote(name)}{strategy}"
     for last in (False,) * (_TRIES - 1) + (True,):
         try:
             server.script(create)
@@ -173,7 +173,7 @@ def _remedy(error: Aborted, name: str) -> str:
     if error.cause == _NOT_PERMITTED:
         return (
             f"{error.detail}: ALTER ROLE … CREATEDB permits it, and ALTER DATABASE"
-            f" {_quoted(name)} IS_TEMPLATE true if the role does not own it"
+            f" {_quote(name)} IS_TEMPLATE true if the role does not own it"
         )
     return str(error)
 
@@ -182,27 +182,27 @@ def _drop_left_over(server: PostgresSession, copy: str) -> None:
     """:raises CopyFailed: it is no copy of hotset's, or somebody uses it."""
     found = server.query(
         "SELECT shobj_description(oid, 'pg_database') FROM pg_database"
-        f" WHERE datname = '{_escaped(copy)}'"
+        f" WHERE datname = '{_escape(copy)}'"
     )
     if not found:
         return
     if found[0][0] != _MARK:
         raise CopyFailed(
             f"there is a database {copy} without the mark of hotset's copies: a run that was killed"
-            f" while it copied leaves one. If nobody needs it, DROP DATABASE {_quoted(copy)};"
+            f" while it copied leaves one. If nobody needs it, DROP DATABASE {_quote(copy)};"
             " otherwise rename it"
         )
     if users := _users_of(server, copy):
         raise CopyFailed(
             f"another run on a fresh copy uses {copy} ({users}): wait until it has ended, or end it"
         )
-    server.script(f"DROP DATABASE {_quoted(copy)}")
+    server.script(f"DROP DATABASE {_quote(copy)}")
 
 
 def _users_of(server: PostgresSession, copy: str) -> str:
     """Who stays connected to it, in words; empty where nobody is."""
     deadline = time.monotonic() + _LEAVING_S
-    while rows := server.query(sql("postgres", "database_users").format(name=_escaped(copy))):
+    while rows := server.query(sql("postgres", "database_users").format(name=_escape(copy))):
         is_kept, pid, user, program, since = rows[0]
         if is_kept or time.monotonic() > deadline:
             others = f", and {words.plural(len(rows) - 1, 'more session')}" if rows[1:] else ""
@@ -211,14 +211,14 @@ def _users_of(server: PostgresSession, copy: str) -> str:
     return ""
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     """So much of a name that the copy's fits."""
     return name.encode()[: _NAME_BYTES - len(_SUFFIX)].decode(errors="ignore")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("'", "''")

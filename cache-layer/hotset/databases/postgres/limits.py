@@ -83,7 +83,7 @@ def limit_lock_wait(connection: psycopg.Connection) -> None:
     connection.execute(sql("postgres", "limit_lock_wait").format(seconds=LOOK_WAIT_S).encode())
 
 
-def locked(connection: psycopg.Connection) -> Locked:
+def lock_error(connection: psycopg.Connection) -> Locked:
     """Build the error for a lock that was not obtained in time, with its holders."""
     try:
         rows = connection.execute(sql("postgres", "lock_holders").encode()).fetchall()

@@ -23,7 +23,7 @@ from psycopg import sql
 from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import limits
-from .client import PostgresDatabase, ended, is_gone
+from .client import PostgresDatabase, describe_end, is_gone
 
 _SETTINGS = "SET work_mem = '64MB'; SET maintenance_work_mem = '256MB'; SET jit = off"
 _NOTICE_LOST_CLIENT = "SET client_connection_check_interval = 1000"
@@ -125,9 +125,9 @@ class PostgresTpchSession:
             yield
         except psycopg.Error as error:
             if self._looks and error.sqlstate == limits.LOCKED:
-                raise limits.locked(self._connection) from error
+                raise limits.lock_error(self._connection) from error
             seconds = time.monotonic() - started
-            words = ended(self._connection, error)
+            words = describe_end(self._connection, error)
             said = self._own_limit.explain(words, error.sqlstate, seconds)
             raise _meaning(error, said, broken=self._connection.broken) from error
 

@@ -74,7 +74,7 @@ def find(
         named = ""
     found = {
         one
-        for one, of, start, on in _seen(machine, named, below or PurePosixPath("/nonexistent"))
+        for one, of, start, on in _parse(machine, named, below or PurePosixPath("/nonexistent"))
         if (of, on) == (identifier, port) and abs(start - began) <= _STARTING_S
     }
     if len(found) == 1:
@@ -94,7 +94,7 @@ def _row(connection: Connection, name: str) -> list[str]:
     return [str(value) for value in connection.query(sql("postgres", name))[0]]
 
 
-def _seen(
+def _parse(
     machine: Machine, named: str, below: PurePosixPath
 ) -> Iterator[tuple[Whereabouts, int, int, int]]:
     """Data directories of running servers: identifier, start (seconds since 1970), port."""

@@ -80,7 +80,7 @@ def configure(database: Address) -> None:
         os.environ["FREETDSCONF"] = str(file)
 
 
-def quoted(key: str, value: str) -> str:
+def quote(key: str, value: str) -> str:
     """A value of a connection string. Some versions double a brace that closes, some do not: it
     stands without braces then.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from hotset.core.extras import Extra, added, is_packaged
+from hotset.core.extras import Extra, is_packaged, missing_extra
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.sql import Locked
 
@@ -36,7 +36,7 @@ LOCK_TIMEOUT = 1222
 """The number of an error: a lock was not had in time."""
 _ROWS_PER_SEND = 10_000
 _INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
-_REMEDY = f"{added(Extra.SQLSERVER)} brings pyodbc" + (
+_REMEDY = f"{missing_extra(Extra.SQLSERVER)} brings pyodbc" + (
     "; apt-get install tdsodbc brings the driver FreeTDS, Microsoft's package msodbcsql18 its own"
     if is_packaged()
     else " and Microsoft's driver; they use the system's libraries: apt-get install libodbc2"
@@ -105,7 +105,7 @@ def driver(wanted: str | None) -> str:
     for name in _INSTALLED:
         if name in names:
             return name
-    bundled = _bundled()
+    bundled = _find_bundled()
     if bundled is not None:
         return str(bundled)
     if "FreeTDS" in names:
@@ -119,9 +119,9 @@ def connection_string(database: Address, driver_name: str) -> str:
     :raises PrerequisiteMissingError: FreeTDS cannot do what the DSN asks for.
     """
     if is_freetds(driver_name):
-        quoted, server = freetds.quoted, {"SERVERNAME": freetds.section(database)}
+        quoted, server = freetds.quote, {"SERVERNAME": freetds.section(database)}
     else:
-        quoted = _braced
+        quoted = _brace
         server = {
             "SERVER": f"tcp:{database.host},{database.port}",
             "Encrypt": database.encrypt,
@@ -137,7 +137,7 @@ def connection_string(database: Address, driver_name: str) -> str:
         server |= {"Trusted_Connection": "yes"}
     else:
         server |= {"UID": database.user, "PWD": database.password}
-    values = [_braced("DRIVER", driver_name), *(quoted(*one) for one in server.items())]
+    values = [_brace("DRIVER", driver_name), *(quoted(*one) for one in server.items())]
     # FreeTDS looks for the semicolon behind the last one, too.
     return "".join(f"{value};" for value in values)
 
@@ -161,7 +161,7 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
     return connection, not is_freetds(name)
 
 
-def locked(found: Failure, database: Address) -> Locked | None:
+def lock(found: Failure, database: Address) -> Locked | None:
     """Return the error of a look that did not get its lock in time; None if it failed otherwise."""
     if not database.looks or LOCK_TIMEOUT not in found.numbers:
         return None
@@ -234,7 +234,7 @@ def insert(
     return count
 
 
-def _braced(key: str, value: str) -> str:
+def _brace(key: str, value: str) -> str:
     """
     >>> _braced("PWD", "x}y;")
     'PWD={x}}y;}'
@@ -242,7 +242,7 @@ def _braced(key: str, value: str) -> str:
     return f"{key}={{{value.replace('}', '}}')}}}"
 
 
-def _bundled() -> Path | None:
+def _find_bundled() -> Path | None:
     """Microsoft's driver inside the package mssql-python-odbc, for this system and processor."""
     spec = find_spec("mssql_python_odbc")
     if spec is None or spec.origin is None:

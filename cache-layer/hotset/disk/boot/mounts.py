@@ -132,7 +132,7 @@ def _in_autofs(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 def leading(machine: Machine, origin: PurePosixPath, specs: Iterable[str]) -> dict[str, Leads]:
     """Which of these names lead to an origin, or to something on it."""
-    named = {spec: _named(spec) for spec in specs}
+    named = {spec: _source_of(spec) for spec in specs}
     if not named:
         return {}
     own, inside = _tags(machine, origin), _inside(machine, origin)
@@ -150,7 +150,7 @@ def leading(machine: Machine, origin: PurePosixPath, specs: Iterable[str]) -> di
     return found
 
 
-def _named(spec: str) -> tuple[str, str] | PurePosixPath | None:
+def _source_of(spec: str) -> tuple[str, str] | PurePosixPath | None:
     """A tag with its value, or a path; None of what is no device and no file.
 
     >>> _named('LABEL="my data"'), _named("/dev/disk/by-label/my\\\\x20data")
@@ -217,9 +217,9 @@ def _leading_paths(
         if path == origin or there.get(path) == there.get(origin, "")
     }
     devices = [path for path in paths if path not in found and there.get(path, "").startswith("b")]
-    shown = identity.shown(machine, origin) if devices else None
+    shown = identity.show(machine, origin) if devices else None
     for device in devices:
-        other = identity.shown(machine, device)
+        other = identity.show(machine, device)
         if shown is None or other is None:
             continue
         if shown.is_same(other):

@@ -110,7 +110,7 @@ def rows(machine: Machine, found: Sequence[Unit]) -> list[Schedule]:
         when = value_of(timer, "OnCalendar") if timer else occasion
         last, ended = outcomes.get(unit.name, _NEVER)
         if key == "ExecStop":
-            last, ended = _saved(machine, _disk_of(unit))
+            last, ended = _last_of_snapshot(machine, _disk_of(unit))
         listed.append(Schedule(stem.removeprefix(PREFIX), when, last, ended, value_of(unit, key)))
     return listed
 
@@ -173,7 +173,7 @@ def _is_on(said: Mapping[str, str]) -> bool:
     return said.get("ActiveState") == "active"
 
 
-def _saved(machine: Machine, disk: str) -> tuple[Last, str]:
+def _last_of_snapshot(machine: Machine, disk: str) -> tuple[Last, str]:
     """Do as :func:`_outcomes`; systemd forgets at boot what it did at shutdown."""
     saved = machine.run(["stat", "--format=%y", str(snapshot_of(disk))], check=False)
     # To the second, as systemd tells its times.

@@ -180,9 +180,9 @@ def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = Fal
     below = (card.flash, disk.origin)
     devices = " ".join(device_unit(one) for one in below if one.is_relative_to("/dev"))
     needed = [*below, *[PurePosixPath(called)] * apart]
-    files = " ".join(_quoted(one) for one in needed if not one.is_relative_to("/dev"))
+    files = " ".join(_quote(one) for one in needed if not one.is_relative_to("/dev"))
     # Mounts come after local-fs-pre.target, and so would the one that such a file lies on.
-    words = f"--flash {_quoted(card.flash).replace('$', '$$')} {disk.name}"
+    words = f"--flash {_quote(card.flash).replace('$', '$$')} {disk.name}"
     before = wanted if files else wanted.replace("fs.target", "fs-pre.target")
     return f"""\
 # Written by hotset; `hotset tier activate {disk.name} --unit` writes it anew.
@@ -249,7 +249,7 @@ def _waits(card: Card, disk: Disk) -> dict[PurePosixPath, str]:
     }
 
 
-def _quoted(path: PurePosixPath) -> str:
+def _quote(path: PurePosixPath) -> str:
     """A path as a unit's file takes it (systemd.syntax(7), systemd.unit(5) on specifiers).
 
     >>> _quoted(PurePosixPath("/srv/100% \\"flash\\""))

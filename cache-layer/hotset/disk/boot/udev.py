@@ -74,7 +74,7 @@ def prepare(attached: AttachedDisk) -> None:
     machine = attached.machine
     if not _is_here(machine):
         return
-    match kinds.of(attached.disk.kind).made_by:
+    match kinds.kind_of_name(attached.disk.kind).made_by:
         case "loop":
             _write(machine, _DEVICES, _DEVICE_RULES)
         case "mapper":
@@ -95,9 +95,9 @@ def hide_origin(attached: AttachedDisk) -> None:
     machine, disk = attached.machine, attached.disk
     if not disk.origin.is_relative_to("/dev") or not _is_here(machine):
         return  # a file, which udev does not know
-    shown = identity.shown(machine, disk.origin)
+    shown = identity.show(machine, disk.origin)
     paths = _paths(shown)
-    matches = [*_named(machine, disk.origin), *paths]
+    matches = [*_rules_by_name(machine, disk.origin), *paths]
     rules = "".join(
         f'SUBSYSTEM=="block", {match}, {what}\n' for match in matches for what in (_HIDE, _NO_LVM)
     )
@@ -155,7 +155,7 @@ def _links(machine: Machine, origin: PurePosixPath) -> list[str]:
     return [one for one in said if one.startswith(("disk/by-uuid/", "disk/by-label/"))]
 
 
-def _named(machine: Machine, origin: PurePosixPath) -> list[str]:
+def _rules_by_name(machine: Machine, origin: PurePosixPath) -> list[str]:
     """Match the origin by the name that the user gave it. The kernel's own may be another
     disk's after a boot, so its file system is looked at as well."""
     name = str(origin)
@@ -200,7 +200,7 @@ def show_origin(attached: AttachedDisk) -> None:
     if machine.run(["test", "-e", str(origin_rules(disk.name))], check=False).rc == 0:
         machine.run(["rm", "-f", str(origin_rules(disk.name))])
         _udevadm(machine, "control", "--reload")
-        _again(attached, identity.shown(machine, disk.origin))
+        _again(attached, identity.show(machine, disk.origin))
         _settle(machine)
 
 

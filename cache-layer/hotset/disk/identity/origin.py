@@ -59,7 +59,7 @@ class OriginId:
 
     def compare(self, now: OriginId) -> Compared:
         """Compare this disk with a disk as it is now."""
-        argv = [str(boot_program.built()), "compare"]
+        argv = [str(boot_program.find_built()), "compare"]
         both = json.dumps({"known": asdict(self), "now": asdict(now)})
         return Compared(**json.loads(Local().run(argv, stdin=both).stdout))
 
@@ -166,7 +166,7 @@ class Shown:
         return bool(self.disks & other.disks) and (is_whole or self.partition == other.partition)
 
 
-def shown(machine: Machine, device: PurePosixPath) -> Shown | None:
+def show(machine: Machine, device: PurePosixPath) -> Shown | None:
     """None where there is no such device or file."""
     if devices.type_of(machine, device) is None:
         return None
@@ -197,7 +197,7 @@ def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
     ]
     if one == other or (nodes[0] and nodes[0] == nodes[1]):
         return True
-    first, second = shown(machine, one), shown(machine, other)
+    first, second = show(machine, one), show(machine, other)
     return first is not None and second is not None and first.overlaps(second)
 
 

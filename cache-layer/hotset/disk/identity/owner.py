@@ -30,7 +30,7 @@ def host_id(machine: Machine) -> str:
     for path in (_OWN_ID, _MACHINE_ID):
         text = machine.run(["cat", str(path)], check=False).stdout.strip()
         if text and text != "uninitialized":
-            return _derived(text)
+            return _derive(text)
     return ""
 
 
@@ -46,7 +46,7 @@ def hardware_id(machine: Machine) -> str:
     text = machine.run(["cat", str(_FIRMWARE)], check=False).stdout.strip().lower()
     if not _UUID.fullmatch(text) or _NOBODYS.fullmatch(text):
         return ""
-    return _derived(text)
+    return _derive(text)
 
 
 def host_name(machine: Machine) -> str:
@@ -54,5 +54,5 @@ def host_name(machine: Machine) -> str:
     return machine.run(["uname", "-n"], check=False).stdout.strip() or machine.kind
 
 
-def _derived(text: str) -> str:
+def _derive(text: str) -> str:
     return hashlib.sha256(f"{_SALT} {text}".encode()).hexdigest()[:32]

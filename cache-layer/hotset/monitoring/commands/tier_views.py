@@ -40,7 +40,7 @@ def status(request: OneDisk, context: Context) -> TierStatus:
     with places.machine(request.machine) as there:
         known = cards.inventory(there)
         named = [cards.find(there, request.disk)] if request.disk else None
-        shown = named or known.attached_disks(there)
+        shown = named or known.list_disks(there)
         rows = cards.of_each(shown, lambda one: tier_status.status_row(lifecycle.inspect(one)))
         at_work = locks.holders(there)
     for problem in (*known.problems, *(f"running now: {one}" for one in at_work)):
@@ -140,5 +140,5 @@ def scan(request: Scan, context: Context) -> LabelledFlash:  # noqa: ARG001
 
     with places.machine(request.machine) as there:
         found, unread = adopt.scan(there)
-    labels, others = map(FlashLabel.of, found), map(UnreadFlash.of, unread)
+    labels, others = map(FlashLabel.from_label, found), map(UnreadFlash.from_device, unread)
     return LabelledFlash(tuple(labels), tuple(others))

@@ -63,7 +63,7 @@ class Changes:
         gone = self.disks.keys() - {disk.facts.identity for disk in seen.disks}
         for facts in [self.disks[one] for one in gone if self.disks[one].present]:
             self.disks[facts.identity] = replace(facts, present=False)
-            text = f"{facts.name} is not seen any more{_unwatched(is_watched)}"
+            text = f"{facts.name} is not seen any more{_describe_gap(is_watched)}"
             found.append(event("disk", at, text, facts.identity))
             found += self._lasts("down", facts.identity, at, "")
         return found
@@ -77,7 +77,7 @@ class Changes:
             told = [("disk", f"{disk.name} is accelerated from now on")]
         else:
             told = []
-        more = _unwatched(is_watched)
+        more = _describe_gap(is_watched)
         return [event(kind, at, f"{text}{more}", disk.identity) for kind, text in told]
 
     def _lasts(self, kind: EventKind, disk: str, at: float, text: str) -> list[Event]:
@@ -91,7 +91,7 @@ class Changes:
         return []
 
 
-def _unwatched(is_watched: bool) -> str:
+def _describe_gap(is_watched: bool) -> str:
     return "" if is_watched else " (while nothing was recorded)"
 
 

@@ -103,7 +103,7 @@ def course(before: SeenDisk, now: SeenDisk) -> Course:
         return "unknown"
     if None not in (first.begun, last.begun) and first.begun != last.begun:
         return "began anew"
-    counting = kinds.of(now.facts.kind).counting
+    counting = kinds.kind_of_name(now.facts.kind).counting
     if began_anew(replace(first, begun=None), replace(last, begun=None), counting):
         return "contradiction"
     pairs = list(zip(COUNTED, was[0], is_[0], strict=True))
@@ -130,7 +130,7 @@ def returns(before: Counts, first: SeenDisk, now: SeenDisk) -> bool:
         bypassed=bypassed,
     )
     wrong, right = (replace(one, begun=None) for one in (first.counters, now.counters))
-    return is_contradicted(known, wrong, right, kinds.of(now.facts.kind).counting)
+    return is_contradicted(known, wrong, right, kinds.kind_of_name(now.facts.kind).counting)
 
 
 def spans(
@@ -145,10 +145,10 @@ def spans(
     for run in _runs(readings):
         for span in _of_run(run, starts, counting):
             parts.setdefault(span.start, []).append(span)
-    return {start: joined(some) for start, some in parts.items()}
+    return {start: join(some) for start, some in parts.items()}
 
 
-def joined(some: Sequence[Span]) -> Span:
+def join(some: Sequence[Span]) -> Span:
     """Spans, oldest first, as one."""
     return Span(
         some[0].start,

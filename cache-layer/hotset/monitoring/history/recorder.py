@@ -72,7 +72,7 @@ class Recorder:
     def take(self, seen: Observation, events: Iterable[Event] = ()) -> None:
         """Record a reading, and what happened besides."""
         with self._guard:
-            seen = replace(seen, disks=tuple(self._identified(disk) for disk in seen.disks))
+            seen = replace(seen, disks=tuple(self._identify(disk) for disk in seen.disks))
             ahead = seen.moment.wall - seen.moment.up
             # They are told once, and may be needed by the one who takes over.
             self._note(one.later(-ahead) for one in events)
@@ -93,7 +93,7 @@ class Recorder:
             self._closed = True
             self._lock.release()
 
-    def _identified(self, disk: SeenDisk) -> SeenDisk:
+    def _identify(self, disk: SeenDisk) -> SeenDisk:
         """One without an identity has one for as long as this console runs: whether it is the same
         as before is not known."""
         identity = disk.facts.identity or f"?{self._run}:{disk.facts.name}"

@@ -144,7 +144,7 @@ def _disks(
 ) -> list[DiskSeries]:
     known = store.disks()
     counted = {
-        identity: spans(some, starts, kinds.of(known[identity].kind).counting)
+        identity: spans(some, starts, kinds.kind_of_name(known[identity].kind).counting)
         for identity, some in readings.items()
     }
     bearers = [one for one in counted if counted[one] and name in (None, known[one].name)]

@@ -139,7 +139,7 @@ def of_disk(machine: str, disk: str | None, choice: Choice, now: Moment) -> Disk
             f"nothing was ever recorded of machine {machine} here ({path}): the console records it"
             " for as long as it runs, for the user who starts it"
         )
-    return _recorded(machine, _only(found, machine, disk), found)
+    return _to_record(machine, _only(found, machine, disk), found)
 
 
 def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
@@ -148,7 +148,7 @@ def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
         recorded = opening.look(opening.path_of(machine), lambda store: store.disks()) or {}
         raise NoHistoryError(
             f"nothing was recorded of {what} of machine {machine} in the last {found.choice.words};"
-            f" recorded ever: {_named(recorded.values())}",
+            f" recorded ever: {_heading(recorded.values())}",
             field="disk" if disk else "since",
         )
     if len(found.disks) > 1:
@@ -161,7 +161,7 @@ def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
     return found.disks[0]
 
 
-def _named(known: Collection[Facts]) -> str:
+def _heading(known: Collection[Facts]) -> str:
     """The disks of a history by name, those that are gone as such."""
     present = {one.name: False for one in known}
     present |= {one.name: True for one in known if one.present}
@@ -169,7 +169,7 @@ def _named(known: Collection[Facts]) -> str:
     return ", ".join(said) or "no disk"
 
 
-def _recorded(machine: str, disk: DiskSeries, found: Series) -> DiskHistory:
+def _to_record(machine: str, disk: DiskSeries, found: Series) -> DiskHistory:
     shown = zip(found.starts, disk.spans, strict=True)
     rows = tuple(_row(start, span) for start, span in shown)
     events = tuple(

@@ -79,7 +79,7 @@ class Kernel:
             self._machine.run(["mount", "-t", "debugfs", "debugfs", str(_DEBUG)], check=False)
         return self._there(keys)
 
-    def cached_keys(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         """All keys of the cache set.
 
         :raises PrerequisiteMissingError: the kernel does not show them.

@@ -160,7 +160,7 @@ class Bcache(DeviceMapperTier):
         return BcacheRegions(self.path, _REGION)
 
     def status(self) -> Line:
-        result = self._asked(check=False)
+        result = self._ask(check=False)
         try:
             return parse_line(result.stdout if result.rc == 0 else "Fail")
         except TierFailedError as error:
@@ -209,7 +209,7 @@ class Bcache(DeviceMapperTier):
 
     def contents(self) -> Contents:
         """To the sector."""
-        keys = self.kernel.cached_keys()
+        keys = self.kernel.list_keys()
         dirty = (key for key in keys if key.dirty)
         return Contents(extents_of(keys, HEADER.sectors), extents_of(dirty, HEADER.sectors))
 

@@ -95,14 +95,14 @@ def fill(tier: CacheTier, wanted: Filling) -> Warmup:
         before = tier.slots()
         if not extents.difference(wanted.runs, before.runs()):
             return Warmup("offline", Bytes(0), 0.0, time.monotonic() - begun, 0.0, 0, 0)
-        slots = _taken_down(tier, before, wanted.records)
+        slots = _take_down(tier, before, wanted.records)
     else:
         slots = _at_rest(tier)
     try:
         if slots.make_room(wanted.runs):
             tier.restore(slots)
         pieces = slots.places(extents.difference(wanted.runs, slots.runs()))
-        copy = _Copy(tier, slots, _written(tier), wanted.rate)
+        copy = _Copy(tier, slots, _write(tier), wanted.rate)
         origin_rate = transfer.sequential_rate(tier.machine, tier.origin) if pieces else 0.0
         copy.all(pieces, wanted.samples, wanted.on_progress)
     except BaseException as error:
@@ -171,7 +171,7 @@ class _Copy:
     def believe(self, part: Sequence[Piece], samples: int) -> None:
         """Write down in the metadata what was copied, if the origin is as it was."""
         tier = self.tier
-        moved = _written(tier) != self.written
+        moved = _write(tier) != self.written
         sampled, differing = compare(tier, part, samples)
         self.sampled += sampled
         if moved or differing:
@@ -203,7 +203,7 @@ def activate(tier: CacheTier, records: Records | None = None) -> None:
             return
 
 
-def _taken_down(tier: CacheTier, before: Slots, records: Records | None) -> Slots:
+def _take_down(tier: CacheTier, before: Slots, records: Records | None) -> Slots:
     """Write back what is dirty and remove the accelerated device.
 
     :param before: has the levels, which the policy that writes back forgets.
@@ -224,7 +224,7 @@ def _at_rest(tier: CacheTier) -> Slots:
     start took it down and the origin was not written to since."""
     slots = _clean(tier)
     note = tier.machine.run(["cat", str(_note(tier))], check=False).stdout.strip()
-    if slots.runs() and note != str(_written(tier)):
+    if slots.runs() and note != str(_write(tier)):
         slots.clear()
         tier.restore(slots)
     _write_note(tier)
@@ -243,7 +243,7 @@ def _clean(tier: CacheTier) -> Slots:
     return slots
 
 
-def _written(tier: CacheTier) -> int:
+def _write(tier: CacheTier) -> int:
     """Return a count that every write to the origin raises; 0 in a dry run, which does not ask."""
     return boot_program.count_writes(tier.machine, tier.origin) or 0
 
@@ -256,7 +256,7 @@ def _note(tier: CacheTier) -> PurePosixPath:
 
 def _write_note(tier: CacheTier) -> None:
     tier.machine.run(["mkdir", "-p", "-m", "700", str(_FOLDER)])
-    put_text(tier.machine, str(_written(tier)), _note(tier))
+    put_text(tier.machine, str(_write(tier)), _note(tier))
 
 
 def _stand_up_again(tier: CacheTier, error: BaseException, records: Records | None) -> None:

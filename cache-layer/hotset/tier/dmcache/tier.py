@@ -117,7 +117,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return RemapRegions(self.path)
 
     def status(self) -> CacheStatus:
-        return parse_dmsetup_status(self._asked(check=True).stdout)
+        return parse_dmsetup_status(self._ask(check=True).stdout)
 
     def counters(self) -> Counters:
         return self.status().counters()
@@ -167,12 +167,12 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             words = [self.place.top, str(self.metadata), str(copy)]
             argv = to_its_end(["sh", "-c", program, "hotset-copy", *words])
             self.machine.run(argv, timeout_s=_TOOL_TIMEOUT_S)
-            return self._dumped(copy)
+            return self._dump(copy)
 
     def slots_at_rest(self) -> Slots:
         """Read the metadata on the flash while the accelerated device is down. Every block
         counts as dirty after a crash, and where the tools here do not read which are."""
-        slots = self._dumped(self.metadata)
+        slots = self._dump(self.metadata)
         if not self._tells_what_is_dirty():
             slots.all_dirty()
         return slots
@@ -214,7 +214,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             argv = ["cache_restore", "--quiet", "-i", str(xml), "-o", str(self.metadata)]
             self.machine.run(argv, timeout_s=_TOOL_TIMEOUT_S)
 
-    def _dumped(self, metadata: PurePosixPath) -> Slots:
+    def _dump(self, metadata: PurePosixPath) -> Slots:
         argv = ["cache_dump", str(metadata)]
         return Slots.parse(self.machine.run(argv, timeout_s=_TOOL_TIMEOUT_S).stdout, self.capacity)
 
@@ -304,18 +304,18 @@ class DmCache(DeviceMapperTier, InPlaceTier):
                 raise MetadataDamagedError(
                     f"cache_repair {self.metadata}: {(done.stderr + done.stdout).strip()[:600]}"
                 )
-            slots = self._dumped(mended)
+            slots = self._dump(mended)
         told = " ".join((done.stderr + done.stdout).split())
         words = f"cache_repair reads {count(slots.runs())} blocks{told and f': {told[:600]}'}"
         if not write:
             return words
-        kept = self._archived()
+        kept = self._archive()
         if self.spec.mode == "writeback":
             slots.all_dirty()
         self.restore(slots)
         return f"{words} (the old metadata is kept in {kept})"
 
-    def _archived(self) -> PurePosixPath:
+    def _archive(self) -> PurePosixPath:
         """A copy of the metadata as they are, beside the latest few of earlier repairs."""
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         kept = ARCHIVE / f"{self.place.name}-{stamp}.metadata"

@@ -135,7 +135,7 @@ def parse_serving(line: str) -> Serving:
     :raises TierFailedError: it answered with an error, or not at all.
     """
     reply = parse_reply(line)
-    devices = _named(reply[_DEVICES]) if _DEVICES in reply else None
+    devices = _readings_by_name(reply[_DEVICES]) if _DEVICES in reply else None
     counters = Counters(
         reply["read_hits"],
         reply["read_misses"],
@@ -182,7 +182,7 @@ def parse_devices(line: str) -> Readings:
     return parse_serving(line).devices or {}
 
 
-def _named(devices: list[dict[str, Any]]) -> Readings:
+def _readings_by_name(devices: list[dict[str, Any]]) -> Readings:
     found = parse_engine(devices)
     return {ENGINE_NAMES[name]: one for name, one in found.items() if name in ENGINE_NAMES}
 
@@ -254,7 +254,7 @@ def _exchange(
     except CommandTimeoutError:
         raise TierFailedError(f"its cache engine has not answered within {limit_s:.0f} s") from None
     except CommandError as error:
-        said = engine_program.said(error.result.stderr)
+        said = engine_program.last_message(error.result.stderr)
         raise TierFailedError(said or str(error)) from None
     return replies
 
@@ -299,7 +299,7 @@ def owners(machine: Machine, control: PurePosixPath) -> Owners:
     """Return the owners of the last :func:`divide`; raises as :func:`ask` does."""
     reply = ask(machine, control, {"shared": {}}, limit_s=_LOOK_S)[-1]
 
-    def named(found: list[Answer]) -> tuple[Owner, ...]:
+    def owners_by_name(found: list[Answer]) -> tuple[Owner, ...]:
         return tuple(Owner(one["name"], tuple(_runs(one["runs"]))) for one in found)
 
     shares = tuple(
@@ -308,7 +308,7 @@ def owners(machine: Machine, control: PurePosixPath) -> Owners:
         )
         for one in reply["shares"]
     )
-    return Owners(named(reply["pinned"]), named(reply["excluded"]), shares)
+    return Owners(owners_by_name(reply["pinned"]), owners_by_name(reply["excluded"]), shares)
 
 
 def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division:

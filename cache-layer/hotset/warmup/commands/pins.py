@@ -50,12 +50,12 @@ def pin_targets(request: Fetch, context: Context) -> Lines:
     warm-up, so schedule one.
     """
 
-    def pinned(found: Preferences) -> Preferences:
+    def add_pin(found: Preferences) -> Preferences:
         for text in request.targets:
             found = found.having("pinned", text)
         return found
 
-    return _prefer(request, request.targets, pinned, context, request.rate)
+    return _prefer(request, request.targets, add_pin, context, request.rate)
 
 
 @operation("warmup exclude", Kind.JOB, Right.OPERATE, ("Add", "HotsetExclusion"), progress=True)
@@ -67,12 +67,12 @@ def exclude_targets(request: Prefer, context: Context) -> Lines:
     warm-ups leave them out.
     """
 
-    def excluded(found: Preferences) -> Preferences:
+    def add_exclusion(found: Preferences) -> Preferences:
         for text in request.targets:
             found = found.having("excluded", text)
         return found
 
-    return _prefer(request, request.targets, excluded, context)
+    return _prefer(request, request.targets, add_exclusion, context)
 
 
 def _part(text: Any) -> Any:  # noqa: ANN401 - whatever was given
@@ -181,7 +181,7 @@ def list_preferences(request: Preferred, context: Context) -> text.Preferences:
         now = division.find_again(found, wanted, planning_of(request, request.machine))
         for one in division.ways_out(now, found.disk.name, request.machine, request.dsn):
             context.note(f"to {one.purpose}: {errors.command(one)}")
-        return text.Preferences.of(wanted, kept, now)
+        return text.Preferences.from_preferences(wanted, kept, now)
 
 
 def _prefer(
@@ -212,7 +212,7 @@ def _prefer(
         wanted = change(before)
         if anew is None:
             anew = wanted.targets
-        if not kinds.of(disk.kind).divides:
+        if not kinds.kind_of_name(disk.kind).divides:
             if needs_engine:
                 raise RequestError(
                     f"{disk.kind} cannot be divided: the kernel's caches have no shares and no"

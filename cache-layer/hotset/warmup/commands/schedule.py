@@ -105,7 +105,7 @@ def add(request: Add, context: Context) -> Lines:
         if wanted.at is not None:
             at = schedule.calendar(wanted.at)
             schedule.check_calendar(there, at)
-            for time in schedule.skipped(there, at):
+            for time in schedule.skipped_days(there, at):
                 context.message(
                     f"no warm-up on {time}, a time that does not exist: the clock is set forward"
                     f" over it. Name a time that every day has, or one of UTC ('{at} UTC')"

@@ -135,7 +135,7 @@ def plan(request: Plan, context: Context) -> text.WarmupPlan:
         planned = planning.plan_with_estimate(found, wanted, rate and rate / 1e6)
     for note in planned.notes:
         context.note(note)
-    return text.WarmupPlan.of(planned)
+    return text.WarmupPlan.from_plan(planned)
 
 
 class Run(Request):
@@ -275,7 +275,7 @@ def list_plans(request: Nothing, context: Context) -> text.WarmupPlans:  # noqa:
     """List the warm-up plans saved on this computer, newest last, and the state of each."""
     from .. import plan_store, text
 
-    return text.WarmupPlans.of(plan_store.every())
+    return text.WarmupPlans.from_plans(plan_store.every())
 
 
 def planning_of(
@@ -316,7 +316,7 @@ def _refresh(attached: AttachedDisk, wanted: Planning, request: Run, context: Co
     from .. import division
 
     known = pins.read_preferences(attached.machine, attached.disk.name)
-    if not (kinds.of(attached.disk.kind).divides and known.targets):
+    if not (kinds.kind_of_name(attached.disk.kind).divides and known.targets):
         return
     if not attached.tier.is_active():
         return
@@ -417,4 +417,4 @@ def _perform(
         warmed = plan_store.perform(attached, plan, report)
     left = count(plan_store.missing(attached, plan.runs))
     cached = Blocks(count(plan.runs) - left)
-    return text.WarmupResult.of(plan, warmed, cached, not_known)
+    return text.WarmupResult.from_outcome(plan, warmed, cached, not_known)

@@ -171,7 +171,7 @@ def test_a_history_says_no_more_than_was_requested_and_forgets_nothing_that_is_s
             machine.read()
         found = machine.shown(EVER)
     assert requests(found) <= machine.made
-    if kinds.of(kind).counting.lag_s == 0:
+    if kinds.kind_of_name(kind).counting.lag_s == 0:
         assert requests(found) >= machine.sure
     for disk in found.disks:
         spans = [span for span in disk.spans if span is not None]

@@ -67,7 +67,7 @@ def test_a_reading_that_does_not_go_on_begins_another_run() -> None:
 def test_what_a_counter_took_back_was_never_made() -> None:
     """Hits of bcache that turn out to be none; nor were those of the step before."""
     run = [reading(10_000 * place, hits) for place, hits in enumerate((0, 100, 95, 105))]
-    found = readings.spans(run, starts(10), kinds.of("bcache").counting)
+    found = readings.spans(run, starts(10), kinds.kind_of_name("bcache").counting)
     assert [span.amounts.read_hits for span in found.values()] == [95, 0, 10]
 
 

@@ -47,7 +47,7 @@ def content(folder: Path) -> dict[str, str]:
 def answer(**values: object) -> table.DiskHistory:
     found = operations.find("report history")
     result = found.function(found.parse(values), Context())
-    shown: table.DiskHistory = result.recorded()
+    shown: table.DiskHistory = result.to_record()
     return shown
 
 
@@ -100,7 +100,7 @@ def test_its_forms_agree(week: Path) -> None:
         found.parse({"disk": "shop", "since": "2h", "step": "10min"}), Context()
     )
     rows = list(csv.DictReader(io.StringIO(result.csv())))
-    document = document_of(result.recorded())
+    document = document_of(result.to_record())
     assert [row["begun"] for row in rows] == [row["begun"] for row in document["rows"]]
     assert float(rows[3]["hit_ratio"]) == document["rows"][3]["hit_ratio"]
     assert {"benchmark", "console"} & {one["kind"] for one in document["events"]}

@@ -16,7 +16,7 @@ MODULE = SCRIPTS / "Hotset"
 PAGE = SCRIPTS.parent / "docs/reference/powershell.md"
 
 
-def made() -> dict[Path, str]:
+def make() -> dict[Path, str]:
     """Map each wholly generated file of the PowerShell module to its text."""
     every = cmdlets.every()
     return {

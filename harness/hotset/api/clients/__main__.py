@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import made
+from . import make
 
 if __name__ == "__main__":
-    for path, text in made().items():
+    for path, text in make().items():
         path.write_text(text, encoding="utf-8", newline="\n")

@@ -266,10 +266,10 @@ def _parameters(found: Operation, taken: tuple[str, ...] | None) -> list[Paramet
         positions = [one.name for one in made if one.mandatory and one.type.startswith("string")][
             :1
         ]
-    return [_placed(one, positions) for one in made]
+    return [_place(one, positions) for one in made]
 
 
-def _placed(one: Parameter, positions: list[str]) -> Parameter:
+def _place(one: Parameter, positions: list[str]) -> Parameter:
     return replace(one, position=positions.index(one.name)) if one.name in positions else one
 
 
@@ -303,10 +303,10 @@ def _parameter(found: Operation, name: str, is_key: bool) -> Parameter:
         return replace(plain, type="psobject[]", field=field_, sent=sent, gathered=True)
     if name in ("dsn", "engine") and "password" in found.fields:
         plain = replace(plain, sent=f"$login.{shown}")
-    return _typed(plain, kind, about.default)
+    return _typed_parameter(plain, kind, about.default)
 
 
-def _typed(plain: Parameter, kind: FieldKind, default: object) -> Parameter:
+def _typed_parameter(plain: Parameter, kind: FieldKind, default: object) -> Parameter:
     """A parameter of text as one of the field's type."""
     if kind.base is bool and kind.optional:
         return replace(plain, type="Nullable[bool]")
@@ -326,7 +326,7 @@ def _number(plain: Parameter, kind: FieldKind) -> Parameter:
     if low is None:
         low = kind.limit("gt")
     base = "double" if kind.base is float else "long" if (high or 0) >= _LONG else "int"
-    limits = tuple(_written(base, one) for one in (low, high) if one is not None)
+    limits = tuple(_write_default(base, one) for one in (low, high) if one is not None)
     wrapped = base if plain.mandatory else f"Nullable[{base}]"
     return replace(
         plain,
@@ -335,7 +335,7 @@ def _number(plain: Parameter, kind: FieldKind) -> Parameter:
     )
 
 
-def _written(base: str, number: float) -> str:
+def _write_default(base: str, number: float) -> str:
     """A number as PowerShell reads it as of this type: both limits must be of one."""
     return {"double": f"{float(number)}", "long": f"{number}L", "int": f"{number}"}[base]
 

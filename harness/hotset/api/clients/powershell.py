@@ -39,12 +39,12 @@ def table(every: Sequence[Cmdlet]) -> str:
     lines += ["}", "", "# Fields whose parameters have other names."]
     lines += ["$script:ParameterNames = @{"]
     # The API's own of jobs, and of runs as their operation calls them.
-    renamed = _renamed(every) | {"job": "Id", "runs": "Run"}
+    renamed = _aliases(every) | {"job": "Id", "runs": "Run"}
     width = max(map(len, renamed))
     lines += [f"    {field:<{width}} = '{renamed[field]}'" for field in sorted(renamed)]
     lines += ["}", "", "# Which cmdlets have a parameter whose values the server can tell."]
     lines += ["$script:Completed = @{"]
-    for name, cmdlets in _completed(every).items():
+    for name, cmdlets in _completions(every).items():
         lines += [
             f"    {name:<{max(map(len, COMPLETED))}} = @(",
             *(f"        '{cmdlet}'" for cmdlet in cmdlets),
@@ -57,7 +57,7 @@ def table(every: Sequence[Cmdlet]) -> str:
 COMPLETED = ("Disk", "Card", "Run", "Target", "Pin", "Exclude", "Resume", "Name", "Model")
 
 
-def _completed(every: Iterable[Cmdlet]) -> dict[str, list[str]]:
+def _completions(every: Iterable[Cmdlet]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {name: [] for name in COMPLETED}
     for cmdlet in every:
         if cmdlet.by_hand:
@@ -78,7 +78,7 @@ def _is_completed(cmdlet: Cmdlet, parameter: Parameter) -> bool:
     return parameter.name in COMPLETED and cmdlet.operation.name != "tier create"
 
 
-def _renamed(every: Iterable[Cmdlet]) -> dict[str, str]:
+def _aliases(every: Iterable[Cmdlet]) -> dict[str, str]:
     return {
         parameter.field: parameter.name
         for cmdlet in every
@@ -262,7 +262,7 @@ def _help(cmdlet: Cmdlet) -> Iterator[str]:
     for parameter in cmdlet.parameters:
         yield from _section(f"PARAMETER {parameter.name}", parameter.help)
     yield from _section("INPUTS", _inputs(cmdlet))
-    yield from _section("OUTPUTS", _told(cmdlet))
+    yield from _section("OUTPUTS", _help_text(cmdlet))
     for example, said in examples(cmdlet):
         yield f"{indent}.EXAMPLE"
         yield f"{indent}{example}"
@@ -287,7 +287,7 @@ def _inputs(cmdlet: Cmdlet) -> str:
     return "None"
 
 
-def _told(cmdlet: Cmdlet) -> str:
+def _help_text(cmdlet: Cmdlet) -> str:
     if cmdlet.operation.name == STARTS:
         return "Hotset.Job"
     kind = cmdlet.type or "System.String: what the server would run, or nothing"

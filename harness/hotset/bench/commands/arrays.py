@@ -9,7 +9,7 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.extras import Extra
 from hotset.core.operation import Context, Kind, Lock, Request, operation
-from hotset.core.record import extended
+from hotset.core.record import extend
 from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
 
@@ -75,6 +75,6 @@ def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     paths = serving_path.measure(local, arrays.ways(parts), context.report)
     found = arrays.measure(local, parts, wanted, paths, context.report)
     whole = sum(found, arrays.Arrays(paths=paths))
-    result = extended(arrays.DiskArrays, whole)
+    result = extend(arrays.DiskArrays, whole)
     disk.write_page(request.page, "disk arrays", result, context)
     return result

@@ -69,7 +69,7 @@ def show(request: Server, context: Context) -> DatabaseServer:  # noqa: ARG001
     from hotset.databases.report import DatabaseServer
 
     with _opened(request) as server:
-        return DatabaseServer.of(server)
+        return DatabaseServer.from_server(server)
 
 
 class Place(Request):
@@ -109,7 +109,7 @@ def place(request: Place, context: Context) -> Changed:
         changes = [server.move(folder, log=request.log)]
         if size is not None:
             changes.append(server.growth(size))
-        return _changed(server, changes, request, context)
+        return _change(server, changes, request, context)
 
 
 class Memory(Request):
@@ -140,7 +140,7 @@ def memory(request: Memory, context: Context) -> Changed:
             change = server.cap_memory(cap)
         except ValueError as error:
             raise RequestError(str(error), field="size") from None
-        return _changed(server, [change], request, context)
+        return _change(server, [change], request, context)
 
 
 @operation(
@@ -154,7 +154,7 @@ def memory(request: Memory, context: Context) -> Changed:
 def statistics(request: ChangeServer, context: Context) -> Changed:
     """Update the planner's statistics of the database's tables, as after a load."""
     with _opened(request) as server:
-        return _changed(server, [server.statistics()], request, context)
+        return _change(server, [server.statistics()], request, context)
 
 
 @operation(
@@ -168,7 +168,7 @@ def statistics(request: ChangeServer, context: Context) -> Changed:
 def clear_cache(request: ChangeServer, context: Context) -> Changed:
     """Empty the server's buffers, so that the next run reads from the disk."""
     with _opened(request) as server:
-        return _changed(server, [server.clear_cache()], request, context)
+        return _change(server, [server.clear_cache()], request, context)
 
 
 class Counters(Request):
@@ -202,7 +202,7 @@ def counters(request: Counters, context: Context) -> DatabaseCounters:
             context.message(f"counting for {request.interval:g} s")
             time.sleep(request.interval)
             reading = Reading.take(server).since(reading)
-        return DatabaseCounters.of(reading, request.interval)
+        return DatabaseCounters.from_reading(reading, request.interval)
 
 
 @contextmanager
@@ -215,7 +215,7 @@ def _opened(request: Server | ChangeServer | Place | Memory | Counters) -> Itera
         yield server
 
 
-def _changed(
+def _change(
     server: Engine,
     changes: Sequence[Change | Unavailable],
     request: ChangeServer | Place | Memory,

@@ -24,7 +24,7 @@ from hotset.core.operation import (
     check_output,
     operation,
 )
-from hotset.core.record import Result, extended
+from hotset.core.record import Result, extend
 from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
 from hotset.core.words import csv_text, print_table
@@ -208,7 +208,7 @@ def bench(request: Bench, context: Context) -> BenchResult:
     begun = time.monotonic()
     kept = keeping.begin(request.keep, keeping.of_disk(request), context)
     with keeping.failing(kept):
-        found = _benched(request, directions, kept, context)
+        found = _bench(request, directions, kept, context)
         changes = disk_bench.compare(before, found) if before else []
     verdicts = tuple(thresholds.judge(limits, disk_metrics.values(found, changes)))
     if request.junit is not None:
@@ -217,11 +217,11 @@ def bench(request: Bench, context: Context) -> BenchResult:
         context.write(request.junit, text)
     kept.judge(verdicts)
     keeping.finish(kept, "complete", None, context)
-    result = extended(disk_bench.JudgedBench, found, thresholds=verdicts, run=kept.run)
+    result = extend(disk_bench.JudgedBench, found, thresholds=verdicts, run=kept.run)
     return BenchResult(result, (before.target, changes) if before else None, verdicts)
 
 
-def _benched(
+def _bench(
     request: Bench, directions: Sequence[Direction], kept: Kept, context: Context
 ) -> DiskBench:
     from hotset.core.machines.local import Local
@@ -311,7 +311,7 @@ def hold_raffle(request: Raffle, context: Context) -> DiskRaffle:
         for number in range(request.passes):
             report.say(f"pass {number + 1} of {request.passes}")
             held = raffle.WEIGHTS, request.seed, number, not request.warm
-            found.append(raffle.hold(files.folder, *held, files.counted))
+            found.append(raffle.hold(files.folder, *held, files.count))
     return raffle.DiskRaffle(tuple(found))
 
 
@@ -374,7 +374,7 @@ def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG00
     from hotset.lab import served_model
 
     found = served_model.status(Local(), Path(request.socket))
-    return extended(served_model.DiskArray, found)
+    return extend(served_model.DiskArray, found)
 
 
 @operation(
@@ -391,7 +391,7 @@ def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     from hotset.lab import served_model
 
     found = served_model.fail(Local(), Path(request.socket), request.member)
-    return extended(served_model.DiskArray, found)
+    return extend(served_model.DiskArray, found)
 
 
 @operation(
@@ -408,7 +408,7 @@ def replace_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG
     from hotset.lab import served_model
 
     found = served_model.replace(Local(), Path(request.socket), request.member)
-    return extended(served_model.DiskArray, found)
+    return extend(served_model.DiskArray, found)
 
 
 @operation(

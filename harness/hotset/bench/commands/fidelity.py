@@ -75,4 +75,4 @@ def calibrate_all(request: CalibrateAll, context: Context) -> DiskFidelity:
         kept.forget(wanted)
     found = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
     by_point = {one.point: one for one in found}
-    return fidelity_table.DiskFidelity.of([by_point[one] for one in wanted])
+    return fidelity_table.DiskFidelity.from_cells([by_point[one] for one in wanted])

@@ -25,7 +25,7 @@ from hotset.core.operation import (
     operation,
 )
 from hotset.core.paths import cache_dir
-from hotset.core.record import Result, extended
+from hotset.core.record import Result, extend
 from hotset.core.rights import Needs, Right
 
 from .. import thresholds
@@ -138,8 +138,8 @@ def _load(request: Build, where: SqlDatabase, replacing: bool, report: Reporter)
     from .. import ownership, room
 
     scale = request.scale
-    room.require(where, schema.estimated_bytes(scale), "scale")
-    size = schema.estimated_bytes(scale) / 1e9
+    room.require(where, schema.estimate_bytes(scale), "scale")
+    size = schema.estimate_bytes(scale) / 1e9
     with report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"):
         if replacing:
             # Before the old tables go: it may fail.
@@ -221,15 +221,15 @@ class RunOutcome(Result):
 
         return TpchRun
 
-    def recorded(self) -> TpchRun:
-        return self.record().of(self.power, self.throughput, self.verdicts, self.run)
+    def to_record(self) -> TpchRun:
+        return self.record().from_power(self.power, self.throughput, self.verdicts, self.run)
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
         from .. import tpch_report
 
-        terminal.result(tpch_report.run_page(self.recorded()), console)
+        terminal.result(tpch_report.run_page(self.to_record()), console)
 
     def csv(self) -> str:
         from .. import tpch_report
@@ -283,7 +283,7 @@ def run(request: Run, context: Context) -> RunOutcome:
 
     limits = tpch_metrics.limits(request.threshold or [])
     check_output(request.junit, "junit")
-    numbers, count = _asked(request)
+    numbers, count = _queries_of(request)
     database = kits.database(request)
     connect.require_direct(database)
     kept = keeping.begin(
@@ -294,7 +294,7 @@ def run(request: Run, context: Context) -> RunOutcome:
         alone.on(database, ownership.TPCH, context.report),
         keeping.watching(kept, request.sample, database, context) as watch,
     ):
-        found = _measured(request, numbers, count, context)
+        found = _measure(request, numbers, count, context)
         use = watch(found.power.started, found.power.ended, around=True)
     verdicts = tuple(tpch_metrics.judge_queries(limits, found.power, found.throughput))
     keeping.keep_queries(kept, found.power, use, found.failure(), verdicts, context)
@@ -305,7 +305,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     return replace(found, verdicts=verdicts, run=kept.run)
 
 
-def _asked(request: Run) -> tuple[tuple[int, ...], int | None]:
+def _queries_of(request: Run) -> tuple[tuple[int, ...], int | None]:
     """The queries and the number of streams, before anything connects; see `_streams`.
 
     :raises RequestError: there is no such run.
@@ -321,7 +321,7 @@ def _asked(request: Run) -> tuple[tuple[int, ...], int | None]:
     return numbers, count
 
 
-def _measured(
+def _measure(
     request: Run, numbers: tuple[int, ...], count: int | None, context: Context
 ) -> RunOutcome:
     from hotset.tpch import schema
@@ -460,7 +460,7 @@ def check(request: Check, context: Context) -> Checked:
             on_data=report.on_step,
             observe=lambda part: report.figure(f"checked {part.title}"),
         )
-    return Checked(extended(TpchCheck, found))
+    return Checked(extend(TpchCheck, found))
 
 
 @operation(

@@ -48,7 +48,7 @@ class Windows(Result):
 
         return RunDocument
 
-    def recorded(self) -> RunDocument:
+    def to_record(self) -> RunDocument:
         return self.run
 
     def require(self, outcome: Outcome) -> None:
@@ -133,7 +133,7 @@ def measure(
         if not points or window.cause_of(error) is None:
             keeping.fail(kept, error)
             raise
-        points[-1] = window.ended_by(points[-1], error)
+        points[-1] = window.end_with(points[-1], error)
     if not request.fresh:
         points[-1] = runs.check_database(points[-1], database)
     kept.keep_windows(points, subject.timed)

@@ -259,21 +259,19 @@ def measure(
     with closing(searches):
         for part in wanted:
             if part.kind == "search":
-                yield Arrays(searches=(_searched(searches, report),))
+                yield Arrays(searches=(_search(searches, report),))
             else:
-                yield _measured(local, part, load, as_file, report)
+                yield _measure(local, part, load, as_file, report)
 
 
-def _searched(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
+def _search(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
     found = next(searches)
     p50, p99 = found.searched.p50_ms, found.searched.p99_ms
     report.say(f"{found.array}: {found.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms")
     return found
 
 
-def _measured(
-    local: Local, part: Part, load: Load, path_us: int | None, report: Reporter
-) -> Arrays:
+def _measure(local: Local, part: Part, load: Load, path_us: int | None, report: Reporter) -> Arrays:
     array = part.array
     if part.kind == "values":
         lines = []
@@ -302,7 +300,7 @@ def table(local: Local, array: str, load: Load, path_us: int | None) -> Iterator
         promised = promise(local, array, size, profile, direction, seconds)
         one = ArrayLine(array, profile, direction, unit, value, _in(unit, sample))
         most = partial(_most, local, profile, direction)
-        yield explained(one, promised, path_us, most)
+        yield explain(one, promised, path_us, most)
 
 
 def cells(
@@ -331,7 +329,7 @@ def promise(
     return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
 
 
-def explained(
+def explain(
     found: ArrayLine, promised: Sample, path_us: int | None, most: Callable[[], Sample]
 ) -> ArrayLine:
     """A value with the reason of its difference from the published one, if that is large.
@@ -442,7 +440,7 @@ def power_fails(
             said = served_model.power_cut(local, served.socket)
             written = [one.result() for one in writing]
         with backing.open("rb") as stored:
-            return Cut(protected, int(said), tuple(_left(stored, one) for one in written))
+            return Cut(protected, int(said), tuple(_compare_file(stored, one) for one in written))
 
 
 def _protect(device: dict[str, Any], protected: bool) -> None:
@@ -481,7 +479,7 @@ def _write(drive: Path, where: range, every: int | None) -> _Written:
     return _Written(every, where.start, pages, flushed)
 
 
-def _left(stored: BinaryIO, written: _Written) -> CutFile:
+def _compare_file(stored: BinaryIO, written: _Written) -> CutFile:
     """Count the bytes of a file that the drive lost in the power cut."""
     stored.seek(written.first * _PAGE)
     lost = [nth for nth, page in enumerate(written.pages) if stored.read(_PAGE) != page]

@@ -61,7 +61,7 @@ def open_target(
     if path is None:
         return
     if path.exists() and stat.S_ISBLK(path.stat().st_mode):
-        device = _inspected(local, path, size)
+        device = _inspect(local, path, size)
         if read_only:
             say(f"{path} {_UNTRUE}")
         else:
@@ -75,7 +75,7 @@ def open_target(
         yield Target(str(path), file)
 
 
-def _inspected(local: Local, path: Path, size: Bytes) -> Device:
+def _inspect(local: Local, path: Path, size: Bytes) -> Device:
     device = devices.inspect(local, PurePosixPath(path))
     if device.size < size:
         raise BenchError(f"{path} holds {device.size}, less than {size}", field="size")

@@ -160,7 +160,7 @@ def points(models: Sequence[str], only: Sequence[str]) -> list[Point]:
         for direction in DIRECTIONS
         for depth in DEPTHS
     ]
-    wanted = [one for one in found if not only or any(_named(one, words) for words in only)]
+    wanted = [one for one in found if not only or any(_is_named(one, words) for words in only)]
     if not wanted:
         raise RequestError(
             f"no cell is named like {' or '.join(only)}: they are named such as {found[0].name}",
@@ -169,7 +169,7 @@ def points(models: Sequence[str], only: Sequence[str]) -> list[Point]:
     return wanted
 
 
-def _named(point: Point, words: str) -> bool:
+def _is_named(point: Point, words: str) -> bool:
     return set(words.split()) <= set(point.name.split())
 
 
@@ -305,10 +305,10 @@ class _Bench:
 
     def measure(self, point: Point) -> Cell:
         seconds = self._seconds
-        expected = self._expected(point, seconds)
+        expected = self._expect(point, seconds)
         needed = max(_SECONDS_MIN, -(-_ENOUGH_REQUESTS // max(1, int(expected.iops))))
         if needed < seconds:
-            seconds, expected = needed, self._expected(point, needed)
+            seconds, expected = needed, self._expect(point, needed)
         named = (point.model, point.block, point.depth, point.direction, seconds, expected)
         sample, busy = self._run(point.model, point, seconds)
         cell = Cell(*named, (sample,), self.path_us, busy)
@@ -322,7 +322,7 @@ class _Bench:
         busy = statistics.median([busy, *(one for _, one in more)])
         return replace(cell, runs=(sample, *(one for one, _ in more)), busy=busy)
 
-    def _expected(self, point: Point, seconds: int) -> Sample:
+    def _expect(self, point: Point, seconds: int) -> Sample:
         words = ["--size", str(int(self._size)), "--load", point.direction]
         words += ["--block", str(point.profile.block), "--depth", str(point.depth)]
         words += ["--seconds", str(seconds)]

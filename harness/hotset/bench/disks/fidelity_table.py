@@ -42,7 +42,7 @@ class DiskFidelity(Versioned):
     cells: tuple[Cell, ...]
 
     @classmethod
-    def of(cls, cells: Sequence[Cell]) -> DiskFidelity:
+    def from_cells(cls, cells: Sequence[Cell]) -> DiskFidelity:
         return cls(tuple(summaries(cells)), tuple(cells))
 
     def show(self, console: Console) -> None:
@@ -161,14 +161,14 @@ def _of_model(model: str, cells: Sequence[Cell]) -> str:
         for direction in DIRECTIONS:
             row = [found.get((block, direction, depth)) for depth in DEPTHS]
             if any(row):
-                shown = " | ".join(map(_shown, row))
+                shown = " | ".join(map(_format, row))
                 rows.append(f"| {block} {direction} | {shown} |")
     heads = " | ".join(f"QD{depth}" for depth in DEPTHS)
     rule = "|---|" + "---:|" * len(DEPTHS)
     return "\n".join((f"## {model}", "", f"| | {heads} |", rule, *rows))
 
 
-def _shown(cell: Cell | None) -> str:
+def _format(cell: Cell | None) -> str:
     return "" if cell is None else f"{deviation(cell.off)}{_MARKS[cell.verdict]}"
 
 

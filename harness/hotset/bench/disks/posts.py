@@ -62,7 +62,7 @@ class Forum:
         titles = self._dice.integers(*_TITLE_WORDS, count)
         bodies = self._dice.lognormal(np.log(_BODY_WORDS), _BODY_SPREAD, count)
         lengths = np.clip(bodies, 5, _BODY_MOST).astype(int)
-        words = self._drawn(int(titles.sum() + lengths.sum()))
+        words = self._draw(int(titles.sum() + lengths.sum()))
         at = 0
         for title, body in zip(titles.tolist(), lengths.tolist(), strict=True):
             middle, end = at + title, at + title + body
@@ -76,7 +76,7 @@ class Forum:
         ranks = np.exp(self._dice.uniform(low, high, count)).astype(int)
         return [str(word) for word in self._words[ranks]]
 
-    def _drawn(self, count: int) -> NDArray[np.object_]:
+    def _draw(self, count: int) -> NDArray[np.object_]:
         ranks = np.searchsorted(self._reached, self._dice.random(count))
         found: NDArray[np.object_] = self._words[np.minimum(ranks, _WORDS - 1)]
         return found

@@ -114,7 +114,7 @@ class TenFiles:
     """Where they are, and what tells who serves them."""
 
     folder: Path
-    counted: Counted
+    count: Counted
 
 
 def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
@@ -182,12 +182,12 @@ def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Itera
 
 
 def _ten_files(local: Local, mounted: MountedModel) -> TenFiles:
-    def counted() -> served_model.Reads | None:
+    def count() -> served_model.Reads | None:
         return served_model.status(local, mounted.device.socket).reads
 
     # A device that has nothing to tell is not asked before each read.
-    tells = counted() is not None
-    return TenFiles(mounted.files / raffle.FOLDER, counted if tells else raffle.nothing_counted)
+    tells = count() is not None
+    return TenFiles(mounted.files / raffle.FOLDER, count if tells else raffle.nothing_counted)
 
 
 def _write(local: Local, folder: Path, content: Path, size: Bytes) -> None:
@@ -217,6 +217,6 @@ def _on(
             for name in raffle.WEIGHTS:
                 raffle.drop(files.folder / name)
             found.append(
-                raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.counted)
+                raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.count)
             )
     return Reread(name_of(disk), tuple(found[:-1]), found[-1])

@@ -53,7 +53,7 @@ def find_database(database: SqlDatabase) -> FoundDatabase:
             return _postgres(database)
         with closing(database.session()) as session:
             (row,) = session.query(sql("sqlserver", _QUERY))
-        return FoundDatabase("sqlserver", f"{database.host}:{database.port}", *_told(row))
+        return FoundDatabase("sqlserver", f"{database.host}:{database.port}", *_database_of(row))
     except (DatabaseError, psycopg.Error, ValueError):
         return FoundDatabase(database.engine, _where(database), database.dbname)
 
@@ -63,10 +63,10 @@ def _postgres(database: PostgresDatabase) -> FoundDatabase:
     with closing(database.connect("")) as connection:
         (row,) = connection.execute(sql("postgres", _QUERY).encode()).fetchall()
         server = f"{connection.info.host or connection.info.hostaddr}:{connection.info.port}"
-    return FoundDatabase("postgres", server, *_told(row))
+    return FoundDatabase("postgres", server, *_database_of(row))
 
 
-def _told(row: Any) -> tuple[str, str, int, int]:  # noqa: ANN401 - of a driver
+def _database_of(row: Any) -> tuple[str, str, int, int]:  # noqa: ANN401 - of a driver
     name, version, size, buffers = row
     return str(name), str(version), number(size or 0), number(buffers or 0)
 

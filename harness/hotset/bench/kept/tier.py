@@ -64,11 +64,11 @@ def observe(
         machine, place = _find_here(what)
     else:
         place = find_place(machine, what)
-    kept.change(machine=machine_record(machine), measurement=_begun(kept, place))
+    kept.change(machine=machine_record(machine), measurement=_begin(kept, place))
     try:
         yield machine, _active(place)
     finally:
-        kept.change(measurement=_ended(kept, place, what))
+        kept.change(measurement=_end(kept, place, what))
 
 
 def _find_here(what: SqlDatabase | PurePosixPath) -> tuple[Machine | None, Place]:
@@ -79,7 +79,7 @@ def _find_here(what: SqlDatabase | PurePosixPath) -> tuple[Machine | None, Place
         return elsewhere
     here = Local()
     try:
-        has_disks = bool(cache_device.inventory(here).attached_disks(here))
+        has_disks = bool(cache_device.inventory(here).list_disks(here))
     except _FAULTS:
         return elsewhere
     place = find_place(here, what) if has_disks else Place()
@@ -114,7 +114,7 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
     found = cache_device.inventory(machine)
-    disks = found.attached_disks(machine)
+    disks = found.list_disks(machine)
     places = dict[str, AttachedDisk | None]()
     for folder in folders:
         if machine.run(["stat", str(folder)], check=False).rc:
@@ -160,7 +160,7 @@ def _active(place: Place) -> DiskTier | None:
     return place.disk.tier if place.disk is not None else None
 
 
-def _begun(kept: Kept, place: Place) -> Measurement:
+def _begin(kept: Kept, place: Place) -> Measurement:
     measurement = kept.measurement
     if place.disk is None:
         return measurement.model_copy(update={"tier_unknown": place.unknown})
@@ -177,7 +177,7 @@ def _begun(kept: Kept, place: Place) -> Measurement:
     return measurement.model_copy(update={"tier": tier, "tier_unknown": ""})
 
 
-def _ended(kept: Kept, place: Place, what: SqlDatabase | PurePosixPath) -> Measurement:
+def _end(kept: Kept, place: Place, what: SqlDatabase | PurePosixPath) -> Measurement:
     measurement = kept.measurement
     if place.disk is None or measurement.tier is None:
         return measurement

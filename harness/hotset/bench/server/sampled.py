@@ -86,7 +86,7 @@ def sources(machine: Machine, watched: DiskTier | None = None) -> list[Source]:
 
     :param watched: whose own line tells of its devices already.
     """
-    disks = cache_device.attached_disks(machine)
+    disks = cache_device.list_disks(machine)
     found: list[Source] = []
     for disk in disks:
         prefix = f"{disk.disk.name} " if len(disks) > 1 else ""

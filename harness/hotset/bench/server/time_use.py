@@ -152,7 +152,7 @@ class WaitSamplingReadings:
         self._connection = connection
         self._text = text
         self._spent: Counter[TimeClass] = Counter()
-        self._counted: dict[tuple[int, str, str], int] | None = None
+        self._count: dict[tuple[int, str, str], int] | None = None
         self._last = 0.0
         self.missing = ""
         connection.script("SET application_name = 'hotset monitoring'")
@@ -176,7 +176,7 @@ class WaitSamplingReadings:
 
     def read(self, now: float) -> Spent:
         rows = self._connection.query(self._text)
-        before, counted = self._counted, dict[tuple[int, str, str], int]()
+        before, counted = self._count, dict[tuple[int, str, str], int]()
         sessions: set[int] = set()
         waited: Counter[TimeClass] = Counter()
         for pid, is_used, wait_type, wait, ms in rows:
@@ -191,7 +191,7 @@ class WaitSamplingReadings:
                 waited[postgres_class("active", key[1], key[2])] += gained  # type: ignore[assignment]
         if before is not None:
             self._add(waited, len(sessions) * (now - self._last))
-        self._counted, self._last = counted, now
+        self._count, self._last = counted, now
         return dict(self._spent)
 
     def _add(self, waited: Counter[TimeClass], sessions_s: float) -> None:
@@ -244,7 +244,7 @@ class SqlServerReadings:
         return SqlServerIo(self._connection)
 
     def read(self, now: float) -> Spent:
-        counted = self._counted()
+        counted = self._count()
         sessions = self._sessions(counted)
         if self._first is None:
             self._first, self._last = counted, now
@@ -254,7 +254,7 @@ class SqlServerReadings:
         spent["client"] += max(0.0, self._sessions_s - sum(spent.values()))
         return spent
 
-    def _counted(self) -> Counter[TimeClass]:
+    def _count(self) -> Counter[TimeClass]:
         """Seconds of waits since the server started."""
         counted: Counter[TimeClass] = Counter()
         for wait_type, resource_ms, signal_ms in self._query("wait_classes"):

@@ -92,7 +92,7 @@ class SqlUser:
     def perform(self) -> None:
         for command in self._script.commands:
             if isinstance(command, Draw):
-                self._variables[command.name] = self._drawn(command)
+                self._variables[command.name] = self._draw(command)
             else:
                 self._send(command)
         if self._client.in_transaction():
@@ -103,24 +103,24 @@ class SqlUser:
     def close(self) -> None:
         self._client.close()
 
-    def _drawn(self, draw: Draw) -> int:
+    def _draw(self, draw: Draw) -> int:
         low, high = self._number(draw, draw.low), self._number(draw, draw.high)
         if low > high:
-            raise self._failed(draw, f"from {low} to {high} there is no number")
+            raise self._failure_of(draw, f"from {low} to {high} there is no number")
         return self._random.randint(low, high)
 
     def _number(self, draw: Draw, bound: Bound) -> int:
         value = self._value(draw, bound) if isinstance(bound, str) else bound
         if not isinstance(value, int):
-            raise self._failed(draw, f":{bound} is {value!r}, and random takes integers")
+            raise self._failure_of(draw, f":{bound} is {value!r}, and random takes integers")
         return value
 
     def _value(self, command: Statement | Draw, name: str) -> Value:
         if name not in self._variables:
-            raise self._failed(command, f"variable {name} is not set")
+            raise self._failure_of(command, f"variable {name} is not set")
         return self._variables[name]
 
-    def _failed(self, command: Statement | Draw, problem: str) -> UserFailed:
+    def _failure_of(self, command: Statement | Draw, problem: str) -> UserFailed:
         return UserFailed(f"{self._script.file}:{command.line}: {problem}")
 
     def _send(self, statement: Statement) -> None:

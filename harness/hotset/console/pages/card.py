@@ -58,12 +58,12 @@ async def _card(request: Request) -> Response:
 
 
 async def _list(request: Request) -> Response:
-    found = await backends.known_cards(console_of(request).settings.machine)
+    found = await backends.all_cards(console_of(request).settings.machine)
     return render(request, "card_list.html", cards=found)
 
 
 async def _form(request: Request) -> Response:
-    found = await _looked(request, anew=True)
+    found = await _look(request, anew=True)
     offer = await backends.offer(console_of(request).settings.machine)
     return render(request, "card_form.html", backend=found, offer=offer)
 
@@ -72,7 +72,7 @@ async def _split(request: Request) -> Response:
     try:
         proposal = await _proposal(request, request.query_params)
     except ValueError as error:
-        return problem(request, 200, "It cannot be split so", _said(error))
+        return problem(request, 200, "It cannot be split so", _describe_state(error))
     return render(request, "card_split.html", wanted=proposal.wanted, split=proposal.split)
 
 
@@ -83,11 +83,11 @@ async def _review(request: Request) -> Response:
         proposal = await _proposal(request, query)
         values = _values(request, proposal)
     except ValueError as error:
-        return problem(request, 422, "It cannot be split so", _said(error))
+        return problem(request, 422, "It cannot be split so", _describe_state(error))
     refusal = await rehearse(request, _CREATE, values)
     if refusal is not None:
         return problem(request, refusal.status, refusal.title, refusal.detail)
-    found = await _looked(request)
+    found = await _look(request)
     device, card = found.device(str(values["flash"])), found.card_on(str(values["flash"]))
     return render(
         request,
@@ -148,7 +148,7 @@ def _values(request: Request, proposal: Proposal) -> dict[str, object]:
 async def _proposal(request: Request, query: QueryParams) -> Proposal:
     """:raises ValueError: the form cannot be understood, or the flash is not there."""
     wanted = FormState.model_validate(dict(query))
-    found = await _looked(request)
+    found = await _look(request)
     device = found.device(wanted.flash)
     if device is None:
         raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page anew")
@@ -164,7 +164,7 @@ async def _proposal(request: Request, query: QueryParams) -> Proposal:
     return Proposal(wanted, cut)
 
 
-async def _looked(request: Request, anew: bool = False) -> Backend:
+async def _look(request: Request, anew: bool = False) -> Backend:
     machine = console_of(request).settings.machine
     at, found = _seen.get(machine, (0.0, None))
     if found is None or anew or time.monotonic() - at > _FRESH_S:
@@ -173,7 +173,7 @@ async def _looked(request: Request, anew: bool = False) -> Backend:
     return found
 
 
-def _said(error: Exception) -> str:
+def _describe_state(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

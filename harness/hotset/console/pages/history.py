@@ -73,10 +73,10 @@ def _text(machine: str, choice: Choice, disk: str | None, moment: int, notice: s
         found = opening.look(path, lambda store: series.load(store, choice, now, disk))
     except HotsetError as error:
         notice = notice or f"the history cannot be read: {error}"
-    return json.dumps(_drawn(found or series.load(None, choice, now), notice))
+    return json.dumps(_draw(found or series.load(None, choice, now), notice))
 
 
-def _drawn(found: Series, notice: str) -> dict[str, object]:
+def _draw(found: Series, notice: str) -> dict[str, object]:
     """Convert a series for the page's script: values by step, None where there is a gap."""
     step = found.choice.step_s
     shown = list(enumerate(found.events, 1))[-EVENTS_SHOWN:]
@@ -94,7 +94,7 @@ def _drawn(found: Series, notice: str) -> dict[str, object]:
         "again_s": min(high, max(low, step)),
         "at": [start + step / 2 for start in found.starts],
         "unknown": found.unknown,
-        "tpm": [None if one is None else _rounded(one.amounts.tpm) for one in found.machine],
+        "tpm": [None if one is None else _round(one.amounts.tpm) for one in found.machine],
         "disks": [{"label": label(disk), "values": _values(disk.spans)} for disk in found.disks],
         "events": [{"number": number, "at": one.at} for number, one in shown],
         "html": html,
@@ -126,12 +126,12 @@ _POINT: Mapping[str, Callable[[Span], float | None]] = {
 def _values(spans: Sequence[Span | None]) -> dict[str, list[float | None]]:
     """A list for each, in the order of the spans; None where there is a gap."""
     return {
-        name: [None if span is None else _rounded(value(span)) for span in spans]
+        name: [None if span is None else _round(value(span)) for span in spans]
         for name, value in _POINT.items()
     }
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     """To as many digits as a chart can show."""
     return None if value is None else float(f"{value:.5g}")
 

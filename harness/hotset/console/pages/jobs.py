@@ -45,13 +45,13 @@ async def _job(request: Request) -> Response:
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
     result = await run_in_threadpool(jobs.result, job)
     lines = _lines(result)
-    told, unread = await run_in_threadpool(_told, job, result)
+    told, unread = await run_in_threadpool(_describe_result, job, result)
     text = json.dumps(result, indent=1) if result and not lines else ""
     return render(
         request,
         "job.html",
         job=job,
-        said=await run_in_threadpool(_said, job),
+        said=await run_in_threadpool(_messages_of, job),
         back=BACK.get(job.words[0], "/benchmarks"),
         figures=job.figures,
         lines=lines,
@@ -61,11 +61,11 @@ async def _job(request: Request) -> Response:
         report=_report_of(job, result),
         has_result=bool(text),
         text=text if told is None and len(text) <= _SHOWN_MAX else "",
-        values=[(name, _shown(value)) for name, value in job.values.items()],
+        values=[(name, _show(value)) for name, value in job.values.items()],
     )
 
 
-def _told(job: Job, result: Any) -> tuple[Page | None, str]:  # noqa: ANN401
+def _describe_result(job: Job, result: Any) -> tuple[Page | None, str]:  # noqa: ANN401
     """Describe its result, or return why that is unreadable."""
     try:
         return results.tell(job.verb, result), ""
@@ -102,7 +102,7 @@ def _hits_of(job: Job, machine: str) -> str:
             lambda store: series.load_stretch(store, begin, end, clock.moment()),
         )
     except HotsetError as error:
-        return _left_out(f"the history cannot be read: {error}")
+        return _describe_rest(f"the history cannot be read: {error}")
     drawn = {history.label(disk): _ratios(disk) for disk in (found.disks if found else ())}
     disks = [
         {"label": label, "values": values}
@@ -110,7 +110,7 @@ def _hits_of(job: Job, machine: str) -> str:
         if any(one is not None for one in values)
     ]
     if found is None or not disks:
-        return _left_out(f"this console recorded no request to a disk of {machine} meanwhile")
+        return _describe_rest(f"this console recorded no request to a disk of {machine} meanwhile")
     step = found.choice.step_s
     said = (
         f"The disks of {machine}, as this console recorded them every {step} s. Whether the"
@@ -124,7 +124,7 @@ def _ratios(disk: DiskSeries) -> list[float | None]:
     return [None if span is None else span.amounts.ratio for span in disk.spans]
 
 
-def _left_out(why: str) -> str:
+def _describe_rest(why: str) -> str:
     return json.dumps({"at": [], "disks": [], "said": f"No hit ratio is shown: {why}."})
 
 
@@ -134,11 +134,11 @@ async def _report(request: Request) -> Response:
     result = await run_in_threadpool(jobs.result, job)
     if not _has_page(job, result):
         raise HTTPException(404)
-    text = await run_in_threadpool(_rendered, job, result)
+    text = await run_in_threadpool(_render, job, result)
     return HTMLResponse(text, headers=REPORT_HEADERS)
 
 
-def _rendered(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
+def _render(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prints
     from hotset.reports.render import disk_pages, html
 
     return html.render_page(disk_pages.PAGES[job.verb](result))
@@ -171,7 +171,7 @@ def _in_words_of_pages(said: Event) -> Event:
     return replace(said, text=filters.tell_error(said.message, said.field, remedies))
 
 
-def _said(job: Job) -> list[str]:
+def _messages_of(job: Job) -> list[str]:
     """The last lines; why it failed as a page says it."""
     why, found = filters.failure(job), jobs.problem(job)
     if not why or found is None:
@@ -181,17 +181,17 @@ def _said(job: Job) -> list[str]:
 
 async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
     id_ = request.path_params["job"]
-    await run_in_threadpool(_kept, caller(request), "jobs cancel", jobs.cancel, id_)
+    await run_in_threadpool(_keep, caller(request), "jobs cancel", jobs.cancel, id_)
     return see(request, f"/jobs/{id_}")
 
 
 async def _remove(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
-    await run_in_threadpool(_kept, caller(request), "jobs rm", jobs.remove, job.id)
+    await run_in_threadpool(_keep, caller(request), "jobs rm", jobs.remove, job.id)
     return see(request, BACK.get(job.words[0], "/benchmarks"))
 
 
-def _kept(who: Caller, what: str, do: Callable[[str], object], id_: str) -> None:
+def _keep(who: Caller, what: str, do: Callable[[str], object], id_: str) -> None:
     """Do it to a job, and have that in the audit log."""
     with audit.keeping(who, what, {"job": id_}):
         do(id_)
@@ -213,7 +213,7 @@ def _report_of(job: Job, result: Any) -> str:  # noqa: ANN401 - what a verb prin
     return f"/runs/{result['run']}/report" if measurement.get("kept", True) else ""
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

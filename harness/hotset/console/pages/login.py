@@ -14,8 +14,8 @@ from starlette.routing import Route
 from hotset.operations import audit, strangers
 
 from .. import passwords
-from ..sessions import known_browser, mark_browser, who_tries
-from ..web import COOKIE, action, caller, console_of, logged_in, render, see
+from ..sessions import find_browser, mark_browser, who_tries
+from ..web import COOKIE, action, caller, console_of, is_logged_in, render, see
 
 _BROWSER = "hotset-browser"
 """Marks a browser that has logged in before; it opens nothing."""
@@ -23,7 +23,7 @@ _KNOWN_S = 365 * 24 * 3600
 
 
 async def _form(request: Request) -> Response:
-    if logged_in(request):
+    if is_logged_in(request):
         return see(request, "/")
     said = "You were logged out. Log in to go on." if "expired" in request.query_params else ""
     return _page(request, 200, said, request.query_params.get("next", "/"))
@@ -33,7 +33,7 @@ async def _login(request: Request, form: FormData) -> Response:
     console = console_of(request)
     who = caller(request)
     kept = passwords.read_hash()
-    trying = who_tries(who.address, known_browser(request.cookies.get(_BROWSER), kept))
+    trying = who_tries(who.address, find_browser(request.cookies.get(_BROWSER), kept))
     target, wait = str(form.get("next", "/")), console.attempts.wait_s(trying)
     if wait:
         strangers.note(who.address, "too many wrong passwords")

@@ -37,11 +37,11 @@ async def _list(request: Request) -> Response:
 
 
 async def _report(request: Request) -> Response:
-    text = await run_in_threadpool(_rendered, request.path_params["run"])
+    text = await run_in_threadpool(_render, request.path_params["run"])
     return HTMLResponse(text, headers=REPORT_HEADERS)
 
 
-def _rendered(run: str) -> str:
+def _render(run: str) -> str:
     from hotset.reports.render import html
 
     return html.render(Archive.default().load(run))

@@ -84,10 +84,10 @@ async def _curve(request: Request) -> Response:
         return refused
     if operation == "whatif flash" and found["prediction"] is None:
         return render(request, "sizing_needs.html", found=found, price=price)
-    return render(request, "sizing_curve.html", **_shown(found, price))
+    return render(request, "sizing_curve.html", **_show(found, price))
 
 
-def _shown(found: dict[str, Any], price: float | None) -> dict[str, Any]:
+def _show(found: dict[str, Any], price: float | None) -> dict[str, Any]:
     """For the template. :param found: what ``whatif predict`` or ``whatif flash`` answers."""
     needs = [one["flash_bytes"] for one in found["needs"]] if "needs" in found else None
     predicted = found["prediction"] if needs else found

@@ -57,7 +57,7 @@ class DiskSample:
     @property
     def counter_lag(self) -> str:
         """How its counters come late, as a half sentence; empty: they do not."""
-        return kinds.of(self.kind).counting.late
+        return kinds.kind_of_name(self.kind).counting.late
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Reader:
     def _sample(self, machine: Machine, seen: DiskReading, moment: Moment) -> DiskSample:
         kept = self._kept.setdefault(seen.name, deque())
         device = None if seen.counters is None else _device(machine, seen)
-        counting = kinds.of(seen.kind).counting
+        counting = kinds.kind_of_name(seen.kind).counting
         facts = Facts(seen.identity, seen.name, seen.kind, seen.policy, seen.mode, seen.cache)
         recorded = SeenDisk(facts, seen.counters, seen.block, device)
         if seen.counters is None:

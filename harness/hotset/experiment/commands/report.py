@@ -78,7 +78,7 @@ def of_run(request: OfRun, context: Context) -> Lines:
     document = archive.load(request.run)
     if request.price:
         with archive.hold(document.run):
-            document = _priced(archive.read(document.run), request.price)
+            document = _add_price(archive.read(document.run), request.price)
             archive.save(document)
     if publish is not None:
         return Lines((str(publishing.write(document, publish)),))
@@ -98,7 +98,7 @@ def _json(document: RunDocument) -> str:
     return document.model_dump_json(indent=1)
 
 
-def _priced(document: RunDocument, words: list[str]) -> RunDocument:
+def _add_price(document: RunDocument, words: list[str]) -> RunDocument:
     """The document with these prices over those it has."""
     from hotset.reports.analysis import prices
     from hotset.reports.model.setup import Prices

@@ -100,7 +100,7 @@ class RunResult(Result):
 
         return RunDocument
 
-    def recorded(self) -> RunDocument:
+    def to_record(self) -> RunDocument:
         self._refuse_queries()
         return self.run
 
@@ -246,8 +246,8 @@ class TrendResult(Result):
 
         return TrendReport
 
-    def recorded(self) -> TrendReport:
-        return self.record().of(self.trend, self.with_it)
+    def to_record(self) -> TrendReport:
+        return self.record().from_trend(self.trend, self.with_it)
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal

@@ -19,12 +19,12 @@ _SMALLEST_FILE = Bytes(4096)
 
 
 def _at_least(smallest: Bytes) -> AfterValidator:
-    def checked(size: Bytes) -> Bytes:
+    def check(size: Bytes) -> Bytes:
         if size < smallest:
             raise ValueError(f"too small: give {smallest} or more")
         return size
 
-    return AfterValidator(checked)
+    return AfterValidator(check)
 
 
 class RereadTable(Table):

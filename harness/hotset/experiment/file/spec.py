@@ -38,7 +38,7 @@ from hotset.tier.engine import tier as userspace
 from hotset.tier.kind import Kind
 from hotset.tier.policies import Policy
 from hotset.tpch.data import text_bytes
-from hotset.tpch.schema import estimated_bytes
+from hotset.tpch.schema import estimate_bytes
 from hotset.warmup.fill import Method
 
 from .. import verdicts
@@ -63,14 +63,14 @@ IN_MEMORY_ROOM = 1.3
 """Buffers of the ``in-memory`` arm, as a multiple of the databases: they grow."""
 
 
-def _checked_device(device: str) -> str:
+def _check_device(device: str) -> str:
     if not device.startswith("/dev/"):
         raise ValueError(f"{device}: name a device, best by its id: /dev/disk/by-id/…")
     return device
 
 
 Device = Annotated[
-    str, AfterValidator(_checked_device), Field(json_schema_extra={"pattern": "^/dev/"})
+    str, AfterValidator(_check_device), Field(json_schema_extra={"pattern": "^/dev/"})
 ]
 _SMALLEST_VOLUME = Bytes(128 * 1024**2)
 """Space for some log files of PostgreSQL, 16 MiB each, and as much temporary space."""
@@ -142,7 +142,7 @@ class FlashTable(Table):
     """A real flash device, best as `/dev/disk/by-id/…`. It is overwritten."""
 
 
-def _named(what: str, check: Callable[[], object]) -> None:
+def _require_names(what: str, check: Callable[[], object]) -> None:
     """:raises ValueError: what the check raises, with what it is of in front."""
     try:
         check()
@@ -174,11 +174,13 @@ class TierTable(Table):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        kind = self._known()
+        kind = self._kind_of()
         # Of `auto` a policy decides what it is.
         if self.kind != "auto" and self.policy is not None:
-            _named(f"policy = {self.policy!r}: ", lambda: kind.check_policy(str(self.policy)))
-        _named("block = ", lambda: kind.check_block(self.block))
+            _require_names(
+                f"policy = {self.policy!r}: ", lambda: kind.check_policy(str(self.policy))
+            )
+        _require_names("block = ", lambda: kind.check_block(self.block))
         if self.cache < kind.cache_min:
             raise ValueError(f"cache = {self.cache}: {kind.name} needs at least {kind.cache_min}")
         if self.volume < _SMALLEST_VOLUME:
@@ -194,11 +196,11 @@ class TierTable(Table):
             return self.kind
         return kinds.having(str(self.policy)).name
 
-    def _known(self, kind: TierKind | None = None) -> Kind:
+    def _kind_of(self, kind: TierKind | None = None) -> Kind:
         """:param kind: the tier that the machine has, where the file leaves that open."""
         if self.wanted != "auto":
-            return kinds.of(self.wanted)
-        return kinds.of(kind or labs.kernel_tier("auto"))
+            return kinds.kind_of_name(self.wanted)
+        return kinds.kind_of_name(kind or labs.kernel_tier("auto"))
 
     def resolve(self, kind: TierKind | None = None) -> TierSpec:
         """Sizes as the kernel takes them: whole blocks, metadata worked out.
@@ -206,7 +208,7 @@ class TierTable(Table):
         :param kind: the tier that the machine has, where the file leaves that open.
         """
         metadata = None if self.metadata == "auto" else self.metadata
-        return self._known(kind).spec(
+        return self._kind_of(kind).spec(
             Sizes(self.mode, self.policy, self.block, metadata, self.cache, self.volume)
         )
 
@@ -315,7 +317,7 @@ class Spec(Table):
         """Expected size of the databases, tables and indexes."""
         warehouses = self.tpcc.warehouses * WAREHOUSE_BYTES if self.tpcc else 0
         own = self.sql.size if self.sql else 0
-        queries = estimated_bytes(self.tpch.scale) if self.tpch else 0
+        queries = estimate_bytes(self.tpch.scale) if self.tpch else 0
         return Bytes(warehouses + own + queries)
 
     @property
@@ -425,7 +427,7 @@ class Spec(Table):
     @model_validator(mode="after")
     def _machine_has_the_tier(self) -> Self:
         kind = self.tier.kind
-        if self.policy_arms and kind != "auto" and not kinds.of(kind).policies:
+        if self.policy_arms and kind != "auto" and not kinds.kind_of_name(kind).policies:
             raise ValueError(
                 f"arms: {', '.join(self.policy_arms)}: policies as arms are of hotset's own engine:"
                 f" set tier.kind to 'userspace', not {self.tier.kind!r}"
@@ -523,7 +525,7 @@ def read_any(
         if _SCENARIOS & table.keys():
             _check_alone(path, table)
             return DiskSpec.model_validate(table)
-        return Spec.model_validate(_scaled(table), context=Reading(path.parent, allow))
+        return Spec.model_validate(_scale(table), context=Reading(path.parent, allow))
     except ValidationError as error:
         raise SpecError(_explain(path, error)) from None
 
@@ -553,7 +555,7 @@ def _check_alone(path: Path, table: dict[str, Any]) -> None:
         )
 
 
-def _scaled(table: dict[str, Any]) -> dict[str, Any]:
+def _scale(table: dict[str, Any]) -> dict[str, Any]:
     """The table with everything that has a size multiplied by its ``scale``: disks, flash and its
     split, warehouses, TPC-H's scale factor. Users, times and memory stay, and so does a database of
     one's own.

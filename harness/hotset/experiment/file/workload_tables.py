@@ -108,7 +108,7 @@ Limits = Annotated[
 ]
 
 
-def _checked_rate(text: str) -> str:
+def _check_rate(text: str) -> str:
     """:raises ValueError: it is no rate, or none that can be kept to."""
     rate_per_s = window.rate_per_s(text)
     if rate_per_s is None or not 0 < rate_per_s <= HIGHEST_RATE_PER_S:
@@ -116,7 +116,7 @@ def _checked_rate(text: str) -> str:
     return text
 
 
-Rate = Annotated[str, AfterValidator(_checked_rate)]
+Rate = Annotated[str, AfterValidator(_check_rate)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def _require_limits(table: TpccTable | SqlTable) -> None:
         raise ValueError(f"find_rate: {error}") from None
 
 
-def _checked_scale(scale: float) -> float:
+def _check_scale(scale: float) -> float:
     tpch.require_scale(scale)
     return scale
 
@@ -312,7 +312,7 @@ def _checked_scale(scale: float) -> float:
 class TpchTable(Table):
     """The 22 TPC-H queries as a second workload. Without this table they are left out."""
 
-    scale: Annotated[PositiveFloat, AfterValidator(_checked_scale)]
+    scale: Annotated[PositiveFloat, AfterValidator(_check_scale)]
     """The scale factor: 0.01, 0.02, or any from 0.03. 1 is about 1 GB of text."""
     timeout_s: PositiveFloat = 600
     """Seconds of this computer's clock that a query may take; it is then cancelled."""

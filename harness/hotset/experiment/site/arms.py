@@ -65,7 +65,7 @@ def baseline(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on slow storage."""
     with site.cleanup.part():
         devices = (_slow_data(site), *_slow_volume(site))
-        yield Placed(_started(site, site.buffers(workloads)), devices)
+        yield Placed(_start(site, site.buffers(workloads)), devices)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def split_disks(site: Site, workloads: Workloads) -> Iterator[Placed]:
             for number, disk in enumerate(disks, 1)
         ]
         devices = (*counted, *_slow_volume(site))
-        yield Placed(_started(site, site.buffers(workloads)), devices)
+        yield Placed(_start(site, site.buffers(workloads)), devices)
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def in_memory(site: Site, workloads: Workloads) -> Iterator[Placed]:
     """Everything on slow storage, and read into buffers that hold all of it."""
     with site.cleanup.part():
         devices = (_slow_data(site), *_slow_volume(site))
-        server = _started(site, Bytes(int(site.saved.size(workloads) * IN_MEMORY_ROOM)))
+        server = _start(site, Bytes(int(site.saved.size(workloads) * IN_MEMORY_ROOM)))
         with site.report.task("reading the databases into memory"):
             for workload in workloads:
                 server.prewarm(workload)
@@ -112,7 +112,7 @@ def flash_volume(site: Site, workloads: Workloads) -> Iterator[Placed]:
         origin = _slow_data(site)
         volume = site.lab.backend.flash_volume(site.tier.volume, site.cleanup)
         _own_volume(site, volume.path)
-        yield Placed(_started(site, site.buffers(workloads)), (origin, volume.counted))
+        yield Placed(_start(site, site.buffers(workloads)), (origin, volume.counted))
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def all_flash(site: Site, workloads: Workloads) -> Iterator[Placed]:
         )
         mount(site.machine, site.cleanup, flat.data, PLACE.data, "-o", "noatime")
         _own_volume(site, flat.volume)
-        yield Placed(_started(site, site.buffers(workloads)), flat.counted)
+        yield Placed(_start(site, site.buffers(workloads)), flat.counted)
 
 
 ARMS: dict[ArmName, Callable[[Site, Workloads], AbstractContextManager[Placed]]] = {
@@ -226,7 +226,7 @@ def _on_tier(site: Site, tier: Tier, workloads: Workloads) -> PostgresServer:
     """The server, with its data on the tier and its log on the volume."""
     mount(site.machine, site.cleanup, tier.create(), PLACE.data, "-o", "noatime")
     _own_volume(site, tier.volume)
-    return _started(site, site.buffers(workloads))
+    return _start(site, site.buffers(workloads))
 
 
 def _warm(site: Site, tier: Tier, workloads: Workloads) -> Warmup:
@@ -250,7 +250,7 @@ def _own_volume(site: Site, volume: PurePosixPath) -> None:
     site.machine.run(["cp", "-a", source, str(PLACE.volume)], timeout_s=600)
 
 
-def _started(site: Site, buffers: Bytes) -> PostgresServer:
+def _start(site: Site, buffers: Bytes) -> PostgresServer:
     site.lab.settle()
     server = site.server()
     log_room = log_size(site.tier.volume)

@@ -161,11 +161,11 @@ def _load_tpcc(server: PostgresServer, want: TpccTable, report: Reporter) -> Sav
     database = server.database("tpcc")
     if want.driver == "hammerdb":
         consistency.require(workload.build_by_hammerdb(database, want.warehouses, report))
-        return _looked_up(server, "tpcc")
+        return _look_up(server, "tpcc")
     with report.task(f"loading {want.warehouses} warehouses (once)"):
         done = load(database, want.warehouses, seed=want.seed, observe=report.on_step)
     consistency.require(workload.check(database, report))
-    loaded = _looked_up(server, "tpcc")
+    loaded = _look_up(server, "tpcc")
     report.say(f"loaded {done.rows:,} rows, {loaded.size}, in {done.seconds:.0f} s")
     return loaded
 
@@ -178,7 +178,7 @@ def _load_sql(server: PostgresServer, want: SqlTable, report: Reporter) -> Saved
         else:
             server.load("sql", want.load.files, report.figure)
         server.vacuum("sql")
-    loaded = _looked_up(server, "sql")
+    loaded = _look_up(server, "sql")
     report.say(f"loaded {loaded.size}")
     return loaded
 
@@ -188,7 +188,7 @@ def _load_tpch(server: PostgresServer, want: TpchTable, report: Reporter) -> Sav
     database = PostgresTpch(server.database("tpch"))
     with report.task(f"loading TPC-H, scale {want.scale:g} (once)"):
         done = tpch_load.load(database, want.scale, cache_dir() / "tpch", report.on_step)
-    loaded = _looked_up(server, "tpch")
+    loaded = _look_up(server, "tpch")
     report.say(f"loaded {sum(done.rows.values()):,} rows, {loaded.size}, in {done.seconds:.0f} s")
     return loaded
 
@@ -217,7 +217,7 @@ def _building(path: Path) -> Path:
     return path.with_suffix(f".{os.getpid()}.building")
 
 
-def _looked_up(server: PostgresServer, name: str) -> SavedDatabase:
+def _look_up(server: PostgresServer, name: str) -> SavedDatabase:
     """Size of a database, and where its files lie in the cluster."""
     with closing(server.database(name).session()) as session:
         ((size, oid),) = session.query(

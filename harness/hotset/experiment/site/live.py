@@ -141,14 +141,14 @@ def up(warehouses: int, model: Model, report: Reporter) -> Live:
     :raises CardError: a disk of this computer has the lab's name.
     """
     local, folder = Local(), labs.lab_folder()
-    taken = [disk.disk.name for disk in cards.attached_disks(local)]
+    taken = [disk.disk.name for disk in cards.list_disks(local)]
     if DISK in taken:
         raise CardError(
             f"this computer has a disk {DISK} already",
             Remedy("take the lab down that it belongs to", "lab down"),
         )
     spec = _spec(warehouses, model)
-    saved = _saved(spec, report)
+    saved = _save(spec, report)
     with exclusive(folder):
         labs.refuse_or_clear(folder, report.say)
         cleanup = Cleanup(folder, local)
@@ -225,7 +225,7 @@ def _spec(warehouses: int, model: Model) -> Spec:
     )
 
 
-def _saved(spec: Spec, report: Reporter) -> SavedImage:
+def _save(spec: Spec, report: Reporter) -> SavedImage:
     """The saved database image, which is loaded once."""
     from . import base_image
 

@@ -32,7 +32,7 @@ def take(
     for key, path in spec.devices.items():
         device = devices.inspect(machine, PurePosixPath(path))
         devices.check(device, "flash", yes, key)
-        needed = _needed(spec, key)
+        needed = _needed_bytes(spec, key)
         if device.size < needed:
             raise DeviceRefusedError(
                 f"{key} = {path} has {device.size}, the experiment needs {needed} of it"
@@ -49,7 +49,7 @@ def take(
         machine.run(["wipefs", "--all", str(node)])
 
 
-def _needed(spec: Spec, key: str) -> Bytes:
+def _needed_bytes(spec: Spec, key: str) -> Bytes:
     if key == "flash.device":
         return spec.flash.size
     return spec.tier.volume if key == "storage.log_device" else spec.storage.size

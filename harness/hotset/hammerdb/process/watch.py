@@ -60,7 +60,7 @@ class Watch:
             self._add_cause(line)
             return
         if isinstance(line, ProcedureError):
-            self._failed_transaction(line)  # not kept: a broken connection makes thousands
+            self._fail_transaction(line)  # not kept: a broken connection makes thousands
             return
         self.lines.append(line)
         if not (isinstance(line, Counter) and line.value <= IDLE_TPM):
@@ -105,7 +105,7 @@ class Watch:
                 f" the last was: {self._last_words(None)}"
             )
 
-    def _failed_transaction(self, line: ProcedureError) -> None:
+    def _fail_transaction(self, line: ProcedureError) -> None:
         self.errors[line.user] += 1
         if self.errors[line.user] >= ERRORS_MAX:
             raise HammerdbFailed(
@@ -123,7 +123,7 @@ class Watch:
         return next(words, "nothing")
 
 
-def ended_well(lines: Iterable[Line], users: int) -> str:
+def require_success(lines: Iterable[Line], users: int) -> str:
     """The job's name, if the script came to its end and all of `users` users did their part.
 
     :raises HammerdbFailed: says which condition does not hold.

@@ -86,7 +86,7 @@ class Chroot(Machine):
     def execute(self, command: Command) -> Result:
         inside = tuple(self.enter(command.argv, command.user))
         result = self._local.execute(replace(command, argv=inside, user=None))
-        if result.rc != 0 and self._gone():
+        if result.rc != 0 and self._is_gone():
             raise MachineGoneError("the image's first process is gone: somebody killed it")
         if result.rc == _NOT_FOUND:
             raise missing("the image", command.argv)
@@ -108,7 +108,7 @@ class Chroot(Machine):
     def port(self, wanted: int) -> int:
         return self._ports.port(wanted)
 
-    def _gone(self) -> bool:
+    def _is_gone(self) -> bool:
         # A process that is on its way out gives its namespaces up (``exit_task_namespaces`` of
         # kernel/exit.c) before it ends all others in them, and before it counts as gone itself.
         ends = not Path(f"/proc/{self._pid}/ns/mnt").exists()

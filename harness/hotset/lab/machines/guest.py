@@ -100,9 +100,9 @@ class Guest(Remote):
         super().__init__(
             account(image, files, ports), kind, lambda port: parse_forwarding(ports, port)
         )
-        self._begun(pid)
+        self._begin(pid)
 
-    def _begun(self, pid: int) -> None:
+    def _begin(self, pid: int) -> None:
         """From now on this process is the guest."""
         self.pid = pid
         self._started = start_time(pid)

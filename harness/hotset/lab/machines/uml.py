@@ -135,7 +135,7 @@ class Uml(Guest):
         """
         pid = self._boot()
         self.reconnect()
-        self._begun(pid)
+        self._begin(pid)
 
 
 def open_network(local: Local, folder: Path, cleanup: Cleanup) -> Network:
@@ -306,7 +306,7 @@ def lacking() -> str | None:
     """
     if platform.machine() != "x86_64":
         return f"Debian has its package for x86-64 alone, this is {platform.machine()}"
-    refused = _refused_namespaces()
+    refused = _namespace_refusal()
     if refused:
         return refused
     built, kernel = images.find_built(), find_fetched()
@@ -315,7 +315,7 @@ def lacking() -> str | None:
     return probe(Local(), built, kernel)
 
 
-def _refused_namespaces() -> str | None:
+def _namespace_refusal() -> str | None:
     try:
         Local().run([*_unshare(), "--mount", "true"], timeout_s=20)
     except (CommandError, PrerequisiteMissingError) as error:

@@ -68,10 +68,10 @@ def ensure(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:
     shelf().mkdir(parents=True, exist_ok=True)
     # Whoever comes second waits, and finds it there.
     with lock_file(shelf().with_suffix(".lock")):
-        return find_fetched() or _fetched(local, image, say)
+        return find_fetched() or _fetch_package(local, image, say)
 
 
-def _fetched(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:
+def _fetch_package(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:
     say(f"fetching Debian's {PACKAGE} package from its {SUITE} suite (once)")
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=shelf()) as name:
         work = Path(name)

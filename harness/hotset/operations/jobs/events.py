@@ -92,7 +92,7 @@ def _event(line: str, end: int) -> Event:
     at = fields["at"]
     if "tick" in fields:
         tick = fields["tick"]
-        return Event(end, at, "tick", _tick_text(tick), tick=tick, **_measured(fields))
+        return Event(end, at, "tick", _tick_text(tick), tick=tick, **_measurement(fields))
     for kind in _TEXTS:
         if kind in fields:
             return Event(
@@ -104,12 +104,12 @@ def _event(line: str, end: int) -> Event:
                 status=fields.get("status"),
                 remedies=fields.get("remedies") or None,
                 message=fields.get("message"),
-                **_measured(fields),
+                **_measurement(fields),
             )
     return Event(end, at, "say", line)
 
 
-def _measured(fields: dict[str, Any]) -> dict[str, Any]:
+def _measurement(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: fields.get(name) for name in MEASURED}
 
 

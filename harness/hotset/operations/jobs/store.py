@@ -229,11 +229,11 @@ def find(id_: str) -> Job:
         kept["values"],
         kept["machine"],
         datetime.fromisoformat(kept["started"]),
-        _ended(folder),
+        _end_of(folder),
         state,
         code,
         figures[-1] if figures else "",
-        _measured(said, state),
+        _measurements(said, state),
         tuple(lines[-_LINES:]),
         said[-1].tick if said and state == "running" else None,
     )
@@ -241,20 +241,22 @@ def find(id_: str) -> Job:
 
 def _of_another_version(folder: Path, version: object, code: int | None, state: State) -> Job:
     """A job of which nobody knows here what it is to do, and on what."""
-    said = record.unknown(folder, record.expected(version, SCHEMA_VERSION), "once it has ended")
+    said = record.unknown(
+        folder, record.expected_version(version, SCHEMA_VERSION), "once it has ended"
+    )
     began = datetime.fromtimestamp((folder / _JOB).stat().st_mtime).astimezone()
-    known = (began, _ended(folder), state, code)
-    return Job(folder.name, _UNKNOWN, {}, "", *known, "", _measured([], state), (said,), None)
+    known = (began, _end_of(folder), state, code)
+    return Job(folder.name, _UNKNOWN, {}, "", *known, "", _measurements([], state), (said,), None)
 
 
-def _ended(folder: Path) -> datetime | None:
+def _end_of(folder: Path) -> datetime | None:
     """When it left its code."""
     with suppress(FileNotFoundError):
         return datetime.fromtimestamp((folder / CODE).stat().st_mtime).astimezone()
     return None
 
 
-def _measured(said: list[Event], state: State) -> dict[str, Any]:
+def _measurements(said: list[Event], state: State) -> dict[str, Any]:
     """How far the step at work is; a step that has begun since has not been measured yet."""
     latest = next((one for one in reversed(said) if one.kind in ("figure", "tick", "task")), None)
     if latest is None or state != "running":

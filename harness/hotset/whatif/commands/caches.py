@@ -18,7 +18,7 @@ from hotset.core.operation import (
     Request,
     operation,
 )
-from hotset.core.record import extended
+from hotset.core.record import extend
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.core.words import percent
@@ -69,7 +69,7 @@ def mrc(request: Mrc, context: Context) -> HitCurve:
     block = Bytes.parse(request.block)
     with context.report.task(f"reading {request.trace}"):
         found = caches.curve(Local(), request.trace, block, request.sample, sizes, on_read(context))
-    return extended(caches.HitCurve, found, trace=request.trace)
+    return extend(caches.HitCurve, found, trace=request.trace)
 
 
 class Simulate(Request):
@@ -162,7 +162,7 @@ def simulate(request: Simulate, context: Context) -> Simulations:
         told = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
         with context.report.task(told):
             found = caches.sweep(workers, request.trace, wanted, more, on_done)
-    return caches.Simulations.of(request.trace, found)
+    return caches.Simulations.from_outcomes(request.trace, found)
 
 
 def _workers(request: Simulate) -> Cores | Cluster:

@@ -11,7 +11,7 @@ from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.fields import Run
 from hotset.core.operation import Context, Kind, Request, operation
-from hotset.core.record import extended
+from hotset.core.record import extend
 from hotset.core.rights import Right
 from hotset.disk import places
 from hotset.monitoring.commands.heat import heats_of
@@ -33,10 +33,10 @@ _IOPS_PATTERN = rf"^ *{_POINT}( *, *{_POINT})* *$"
 
 def _iops(text: Any) -> Any:  # noqa: ANN401 - whatever was given
     """Depths and IOPS as users write them, checked; requests keep the text."""
-    from ..prediction import parsed_iops
+    from ..prediction import iops_from_text
 
     if isinstance(text, str):
-        parsed_iops(text)
+        iops_from_text(text)
     return text
 
 
@@ -157,7 +157,7 @@ def predict_run(
         asked_iops=asked,
         cache=cache,
     )
-    return extended(prediction.PredictedRun, found, run=run.run, storage=storage)
+    return extend(prediction.PredictedRun, found, run=run.run, storage=storage)
 
 
 def storages(
@@ -165,10 +165,10 @@ def storages(
 ) -> tuple[str, dict[int, float], dict[int, float] | None]:
     """The name of the storage that is asked about, the IOPS of the run's and, where it is another,
     its own."""
-    from ..prediction import parsed_iops
+    from ..prediction import iops_from_text
     from ..storage import own_iops, read_promises
 
-    given = None if request.storage_iops is None else parsed_iops(request.storage_iops)
+    given = None if request.storage_iops is None else iops_from_text(request.storage_iops)
     if given is not None and (run.storage is None or run.storage.kind != "modelled"):
         return run.storage.name if run.storage else "as given", given, None
     own = own_iops(run)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.operation import Cli, Context, Kind, Request, operation
-from hotset.core.record import extended
+from hotset.core.record import extend
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.core.words import percent
@@ -50,7 +50,7 @@ def show(request: Show, context: Context) -> Trace:  # noqa: ARG001
     from .. import caches
 
     found = caches.trace_figures(Local(), request.trace)
-    return extended(caches.Trace, found, trace=request.trace)
+    return extend(caches.Trace, found, trace=request.trace)
 
 
 class Convert(Request):
@@ -104,7 +104,7 @@ def convert(request: Convert, context: Context) -> Trace:
         words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
         found = caches.write_trace(Local(), words, Path(request.output), on_read(context))
-    return extended(caches.Trace, found, trace=request.output)
+    return extend(caches.Trace, found, trace=request.output)
 
 
 class Tpcc(Request):
@@ -142,7 +142,7 @@ def tpcc(request: Tpcc, context: Context) -> Trace:
     words = ["tpcc", f"--warehouses={request.warehouses}", f"--tpm={request.tpm}"]
     words += [f"--seconds={request.seconds}", f"--checkpoint={request.checkpoint}"]
     words += [f"--buffer={int(Bytes.parse(request.buffer))}", f"--seed={request.seed}"]
-    return _made(words, request.output, context)
+    return _make(words, request.output, context)
 
 
 class Tpch(Request):
@@ -170,17 +170,17 @@ def tpch(request: Tpch, context: Context) -> Trace:
     rate = fields.maybe_rate(request.read_rate)
     words = ["tpch", f"--scale={request.scale}", f"--rounds={request.rounds}", f"--rate={rate:d}"]
     words.append(f"--buffer={int(Bytes.parse(request.buffer))}")
-    return _made(words, request.output, context)
+    return _make(words, request.output, context)
 
 
-def _made(words: list[str], output: str, context: Context) -> Trace:
+def _make(words: list[str], output: str, context: Context) -> Trace:
     from hotset.core.machines.local import Local
 
     from .. import caches
 
     with context.report.task(f"writing {output}"):
         found = caches.write_trace(Local(), words, Path(output), on_read(context))
-    return extended(caches.Trace, found, trace=output)
+    return extend(caches.Trace, found, trace=output)
 
 
 class Record(Request):
@@ -218,7 +218,7 @@ def record(request: Record, context: Context) -> RecordedTrace:
                 machine, request.device, request.output, request.minutes * 60, on_read(context)
             )
     share = found.cpu_s / max(found.recorded_s, 1e-9)
-    return extended(
+    return extend(
         RecordedTrace,
         found.figures,
         trace=request.output,
@@ -234,7 +234,7 @@ def on_read(context: Context) -> OnRead:
 
     begun = context.report.seconds
 
-    def told(requests: int, share: float | None) -> None:
+    def tell(requests: int, share: float | None) -> None:
         seconds = max(context.report.seconds - begun, 1e-9)
         text = f"{requests:,} requests, {requests / seconds / 1e6:.1f} million a second"
         measured = None
@@ -243,4 +243,4 @@ def on_read(context: Context) -> OnRead:
             text += f", {percent(share)}, ETA {measured.eta_s or 0:.0f} s"
         context.report.figure(text, measured)
 
-    return told
+    return tell

@@ -83,7 +83,7 @@ def _windows(document: RunDocument, *, with_curves: bool) -> Iterator[tuple[ArmN
                 yield name, window
 
 
-def checked(document: RunDocument) -> list[tuple[str, tuple[Condition, ...]]]:
+def check(document: RunDocument) -> list[tuple[str, tuple[Condition, ...]]]:
     """The conditions of TPC-C after each window, by the name of it."""
     return [
         (f"{prefix(name, ',')}{words.plural(window.users or 0, 'user')}", window.conditions)
@@ -92,12 +92,12 @@ def checked(document: RunDocument) -> list[tuple[str, tuple[Condition, ...]]]:
     ]
 
 
-def judged(document: RunDocument) -> Iterator[tuple[str, bool]]:
+def judge(document: RunDocument) -> Iterator[tuple[str, bool]]:
     """Requirements in words, and whether each holds: thresholds, the conditions of TPC-C."""
     for one in document.thresholds:
         who = f"{words.plural(one.users, 'user')}: " if one.users else ""
         yield who + one.said, one.met
-    if found := [conditions for _, conditions in checked(document)]:
+    if found := [conditions for _, conditions in check(document)]:
         yield judge_conditions(found)
 
 
@@ -143,7 +143,7 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
         return latencies[0]
     histograms = tuple(latency.histogram for latency in latencies if latency.histogram is not None)
     if len(histograms) == len(latencies):
-        return _merged(histograms)
+        return _merge(histograms)
     return Latency(
         p50=mean_of(each.p50 for each in latencies),
         p90=mean_of(each.p90 for each in latencies),
@@ -155,7 +155,7 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
 
 
 @lru_cache(maxsize=512)
-def _merged(histograms: tuple[str, ...]) -> Latency:
+def _merge(histograms: tuple[str, ...]) -> Latency:
     from hdrh.histogram import HdrHistogram
 
     first, *others = map(HdrHistogram.decode, histograms)

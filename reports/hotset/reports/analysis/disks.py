@@ -19,7 +19,7 @@ def headlines(document: Document) -> list[str]:
     """Describe the result of either scenario."""
     said = _rereads(document) if "disks" in document else []
     said += _arrays(document) if "lines" in document else []
-    return said + _benched(document)
+    return said + _bench_lines(document)
 
 
 def paths(document: Document) -> list[str]:
@@ -33,7 +33,7 @@ def paths(document: Document) -> list[str]:
     ]
 
 
-def _benched(document: Document) -> list[str]:
+def _bench_lines(document: Document) -> list[str]:
     """The fastest and the most demanding line of a benchmark, of those that were measured."""
     said = []
     lines = [BenchLine.model_validate(one) for one in document.get("bench", ())]

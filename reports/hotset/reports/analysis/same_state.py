@@ -185,16 +185,16 @@ def _to_fill(document: RunDocument) -> int | None:
 def _ramp_up(document: RunDocument, arm: Arm, one: Repeat, size: int | None) -> RampUp:
     rate, before = _read_rate(one), _read_before(arm, one)
     if one.preparation is not None:
-        return _prepared(arm, one, one.preparation, size, before)
+        return _describe_ramp_up(arm, one, one.preparation, size, before)
     if size is None or rate is None or before is None:
         return RampUp(arm.name, one.rampup_s, None)
     if rate == 0:  # It had all that it needed.
         return RampUp(arm.name, one.rampup_s, 0.0)
-    given = one.rampup_s + _probed_s(document, arm, one) + before / rate
+    given = one.rampup_s + _probe_s(document, arm, one) + before / rate
     return RampUp(arm.name, given, size / rate)
 
 
-def _prepared(
+def _describe_ramp_up(
     arm: Arm, one: Repeat, preparation: Preparation, size: int | None, before: float | None
 ) -> RampUp:
     """By what is on record."""
@@ -220,7 +220,7 @@ def levels(document: RunDocument) -> dict[bool | None, list[str]]:
             those = [repeat for repeat in arm.repeats if _level(repeat) is answer]
             if those:
                 of = f"{len(those)} of {words.plural(len(arm.repeats), 'repeat')}"
-                found.setdefault(answer, []).append(f"{arm.name} ({of}, {_loaded(those)})")
+                found.setdefault(answer, []).append(f"{arm.name} ({of}, {_loaded_by(those)})")
     return found
 
 
@@ -228,7 +228,7 @@ def _level(one: Repeat) -> bool | None:
     return one.preparation.level if one.preparation else None
 
 
-def _loaded(repeats: list[Repeat]) -> str:
+def _loaded_by(repeats: list[Repeat]) -> str:
     """How long the load ran."""
     seconds = [repeat.preparation.seconds for repeat in repeats if repeat.preparation]
     if not seconds:
@@ -258,7 +258,7 @@ def _read_before(arm: Arm, one: Repeat) -> float | None:
     return total
 
 
-def _probed_s(document: RunDocument, arm: Arm, one: Repeat) -> float:
+def _probe_s(document: RunDocument, arm: Arm, one: Repeat) -> float:
     """A cache that was warmed up is probed with the full load on the same server."""
     if arm.name not in CACHED_ARMS or document.warmup is None:
         return 0.0

@@ -89,7 +89,7 @@ def ratio_of_rates(numerator: Arm, denominator: Arm) -> Interval:
     """Compute the ratio of the arms' mean highest rates. The true rate lies somewhere between the
     highest that held and the lowest that did not, anywhere with equal chance."""
     return ratio_of_means(
-        _rates(numerator), _rates(denominator), (_unresolved(numerator), _unresolved(denominator))
+        _rates(numerator), _rates(denominator), (_resolution(numerator), _resolution(denominator))
     )
 
 
@@ -192,7 +192,7 @@ def _rates(arm: Arm) -> list[float]:
     return found
 
 
-def _unresolved(arm: Arm) -> float:
+def _resolution(arm: Arm) -> float:
     """The variance of a uniform distribution between the logarithms of the rates that held and
     did not, over the repeats."""
     widths = [

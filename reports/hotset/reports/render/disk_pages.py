@@ -41,7 +41,7 @@ def of_run(document: RunDocument) -> Page:
         headlines=tuple(headlines.write_headlines(document)),
         document=document.model_dump(mode="json"),
         state="" if document.state == "complete" else answer.standing(document),
-        judged=tuple(answer.judged(document)),
+        judged=tuple(answer.judge(document)),
         caveats=caveats.list_caveats(document),
         setup=tuple(configuration.groups(document)),
         command=shlex.join(document.command),
@@ -226,7 +226,7 @@ def of_arrays(document: Document) -> Page:
     searches = document["searches"]
     lines, failures, cuts = document["lines"], document["failures"], document["cuts"]
     sections = [
-        *([_published(lines)] if lines else []),
+        *([_publish(lines)] if lines else []),
         *([_failures(failures)] if failures else []),
         *([_searches(searches), _heat(searches)] if searches else []),
         *([_cuts(cuts)] if cuts else []),
@@ -257,7 +257,7 @@ def of_arrays(document: Document) -> Page:
     )
 
 
-def _published(lines: list[Document]) -> Section:
+def _publish(lines: list[Document]) -> Section:
     """The table alone: its values are of three units."""
     rows = tuple(
         (

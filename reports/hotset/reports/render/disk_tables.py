@@ -48,7 +48,7 @@ def searches(document: Document) -> Rows:
     return (*columns, "to the hottest tenth"), rows
 
 
-def benched(document: Document) -> Rows:
+def bench_rows(document: Document) -> Rows:
     """A benchmark of a disk: medians, a line a profile and direction."""
     lines = [BenchLine.model_validate(one) for one in document["bench"]]
     columns = ("profile", "direction", "runs", "mb_per_s", "iops", "latency_us")
@@ -73,7 +73,7 @@ def csv(document: Document) -> str:
             ("disks", rereads),
             ("lines", lines),
             ("searches", searches),
-            ("bench", benched),
+            ("bench", bench_rows),
         )
         if document.get(key)
     )

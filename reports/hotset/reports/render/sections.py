@@ -35,7 +35,7 @@ def page_of(document: RunDocument) -> Page:
         sections=tuple(made),
         document=without_series(document).model_dump(mode="json"),
         state="" if document.state == "complete" else answer.standing(document),
-        judged=tuple(answer.judged(document)),
+        judged=tuple(answer.judge(document)),
         verdicts=answer.verdicts(document),
         conditions=answer.conditions(document),
         gaps=answer.gaps(document),
@@ -96,14 +96,14 @@ def _kinds(document: RunDocument) -> Section | None:
     return _of_table("kinds", title, columns, lines, names=2, terminal=is_own)
 
 
-def _published(document: RunDocument) -> Section | None:
+def _published_section(document: RunDocument) -> Section | None:
     """Published figures beside this run's, where the experiment names any."""
     source = document.experiment.published.source if document.experiment.published else ""
     lines, notes = tuple(published.rows(document)), tuple(published.notes(document))
     return _of_table("published", f"Compared with {source}", published.COLUMNS, lines, notes)
 
 
-def _predicted(document: RunDocument) -> Section | None:
+def _predicted_section(document: RunDocument) -> Section | None:
     """Predictions from an earlier run, beside the measured values."""
     found = document.predictions
     notes = (predicted.sentence(found),) if found else ()
@@ -127,7 +127,7 @@ def _counters(document: RunDocument) -> Section | None:
     """The cached device's counters, bypassed I/O in its own column."""
     names = tuple(Counters.model_fields)
     rows = tuple(
-        (arm.name, str(each.repeat), *(_counted(getattr(each.counters, name)) for name in names))
+        (arm.name, str(each.repeat), *(_count(getattr(each.counters, name)) for name in names))
         for arm in answer.arms(document)
         for each in arm.repeats
         if each.counters is not None
@@ -137,7 +137,7 @@ def _counters(document: RunDocument) -> Section | None:
     return _of_table("counters", title, columns, rows, terminal=False)
 
 
-def _counted(value: int | None) -> str:
+def _count(value: int | None) -> str:
     """A counter; what the kind of tier does not count is no 0."""
     return "not counted" if value is None else f"{value:,}"
 
@@ -149,7 +149,7 @@ def _transactions(document: RunDocument) -> Section | None:
         return None
     title = "Transactions by kind"
     table = charts.kinds_table(document, title, kinds.count_columns(document), rows)
-    notes = (*kinds.response_times(document), *kinds.unfinished(document))
+    notes = (*kinds.response_times(document), *kinds.unfinish(document))
     return Section("transactions", title, notes, tables=(table,), terminal="nothing")
 
 
@@ -175,7 +175,7 @@ def _trials(document: RunDocument) -> Section | None:
 
 def _conditions(document: RunDocument) -> Section | None:
     """After the last window that was checked, or after each that left the database inconsistent."""
-    checked = answer.checked(document)
+    checked = answer.check(document)
     if not checked:
         return None
     broken = [one for one in checked if not all(condition.holds for condition in one[1])]
@@ -246,8 +246,8 @@ _MAKERS: tuple[Callable[[RunDocument], Section | None], ...] = (
     charts.latencies,
     charts.queries,
     charts.hits,
-    _published,
-    _predicted,
+    _published_section,
+    _predicted_section,
     charts.warmup,
     _tier,
     charts.price,

@@ -178,10 +178,10 @@ def comparison(lines: Iterable[Line], differing: Iterable[Difference], console: 
             console.print(_item(Text(str(one))))
     for run, of_run in groupby(lines, key=lambda line: line.run):
         shown = list(of_run)
-        console.print(_compared(f"{run} against {shown[0].against}", shown))
+        console.print(_comparison_table(f"{run} against {shown[0].against}", shown))
 
 
-def _compared(title: str, lines: Iterable[Line]) -> Table:
+def _comparison_table(title: str, lines: Iterable[Line]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for name in ("before", "after", "speed", "hit ratio"):
@@ -259,12 +259,12 @@ def _wide_list(rows: Iterable[ListingRow]) -> Table:
     for row in rows:
         table.add_row(
             Text(row.run),
-            Text(_listed_state(row), style=STATE_STYLES[row.state]),
+            Text(_list_state(row), style=STATE_STYLES[row.state]),
             Text(f"{row.started_at:%Y-%m-%d %H:%M}"),
-            Text(_listed_name(row)),
+            Text(_list_name(row)),
             Text(row.machine or words.ABSENT),
             Text(row.tier or words.ABSENT),
-            Text(_listed_result(row)),
+            Text(_list_result(row)),
             Text(", ".join(row.labels) or row.fault or words.ABSENT),
         )
     return table
@@ -277,29 +277,29 @@ def _narrow_list(rows: Iterable[ListingRow]) -> Table:
     table.add_column("result", justify="right")
     for row in rows:
         where = ", ".join(part for part in (row.machine, row.tier) if part)
-        parts = (_listed_name(row), where, ", ".join(row.labels), row.fault)
+        parts = (_list_name(row), where, ", ".join(row.labels), row.fault)
         table.add_row(
             Text.assemble(
                 f"{row.run}\n",
-                (_listed_state(row), STATE_STYLES[row.state]),
+                (_list_state(row), STATE_STYLES[row.state]),
                 f"\n{row.started_at:%Y-%m-%d %H:%M}",
             ),
             Text("\n".join(part for part in parts if part)),
-            Text(_listed_result(row)),
+            Text(_list_result(row)),
             end_section=True,
         )
     return table
 
 
-def _listed_state(row: ListingRow) -> str:
+def _list_state(row: ListingRow) -> str:
     return f"running: {row.under_way}" if row.state == "running" else row.state
 
 
-def _listed_name(row: ListingRow) -> str:
+def _list_name(row: ListingRow) -> str:
     return f"{row.experiment}, {row.label}" if row.label else row.experiment
 
 
-def _listed_result(row: ListingRow) -> str:
+def _list_result(row: ListingRow) -> str:
     """A factor with its interval, or what a measurement comes to."""
     if row.value is not None and row.unit is not None:
         return f"{words.count(row.value)} {row.unit}"

@@ -94,7 +94,7 @@ def bars(
         .mark_text(align="left", dx=9, fontSize=13, fontWeight=600, fill="var(--ink)")
         .encode(x=x, y=y, text="label:N"),
     )
-    return _finished(layers.properties(width="container", height=ROW_PX * len(order)))
+    return _finish(layers.properties(width="container", height=ROW_PX * len(order)))
 
 
 def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
@@ -134,7 +134,7 @@ def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
         .mark_text(fontSize=12, fontWeight=600, fill="var(--on-colour)")
         .encode(x=alt.X("middle:Q", scale=scale), y=y, text="label:N"),
     )
-    return _finished(layers.properties(width="container", height=ROW_PX * len(order)))
+    return _finish(layers.properties(width="container", height=ROW_PX * len(order)))
 
 
 def percentiles(rows: list[Row], names: list[str], order: Sequence[str]) -> Spec:
@@ -177,7 +177,7 @@ def percentiles(rows: list[Row], names: list[str], order: Sequence[str]) -> Spec
             )
         ),
     )
-    return _finished(layers.properties(width="container", height=260))
+    return _finish(layers.properties(width="container", height=260))
 
 
 def _arm_colour(order: Sequence[str]) -> alt.Color:
@@ -219,7 +219,7 @@ def shares(rows: list[Row], order: Sequence[str], what: str, value: str) -> Spec
             x=x, y=y, text="label:N"
         ),
     )
-    return _finished(layers.properties(width="container", height=SHARE_PX * len(order)))
+    return _finish(layers.properties(width="container", height=SHARE_PX * len(order)))
 
 
 def by_weight(
@@ -243,7 +243,7 @@ def by_weight(
             x=x, y=y, color=colour, tooltip=tooltip
         ),
     )
-    return _finished(layers.properties(width="container", height=240))
+    return _finish(layers.properties(width="container", height=240))
 
 
 def strips(rows: list[Row], order: Sequence[str]) -> Spec:
@@ -266,7 +266,7 @@ def strips(rows: list[Row], order: Sequence[str]) -> Spec:
             tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("share:Q", format=".1%")],
         )
     )
-    return _finished(layers.properties(width="container", height=SHARE_PX * len(order)))
+    return _finish(layers.properties(width="container", height=SHARE_PX * len(order)))
 
 
 def log_start(values: Iterable[float]) -> float:
@@ -311,7 +311,7 @@ def queries(rows: list[Row], order: Sequence[str]) -> Spec:
         )
     )
     height = (QUERY_BAR_PX * len(order) + QUERY_GAP_PX) * len(names)
-    return _finished(alt.layer(bars).properties(width="container", height=height))
+    return _finish(alt.layer(bars).properties(width="container", height=height))
 
 
 def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spec:
@@ -349,7 +349,7 @@ def lines(rows: list[Row], end: int, *, unit: str, log: bool, last: bool) -> Spe
             ],
         ),
     )
-    return _finished(layers.properties(width="container", height=220 if unit == "count" else 130))
+    return _finish(layers.properties(width="container", height=220 if unit == "count" else 130))
 
 
 def _value_axis(rows: list[Row], unit: str, log: bool) -> alt.Y:
@@ -415,10 +415,10 @@ def over_users(
         .mark_text(dy=-13, fontSize=12, fontWeight=600, fill="var(--ink)")
         .encode(x=x, y=y, text="mark:N"),
     )
-    return _finished(layers.properties(width="container", height=240 if not last else 160))
+    return _finish(layers.properties(width="container", height=240 if not last else 160))
 
 
-def _finished(chart: alt.LayerChart | alt.FacetChart) -> Spec:
+def _finish(chart: alt.LayerChart | alt.FacetChart) -> Spec:
     spec: Spec = chart.to_dict()
     spec.pop("$schema", None)  # the page's own Vega draws it; no address belongs in the page
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}

@@ -65,7 +65,7 @@ def run(
             if update is None:
                 cause, refresh_s = ask(), None
             else:
-                cause, refresh_s = _framed(database, session, update, ask, observe)
+                cause, refresh_s = _frame(database, session, update, ask, observe)
         except KeyboardInterrupt:
             if not results:
                 raise
@@ -76,7 +76,7 @@ def run(
     return PowerResult(size, seed, started, clock.now(), tuple(results), refresh_s, cause)
 
 
-def _framed(
+def _frame(
     database: Database,
     session: Session,
     update: UpdateSet,

@@ -51,13 +51,13 @@ def _parts(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     """The parts of the page that have something to say, the gravest first."""
     for title, states in (*PARTS, ("in order", ("ok",))):
         mine = [
-            _shown(one) for state in states for one in found["findings"] if one["state"] == state
+            _show_row(one) for state in states for one in found["findings"] if one["state"] == state
         ]
         if mine:
             yield title.capitalize(), mine
 
 
-def _shown(finding: Mapping[str, Any]) -> Shown:
+def _show_row(finding: Mapping[str, Any]) -> Shown:
     helps = tuple(
         (one["purpose"], errors.command_line(one["operation"], one["parameters"]))
         for one in finding["remedies"]

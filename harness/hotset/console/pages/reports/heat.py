@@ -46,9 +46,9 @@ async def _heat(request: Request) -> Response:
 
 
 async def _form(request: Request) -> Response:
-    cards = await backend.known_cards(_machine(request))
+    cards = await backend.all_cards(_machine(request))
     disks = [disk for card in cards for disk in card.disks]
-    told = [disk for disk in disks if kinds.of(disk.kind).is_told_to_count]
+    told = [disk for disk in disks if kinds.kind_of_name(disk.kind).is_told_to_count]
     lab = await lab_database.find_lab(request)
     return render(request, "heat_form.html", disks=disks, told=told, lab=lab)
 
@@ -122,22 +122,20 @@ def _extremes(cells: list[dict[str, Any]]) -> dict[str, Any]:
 async def _costs_nothing(machine: str, disk: str) -> bool:
     """True if the page may poll: hotset's own engine answers beside its work, the kernel's caches
     pause while their contents are read."""
-    cards = await backend.known_cards(machine)
+    cards = await backend.all_cards(machine)
     found = [one for card in cards for one in card.disks if one.name == disk]
-    return any(not kinds.of(one.kind).pauses for one in found)
+    return any(not kinds.kind_of_name(one.kind).pauses for one in found)
 
 
 async def _pin(request: Request, form: FormData) -> Response:
-    return await _started(request, form, "warmup", _PINNING)
+    return await _start(request, form, "warmup", _PINNING)
 
 
 async def _count(request: Request, form: FormData) -> Response:
-    return await _started(request, form, "heat", _COUNTING)
+    return await _start(request, form, "heat", _COUNTING)
 
 
-async def _started(
-    request: Request, form: FormData, group: str, verbs: tuple[str, ...]
-) -> Response:
+async def _start(request: Request, form: FormData, group: str, verbs: tuple[str, ...]) -> Response:
     verb = str(form.get("verb"))
     if verb not in verbs:
         raise HTTPException(404)

@@ -25,7 +25,7 @@ def summarize_parts(document: RunDocument) -> list[Part]:
     by_name: dict[str, list[Part]] = {}
     for part in every:
         by_name.setdefault(part.name, []).append(part)
-    found = [_merged(name, some) for name, some in by_name.items()]
+    found = [_merge(name, some) for name, some in by_name.items()]
     return sorted(found, key=_place)
 
 
@@ -48,7 +48,7 @@ def _place(part: Part) -> tuple[bool, int, str]:
     return part.name.startswith("("), -part.reads - part.writes, part.name
 
 
-def _merged(name: str, some: list[Part]) -> Part:
+def _merge(name: str, some: list[Part]) -> Part:
     return Part(
         name=name,
         reads=sum(part.reads for part in some),

@@ -69,12 +69,12 @@ def sentence(document: RunDocument) -> str | None:
     before, after = summarize_time(document, "baseline"), summarize_time(document, "accelerated")
     if before is None or after is None:
         return None
-    first = f"Before, {_said(before)} of the users' time was {_doing(largest(before))}"
+    first = f"Before, {_describe(before)} of the users' time was {_doing(largest(before))}"
     verdict = _verdict(document, after)
-    return f"{first}; now {_said(after)} is {_doing(largest(after))}; {verdict}."
+    return f"{first}; now {_describe(after)} is {_doing(largest(after))}; {verdict}."
 
 
-def _said(use: TimeUse) -> str:
+def _describe(use: TimeUse) -> str:
     return words.percent(getattr(use, largest(use)), 0)
 
 

@@ -123,13 +123,13 @@ def differences(first: RunDocument, other: RunDocument) -> list[Difference]:
     unknown = _TIER_FOUND if first.measurement and first.measurement.tier_unknown else None
     keys = [*left, *(key for key in right if key not in left)]
     return [
-        Difference(key, *_told(key, left.get(key, words.ABSENT), right.get(key, words.ABSENT)))
+        Difference(key, *_describe(key, left.get(key, words.ABSENT), right.get(key, words.ABSENT)))
         for key in keys
         if key == unknown or left.get(key) != right.get(key)
     ]
 
 
-def _told(key: str, first: str, other: str) -> tuple[str, str]:
+def _describe(key: str, first: str, other: str) -> tuple[str, str]:
     """Two values that differ, for people: sizes in a unit, unless it would hide the difference."""
     if key in _SIZES and first.isdigit() and other.isdigit():
         sizes = int(first), int(other)
@@ -183,11 +183,11 @@ def lines(documents: Sequence[RunDocument]) -> list[Line]:
     return [
         line
         for other in others
-        for line in (*_timed(first, other), *_tpch(first, other), *_disks(first, other))
+        for line in (*_time_lines(first, other), *_tpch(first, other), *_disks(first, other))
     ]
 
 
-def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
+def _time_lines(first: RunDocument, other: RunDocument) -> Iterator[Line]:
     if first.timed != other.timed:
         return
     curves = curve.read_curves(first), curve.read_curves(other)
@@ -197,11 +197,11 @@ def _timed(first: RunDocument, other: RunDocument) -> Iterator[Line]:
             there = {point.users: point.arm for point in before}
             for point in after:
                 if point.users in there:
-                    yield _timed_line(first, other, there[point.users], point.arm, point.users)
+                    yield _time_line(first, other, there[point.users], point.arm, point.users)
             continue
         old, new = first.arm(name), other.arm(name)
         if old is not None and new is not None and not _at_found_rates(old, new):
-            yield _timed_line(first, other, old, new, None)
+            yield _time_line(first, other, old, new, None)
     for name in answer.ARM_ORDER:
         old, new = first.arm(name), other.arm(name)
         if old is not None and new is not None:
@@ -213,7 +213,7 @@ def _at_found_rates(before: Arm, after: Arm) -> bool:
     return bool(before.rates and after.rates and before.rate_per_s and after.rate_per_s)
 
 
-def _timed_line(
+def _time_line(
     first: RunDocument, other: RunDocument, before: Arm, after: Arm, users: int | None
 ) -> Line:
     old, new = answer.figures(before), answer.figures(after)

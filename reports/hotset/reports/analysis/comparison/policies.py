@@ -32,13 +32,13 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
             words.latencies(one.latency_ms)[1],
             *(_ratio(document.arm(one.name), arm) for arm in references.values()),
         )
-        for one in _ranked(document)
+        for one in _rank(document)
     ]
 
 
 def headline(document: RunDocument) -> str:
     """The fastest policy in a sentence, if one is; empty where there were not several."""
-    ranked = _ranked(document)
+    ranked = _rank(document)
     if len(ranked) < 2:
         return ""
     unit = units.find_unit(document).short
@@ -69,7 +69,7 @@ def _interval(best: Arm, second: Arm) -> tuple[float, float, float]:
         return 1.0, 1.0, 1.0
 
 
-def _ranked(document: RunDocument) -> list[ArmFigures]:
+def _rank(document: RunDocument) -> list[ArmFigures]:
     measured = [arm for name in POLICY_ARMS if (arm := document.arm(name)) is not None]
     return sorted(map(answer.figures, measured), key=lambda one: -one.rate)
 

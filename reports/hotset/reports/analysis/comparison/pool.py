@@ -37,24 +37,24 @@ def pool(label: str, documents: Sequence[RunDocument], force: bool = False) -> R
     return first.model_copy(
         update={
             "run": label,
-            "arms": (_pooled(timed),) if timed else (),
-            "power_arms": (_pooled_queries(queried),) if queried else (),
-            "disks": _pooled_disks(documents),
+            "arms": (_pool(timed),) if timed else (),
+            "power_arms": (_pool_queries(queried),) if queried else (),
+            "disks": _pool_disks(documents),
         }
     )
 
 
-def _pooled(arms: Sequence[Arm]) -> Arm:
+def _pool(arms: Sequence[Arm]) -> Arm:
     return arms[0].model_copy(
         update={
-            "repeats": _numbered(arms, lambda arm: arm.repeats),
-            "curve": _numbered(arms, lambda arm: arm.curve),
-            "rates": _numbered(arms, lambda arm: arm.rates),
+            "repeats": _renumber(arms, lambda arm: arm.repeats),
+            "curve": _renumber(arms, lambda arm: arm.curve),
+            "rates": _renumber(arms, lambda arm: arm.rates),
         }
     )
 
 
-def _pooled_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
+def _pool_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
     """The lines that all have, with a median of each measurement."""
     found = [document.disks for document in documents if document.disks is not None]
     if not found:
@@ -73,14 +73,14 @@ def _pooled_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
     return found[0].model_copy(update={"bench": lines})
 
 
-def _pooled_queries(arms: Sequence[PowerArm]) -> PowerArm:
-    return PowerArm(name=arms[0].name, repeats=_numbered(arms, lambda arm: arm.repeats))
+def _pool_queries(arms: Sequence[PowerArm]) -> PowerArm:
+    return PowerArm(name=arms[0].name, repeats=_renumber(arms, lambda arm: arm.repeats))
 
 
 AnyArm = TypeVar("AnyArm", Arm, PowerArm)
 
 
-def _numbered(
+def _renumber(
     arms: Sequence[AnyArm], windows: Callable[[AnyArm], Sequence[One]]
 ) -> tuple[One, ...]:
     """The windows of all arms, each with the number of its run as its repeat."""

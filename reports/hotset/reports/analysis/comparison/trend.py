@@ -23,7 +23,7 @@ from statistics import median
 import numpy as np
 
 from hotset.core import words
-from hotset.core.record import Versioned, extended
+from hotset.core.record import Versioned, extend
 
 LEAST_RUNS = 4
 """Two on either side of a change."""
@@ -113,14 +113,14 @@ class TrendReport(Versioned):
     changes: tuple[TrendChange, ...]
 
     @classmethod
-    def of(cls, found: Trend, with_it: Sequence[tuple[str, ...]]) -> TrendReport:
+    def from_trend(cls, found: Trend, with_it: Sequence[tuple[str, ...]]) -> TrendReport:
         """:param with_it: of each change."""
         runs = [
-            extended(TrendRun, one, level=level)
+            extend(TrendRun, one, level=level)
             for one, level in zip(found.samples, found.levels, strict=True)
         ]
         changes = [
-            extended(
+            extend(
                 TrendChange,
                 one,
                 run=found.samples[one.at].run,
@@ -168,10 +168,10 @@ def change_points(values: Sequence[float]) -> list[int]:
     noise = max(LEAST_NOISE, float(_PER_SD * np.median(np.abs(np.diff(logs))) / np.sqrt(2)))
     search = ruptures.Pelt(model="l1", min_size=2, jump=1).fit(logs / noise)
     found = search.predict(pen=PENALTY * np.log(len(values)))[:-1]
-    return _told(logs, [int(one) for one in found])
+    return _visible_steps(logs, [int(one) for one in found])
 
 
-def _told(logs: np.typing.NDArray[np.float64], found: list[int]) -> list[int]:
+def _visible_steps(logs: np.typing.NDArray[np.float64], found: list[int]) -> list[int]:
     """Without changes too small to be told, the smallest given up first."""
     while found:
         starts = [0, *found, len(logs)]
