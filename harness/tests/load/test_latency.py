@@ -36,7 +36,7 @@ def test_mean_and_maximum_are_those_of_the_values(values: list[float]) -> None:
 @given(seconds)
 def test_the_package_holds_the_same_values_and_counts(values: list[float]) -> None:
     ours = recorded(values)
-    values_us, counts = ours._counted()
+    values_us, counts = ours._counts()
     # The iterator gives one object again and again, and names a step by its upper end.
     theirs = [
         (one.value_iterated_to, one.count_at_value_iterated_to)
