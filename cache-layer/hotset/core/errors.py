@@ -113,8 +113,8 @@ class ThresholdError(HotsetError):
 def interruption_reason(error: BaseException) -> str:
     """Return the reason of an interrupt, as the signal's handler gave it; empty: a user's.
 
-    >>> interrupted_by(KeyboardInterrupt("the disk is full")), interrupted_by(KeyboardInterrupt())
-    ('the disk is full', '')
+    >>> [interruption_reason(KeyboardInterrupt(*one)) for one in (("the disk is full",), ())]
+    ['the disk is full', '']
     """
     found: BaseException | None = error
     while found is not None:

@@ -93,7 +93,7 @@ def with_wording(error: Exception) -> Exception:
 def missing_extra(*extras: Extra) -> str:
     """Build the command that installs extras.
 
-    >>> added(Extra.BENCH, Extra.REPORT)
+    >>> missing_extra(Extra.BENCH, Extra.REPORT)
     "pip install 'hotset[bench,report]'"
     """
     named = f"'hotset[{','.join(extras)}]'"

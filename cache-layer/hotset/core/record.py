@@ -275,7 +275,7 @@ def unknown(place: object, what: str, without: str) -> str:
     :param what: describes the part that is not known.
     :param without: how it goes on once the file was moved away.
 
-    >>> unknown("heat.sqlite", expected(9, 1), "and count anew")
+    >>> unknown("heat.sqlite", expected_version(9, 1), "and count anew")
     'heat.sqlite was written by another version of hotset (format 9, this one reads 1): use that \
 one, or move the file away, and count anew'
     """

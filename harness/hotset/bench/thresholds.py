@@ -134,9 +134,9 @@ def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
 def format_value(threshold: Threshold, value: float) -> str:
     """A value in the metric's unit.
 
-    >>> shown(parse("p95<1s"), 61.234), shown(parse("nopm>5"), 51234.4)
+    >>> format_value(parse("p95<1s"), 61.234), format_value(parse("nopm>5"), 51234.4)
     ('61.23 ms', '51,234')
-    >>> shown(parse("queries<1s"), 61234)
+    >>> format_value(parse("queries<1s"), 61234)
     '61.23 s'
     """
     if _TIME.fullmatch(threshold.metric):

@@ -96,7 +96,7 @@ class Attempts:
     """Wrong passwords, counted by who tries: after so many in a row each further one costs a wait,
     which doubles up to an hour.
 
-    Who tries is a browser that was logged in here before (:func:`known_browser`), whatever its
+    Who tries is a browser that was logged in here before (:func:`find_browser`), whatever its
     address; and otherwise an address, of IPv6 the /64 that one subscriber has. So whoever guesses
     keeps out nobody but strangers at his own address, and not the browser that the administrator
     uses, though all of a tunnel's users have one address.
@@ -132,7 +132,7 @@ class Attempts:
 def who_tries(address: str, browser: str | None) -> str:
     """Under what attempts are counted.
 
-    :param browser: of :func:`known_browser`, None of a stranger.
+    :param browser: of :func:`find_browser`, None of a stranger.
 
     >>> who_tries("2001:db8:1:2:3::4", None), who_tries("10.0.0.7", None)
     ('2001:db8:1:2::/64', '10.0.0.7')

@@ -60,7 +60,7 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
 def _table_name(relation: str) -> str:
     """Name a table or an index for a report; the server's own share a name.
 
-    >>> _named("public.stock"), _named("pg_catalog.pg_proc"), _named("(log)")
+    >>> _table_name("public.stock"), _table_name("pg_catalog.pg_proc"), _table_name("(log)")
     ('stock', '(system tables)', '(log)')
     """
     if relation.startswith("pg_catalog."):

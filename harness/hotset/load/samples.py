@@ -303,7 +303,7 @@ class RunLog:
 
 def _describe(cause: str, said: str) -> str:
     """
-    >>> _told("error 42501", "permission denied for table stock"), _told("deadlock", "")
+    >>> _describe("error 42501", "permission denied for table stock"), _describe("deadlock", "")
     ('error 42501: permission denied for table stock', 'deadlock')
     """
     return f"{cause}: {said}" if said else cause

@@ -472,7 +472,7 @@ def _first_with(nopm: Callable[[float], float], share: float) -> float:
 def iops_from_text(text: str) -> dict[int, float]:
     """Depths and IOPS as users write them.
 
-    >>> parsed_iops("1:126, 16:850")
+    >>> iops_from_text("1:126, 16:850")
     {1: 126.0, 16: 850.0}
     """
     found = {}

@@ -60,7 +60,7 @@ def on_server(monkeypatch: pytest.MonkeyPatch, **tiers: Any) -> FakeMachine:  # 
     disks = [
         SimpleNamespace(disk=SimpleNamespace(name=name), tier=tier) for name, tier in tiers.items()
     ]
-    monkeypatch.setattr(server.cache_device, "attached_disks", lambda _: disks)
+    monkeypatch.setattr(server.cache_device, "list_disks", lambda _: disks)
     return FakeMachine({"stat --dereference": "8 10\n"})
 
 
@@ -129,7 +129,7 @@ def test_as_text() -> None:
     window = server.add_use(WINDOW, use(), Bytes(1))
     run_of(Outcome(window)).show(Console(width=100, file=out))
     text = out.getvalue()
-    assert "the server's CPU: 50.0 % user, 30.0 % system, 5.0 % waiting for I/O, 2.0 %" in text
+    assert "Server CPU: 50 % user, 30 % system, 2 % stolen." in text
     assert [line.split() for line in text.splitlines() if "flash cache" in line] == [
         ["flash", "cache", "50", "%", "0.05", "reads", "100", "0.41", "0.5", "0.5"]
     ]

@@ -123,10 +123,10 @@ def endurance_used(found: Mapping[str, Any]) -> float | None:
 def describe_warning(log: Mapping[str, Any]) -> str:
     """Describe the critical warnings of an NVMe drive; empty: none.
 
-    >>> warned({"critical_warning": 9})
+    >>> describe_warning({"critical_warning": 9})
     'it warns: too little spare room, its media are read-only'
-    >>> warned({"critical_warning": 32}), warned({"percentage_used": 3}), warned({})
-    ('it warns: of bit 5', 'it does not say what it warns of', '')
+    >>> [describe_warning(log) for log in ({"critical_warning": 32}, {"percentage_used": 3}, {})]
+    ['it warns: of bit 5', 'it does not say what it warns of', '']
     """
     if not log:
         return ""  # no NVMe drive

@@ -86,7 +86,7 @@ def quote(key: str, value: str) -> str:
 
     :raises PrerequisiteMissingError: it cannot be said so that every version reads the same.
 
-    >>> quoted("PWD", "a;b"), quoted("PWD", "a}b")
+    >>> quote("PWD", "a;b"), quote("PWD", "a}b")
     ('PWD={a;b}', 'PWD=a}b')
     """
     if "}" not in value:

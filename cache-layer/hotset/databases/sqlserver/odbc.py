@@ -236,7 +236,7 @@ def insert(
 
 def _brace(key: str, value: str) -> str:
     """
-    >>> _braced("PWD", "x}y;")
+    >>> _brace("PWD", "x}y;")
     'PWD={x}}y;}'
     """
     return f"{key}={{{value.replace('}', '}}')}}}"

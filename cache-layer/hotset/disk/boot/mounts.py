@@ -153,9 +153,9 @@ def leading(machine: Machine, origin: PurePosixPath, specs: Iterable[str]) -> di
 def _source_of(spec: str) -> tuple[str, str] | PurePosixPath | None:
     """A tag with its value, or a path; None of what is no device and no file.
 
-    >>> _named('LABEL="my data"'), _named("/dev/disk/by-label/my\\\\x20data")
+    >>> _source_of('LABEL="my data"'), _source_of("/dev/disk/by-label/my\\\\x20data")
     (('LABEL', 'my data'), ('LABEL', 'my data'))
-    >>> _named("ID=wwn-0x5"), _named("tmpfs")
+    >>> _source_of("ID=wwn-0x5"), _source_of("tmpfs")
     (PurePosixPath('/dev/disk/by-id/wwn-0x5'), None)
     """
     spec = spec.strip("\"'")

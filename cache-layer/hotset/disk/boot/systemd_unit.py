@@ -252,7 +252,7 @@ def _waits(card: Card, disk: Disk) -> dict[PurePosixPath, str]:
 def _quote(path: PurePosixPath) -> str:
     """A path as a unit's file takes it (systemd.syntax(7), systemd.unit(5) on specifiers).
 
-    >>> _quoted(PurePosixPath("/srv/100% \\"flash\\""))
+    >>> _quote(PurePosixPath("/srv/100% \\"flash\\""))
     '"/srv/100%% \\\\"flash\\\\""'
     """
     text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

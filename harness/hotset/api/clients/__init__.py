@@ -1,7 +1,7 @@
 """Clients of the HTTP API, generated from the table of operations: the cmdlets of the PowerShell
 module and the commands of the bash script.
 
-`make build` makes those that :func:`made` names, which are not kept in git; `make docs` writes
+`make build` makes those that :func:`make` names, which are not kept in git; `make docs` writes
 those of :func:`files`. Everything else in `scripts/` is written by hand.
 """
 

@@ -560,7 +560,7 @@ def _scale(table: dict[str, Any]) -> dict[str, Any]:
     split, warehouses, TPC-H's scale factor. Users, times and memory stay, and so does a database of
     one's own.
 
-    >>> _scaled({"scale": 0.001, "tier": {"cache": "595GB"}, "tpcc": {"warehouses": 4800}})
+    >>> _scale({"scale": 0.001, "tier": {"cache": "595GB"}, "tpcc": {"warehouses": 4800}})
     {'scale': 0.001, 'tier': {'cache': 595000000}, 'tpcc': {'warehouses': 5}}
 
     The volume stays at 512 MiB, and the flash is so much larger: a log grows with what users do in
