@@ -407,13 +407,14 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
 
 
 def _plan_changes(window: Repeat) -> Iterator[Caveat]:
+    at = f"with {words.plural(window.users, 'user')}, " if window.users else ""
     for one in window.plan_changes:
         times = ""
         if one.latency_ms is not None:
             first, last = (f"{value:.2f}" for value in one.latency_ms)
             times = f"; its mean latency was {first} ms in the first fifth, {last} ms in the last"
         kind = one.kind.replace("_", "-")
-        which = f"{kind}, {one.what}: {one.before} became {one.after}{times}"
+        which = f"{at}{kind}, {one.what}: {one.before} became {one.after}{times}"
         yield Code.PLAN_CHANGED.fill(which=which)
 
 
