@@ -161,10 +161,9 @@ impl Power {
 
     /// Bytes of answered writes that are not stored. The model is asked while nothing is locked.
     fn volatile(&self, of_model: impl FnOnce() -> u64) -> u64 {
-        match self.state.lock().holds {
-            true => u64::MAX,
-            false => of_model(),
-        }
+        // A guard in a match would live as long as that.
+        let holds = self.state.lock().holds;
+        if holds { u64::MAX } else { of_model() }
     }
 
     /// Has requests fail from now on; those that were to and did not.
@@ -345,10 +344,8 @@ impl<V: Fn() -> u64 + Send + Sync> Handler for Powered<V> {
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, len: u64, reply: Reply) {
         // A model has stored it at once: a file system discards a whole device.
-        let replaced = match self.power.state.lock().holds {
-            true => len as usize,
-            false => 0,
-        };
+        let holds = self.power.state.lock().holds;
+        let replaced = if holds { len as usize } else { 0 };
         match self.replaced(offset, replaced) {
             Err(error) => reply.give(Err(error)),
             Ok(replaced) => self.pass_on(replaced, reply, |reply| {
