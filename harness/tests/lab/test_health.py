@@ -43,7 +43,7 @@ def by_subject(health: Health) -> dict[str, Finding]:
 
 
 def code(health: Health) -> int:
-    failure = table.find("tier health").result(health).failure()  # type: ignore[call-arg]
+    failure = health.failure()
     return 0 if failure is None else failure.exit_code  # type: ignore[attr-defined]
 
 
