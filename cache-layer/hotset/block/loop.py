@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from hotset.core.clock import BOOT_ID
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
@@ -102,8 +103,7 @@ def attach(local: Local, file: Path, cleanup: Cleanup, *, readonly: bool = False
     cleanup.leftover(f"release the loop devices of {file.name}", release)
     try:
         device = local.run([*argv, str(file)]).stdout.strip()
-        behind = local.run(["sh", "-c", _IDENTITY, "sh", device]).stdout.strip()
-        same = ["sh", "-c", _RELEASE_SAME, "sh", device, behind]
+        same = ["sh", "-c", _RELEASE_SAME, "sh", device, identity(local, PurePosixPath(device))]
         cleanup.command(f"release {device}", same)
     except BaseException:
         local.run(release, check=False)
@@ -111,10 +111,15 @@ def attach(local: Local, file: Path, cleanup: Cleanup, *, readonly: bool = False
     return PurePosixPath(device)
 
 
-# $1: the device. Names what is behind it for good.
+def identity(machine: Machine, device: PurePosixPath) -> str:
+    """Name what a block device is; no other has that name, whatever is behind the device later."""
+    return machine.run(["sh", "-c", _IDENTITY, "sh", str(device)]).stdout.strip()
+
+
+# $1: the device, or a link to it. Names what is behind it for good.
 _IDENTITY = f"""{SEQUENCE}
-cat /proc/sys/kernel/random/boot_id
-sequence "$1" || :"""
+cat {BOOT_ID}
+sequence "$(readlink -f "$1")" || :"""
 # $2: what was behind it.
 _RELEASE_SAME = f"""found=$(
 {_IDENTITY}

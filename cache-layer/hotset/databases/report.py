@@ -79,10 +79,30 @@ class DatabaseServer(Record):
         return cls(version, tuple(databases), memory, _rows(files))
 
     def to_text(self) -> str:
-        return show_server(self)
+        """Version, memory and files, as a table."""
+        version, files = self.version, self.files
+        rows: list[Sequence[Cell]] | NotTold = (
+            files
+            if isinstance(files, NotTold)
+            else [
+                (file.database, file.name, file.kind, file.path, str(file.size)) for file in files
+            ]
+        )
+        edition = f", {version.edition}" if version.edition else ""
+        head = [
+            f"{version.product} {version.version}{edition}",
+            f"memory: {_memory(self.memory)}",
+            f"databases: {', '.join(self.databases)}",
+            "",
+        ]
+        columns = ("database", "name", "kind", "path", "size")
+        return "\n".join(head) + _table("files", columns, rows)
 
     def csv(self) -> str:
-        return csv_of_files(self)
+        """A line a file; none where the server does not tell."""
+        columns = columns_of(DatabaseFile)
+        files = [] if isinstance(self.files, NotTold) else map(document_of, self.files)
+        return csv_text(columns, ([file[name] for name in columns] for file in files))
 
 
 @dataclass(frozen=True)
@@ -104,10 +124,26 @@ class DatabaseCounters(Record):
         )
 
     def to_text(self) -> str:
-        return show_counters(self)
+        """I/O, waits and counters, as tables."""
+        waits, counters = self.waits, self.counters
+        if not isinstance(waits, NotTold):
+            waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
+        values: list[Sequence[Cell]] | NotTold = (
+            counters
+            if isinstance(counters, NotTold)
+            else [(counter.name, counter.value) for counter in counters]
+        )
+        columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
+        parts = [
+            _table("I/O", columns, _records(self.files)),
+            _table("waits", ("wait", "count", "ms"), _records(waits)),
+            _table("counters", ("counter", "value"), values),
+        ]
+        return "\n\n".join(parts)
 
     def csv(self) -> str:
-        return csv_of_counters(self)
+        """One figure a line."""
+        return csv_text(("metric", "name", "value"), _long(self))
 
 
 def _or_reason(part: T | Unavailable) -> T | NotTold:
@@ -122,56 +158,6 @@ def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotTold:
 
 def _rows(part: Sequence[T] | NotTold) -> tuple[T, ...] | NotTold:
     return part if isinstance(part, NotTold) else tuple(part)
-
-
-def show_server(found: DatabaseServer) -> str:
-    """Version, memory and files, as a table."""
-    version, files = found.version, found.files
-    rows: list[Sequence[Cell]] | NotTold = (
-        files
-        if isinstance(files, NotTold)
-        else [(file.database, file.name, file.kind, file.path, str(file.size)) for file in files]
-    )
-    edition = f", {version.edition}" if version.edition else ""
-    head = [
-        f"{version.product} {version.version}{edition}",
-        f"memory: {_memory(found.memory)}",
-        f"databases: {', '.join(found.databases)}",
-        "",
-    ]
-    columns = ("database", "name", "kind", "path", "size")
-    return "\n".join(head) + _table("files", columns, rows)
-
-
-def csv_of_files(found: DatabaseServer) -> str:
-    """A line a file; none where the server does not tell."""
-    columns = columns_of(DatabaseFile)
-    files = [] if isinstance(found.files, NotTold) else map(document_of, found.files)
-    return csv_text(columns, ([file[name] for name in columns] for file in files))
-
-
-def show_counters(found: DatabaseCounters) -> str:
-    """I/O, waits and counters, as tables."""
-    waits, counters = found.waits, found.counters
-    if not isinstance(waits, NotTold):
-        waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
-    values: list[Sequence[Cell]] | NotTold = (
-        counters
-        if isinstance(counters, NotTold)
-        else [(counter.name, counter.value) for counter in counters]
-    )
-    columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
-    parts = [
-        _table("I/O", columns, _records(found.files)),
-        _table("waits", ("wait", "count", "ms"), _records(waits)),
-        _table("counters", ("counter", "value"), values),
-    ]
-    return "\n\n".join(parts)
-
-
-def csv_of_counters(found: DatabaseCounters) -> str:
-    """One figure a line."""
-    return csv_text(("metric", "name", "value"), _long(found))
 
 
 def _since(

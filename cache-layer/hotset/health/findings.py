@@ -86,7 +86,18 @@ class Health(Record):
         return sum(one.state == "unknown" for one in self.findings)
 
     def to_text(self) -> str:
-        return to_text(self)
+        """For people: what is to be done with its commands, then what could be better, then what is
+        not known; a single line where there is nothing of all that."""
+        if not self.disks and not self.findings:
+            return "no disk is accelerated here"
+        parts = [_part(self.findings, states, head) for head, states in PARTS]
+        said = "\n\n".join(part for part in parts if part)
+        fine = [one for one in self.findings if one.state == "ok"]
+        known = f"{len(fine)} of {len(self.findings)} looked at are in order"
+        if said:
+            return f"{said}\n\n{known}"
+        ratios = [f"{one.disk}: {one.text}" for one in fine if one.subject == "hit ratio"]
+        return f"nothing to do on {', '.join(self.disks)} ({'; '.join(ratios) or known})"
 
     def failure(self) -> Exception | None:
         if not self.disks and not self.findings:
@@ -128,21 +139,6 @@ class Ask:
         helps = tuple(one for one in known if one.operation is not None)
         text = " ".join(str(why).split())
         return Finding(self.disk, self.subject, "unknown", text, helps)
-
-
-def to_text(found: Health) -> str:
-    """For people: what is to be done with its commands, then what could be better, then what is
-    not known; a single line where there is nothing of all that."""
-    if not found.disks and not found.findings:
-        return "no disk is accelerated here"
-    parts = [_part(found.findings, states, head) for head, states in PARTS]
-    said = "\n\n".join(part for part in parts if part)
-    fine = [one for one in found.findings if one.state == "ok"]
-    known = f"{len(fine)} of {len(found.findings)} looked at are in order"
-    if said:
-        return f"{said}\n\n{known}"
-    ratios = [f"{one.disk}: {one.text}" for one in fine if one.subject == "hit ratio"]
-    return f"nothing to do on {', '.join(found.disks)} ({'; '.join(ratios) or known})"
 
 
 def _part(findings: Sequence[Finding], states: tuple[State, ...], head: str) -> str:

@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block.loop import SEQUENCE
+from hotset.block import loop
 from hotset.core import clock
-from hotset.core.clock import BOOT_ID, Moment
+from hotset.core.clock import Moment
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
 from hotset.disk import lifecycle
@@ -113,7 +113,7 @@ def of_disk(
     """
     now = now or clock.moment()
     tier = target.tier
-    counters = replace(tier.counters(), device=_device_id(target))
+    counters = replace(tier.counters(), device=loop.identity(target.machine, target.disk.device))
     with target.store() as store:
         at = store.now(now)
         samples, wrong = _samples(store, since, (at, counters), tier.counting)
@@ -288,13 +288,6 @@ def _samples(
         [(store.wall(at), one) for at, one in right[first:]],
         [store.wall(at) for at, _ in wrong],
     )
-
-
-def _device_id(target: Target) -> str:
-    """Return the id of the device that counts: another one may have begun at zero."""
-    shown = f'{SEQUENCE}\ncat {BOOT_ID}; sequence "$(readlink -f "$1")" || :'
-    found = target.machine.run(["sh", "-c", shown, "sh", str(target.disk.device)])
-    return ".".join(found.stdout.split())
 
 
 def _start(store: Store, since: Since) -> float | None:

@@ -55,10 +55,29 @@ class HitRatios(Record):
     notes: tuple[str, ...] = ()
 
     def to_text(self) -> str:
-        return render(self)
+        """Format hit ratios as a table; the total is the last line."""
+        lines = _lines(self)
+        columns = [column for column in columns_of(HitRow) if column != "system"]
+        shown = [column for column in columns if column == "name" or _is_known(lines, column)]
+        of = "card" if self.by == "volume" else "disk"
+        what = "disk" if self.by == "total" else self.by
+        heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
+        cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]
+        since = "the tier's counters started" if self.begun is None else local(self.begun)
+        return "\n".join(
+            (
+                f"{of} {self.disk} ({self.tier}), since {since}, until {local(self.ended)}",
+                text_table(heads, cells),
+                f"ratios: {self.denominator}",
+                *self.notes,
+            )
+        )
 
     def csv(self) -> str:
-        return csv(self)
+        """A row a line, and the total as the last, each with its disk."""
+        columns = columns_of(HitRow)
+        rows = ([self.disk, *(getattr(row, column) for column in columns)] for row in _lines(self))
+        return csv_text(("disk", *columns), rows)
 
 
 _HEADS = {
@@ -68,33 +87,6 @@ _HEADS = {
     "dirty_bytes": "dirty",
     "used_bytes": "used",
 }
-
-
-def render(report: HitRatios) -> str:
-    """Format hit ratios as a table; the total is the last line."""
-    lines = _lines(report)
-    columns = [column for column in columns_of(HitRow) if column != "system"]
-    shown = [column for column in columns if column == "name" or _is_known(lines, column)]
-    of = "card" if report.by == "volume" else "disk"
-    what = "disk" if report.by == "total" else report.by
-    heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
-    cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]
-    since = "the tier's counters started" if report.begun is None else local(report.begun)
-    return "\n".join(
-        (
-            f"{of} {report.disk} ({report.tier}), since {since}, until {local(report.ended)}",
-            text_table(heads, cells),
-            f"ratios: {report.denominator}",
-            *report.notes,
-        )
-    )
-
-
-def csv(report: HitRatios) -> str:
-    """A row a line, and the total as the last, each with its disk."""
-    columns = columns_of(HitRow)
-    rows = ([report.disk, *(getattr(row, column) for column in columns)] for row in _lines(report))
-    return csv_text(("disk", *columns), rows)
 
 
 def _lines(report: HitRatios) -> tuple[HitRow, ...]:

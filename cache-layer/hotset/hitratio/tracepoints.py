@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from hotset.block.devicemapper import device_size
+from hotset.core.clock import BOOT_ID
 from hotset.core.errors import PrerequisiteError, Remedy
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
 from hotset.core.units import SECTOR_BYTES, Bytes, Sectors
@@ -32,7 +33,6 @@ from . import histogram
 from .heat import Grid, Reading, Tally, grid_of, total
 from .histogram import Histogram, Trigger
 
-_BOOT = PurePosixPath("/proc/sys/kernel/random/boot_id")
 _MINOR_BITS = 20
 """Bits of the minor in the kernel's own device numbers (include/linux/kdev_t.h), as events have."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -187,7 +187,7 @@ class Traced:
 
     def _epoch(self) -> tuple[str, float]:
         """This boot and when the instance was made."""
-        boot = self._machine.run(["cat", str(_BOOT)]).stdout.strip()
+        boot = self._machine.run(["cat", str(BOOT_ID)]).stdout.strip()
         argv = ["find", str(self._instance), "-maxdepth", "0", "-printf", "%T@"]
         made = float(self._machine.run(argv).stdout)
         return f"{boot} {made:.3f}", made

@@ -65,8 +65,33 @@ class Explanation(Record):
     next: tuple[str, ...]
 
     def to_text(self) -> str:
-
-        return to_text(self)
+        """A line for each of what is known."""
+        heat = "not known yet: nothing counts it (heat start does)"
+        if self.heat is not None:
+            times = (
+                ""
+                if self.times_average is None
+                else (f", {self.times_average:,.1f} times the disk's average for its size")
+            )
+            heat = f"{self.heat:,.1f} requests, decayed{times}"
+        lines = [
+            f"{self.name} on disk {self.disk} ({self.tier})",
+            f"  size on disk    {size(self.bytes)}",
+            f"  in the cache    {percent(self.resident)} of its bytes",
+            f"  dirty           {_dirty_words(self)}",
+            f"  preference      {self.preference or 'neither pinned nor excluded'}"
+            + (
+                ", which only warm-ups keep to"
+                if self.preference and not kinds.kind_of_name(self.tier).divides
+                else ""
+            ),
+            f"  heat            {heat}",
+            f"  hits so far     reads {percent(self.read_hit_ratio)}, writes"
+            f" {percent(self.write_hit_ratio)}"
+            + (f", {self.bypassed:,} bypassed" if self.bypassed else ""),
+            *(f"  {sentence}" for sentence in self.next),
+        ]
+        return "\n".join(lines)
 
 
 def explain(target: Target, name: str, label: Label | None) -> Explanation:
@@ -137,36 +162,6 @@ def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:
     if names & set(wanted.excluded):
         return "excluded"
     return "pinned" if names & set(wanted.pinned) else None
-
-
-def to_text(found: Explanation) -> str:
-    """A line for each of what is known."""
-    heat = "not known yet: nothing counts it (heat start does)"
-    if found.heat is not None:
-        times = (
-            ""
-            if found.times_average is None
-            else (f", {found.times_average:,.1f} times the disk's average for its size")
-        )
-        heat = f"{found.heat:,.1f} requests, decayed{times}"
-    lines = [
-        f"{found.name} on disk {found.disk} ({found.tier})",
-        f"  size on disk    {size(found.bytes)}",
-        f"  in the cache    {percent(found.resident)} of its bytes",
-        f"  dirty           {_dirty_words(found)}",
-        f"  preference      {found.preference or 'neither pinned nor excluded'}"
-        + (
-            ", which only warm-ups keep to"
-            if found.preference and not kinds.kind_of_name(found.tier).divides
-            else ""
-        ),
-        f"  heat            {heat}",
-        f"  hits so far     reads {percent(found.read_hit_ratio)}, writes"
-        f" {percent(found.write_hit_ratio)}"
-        + (f", {found.bypassed:,} bypassed" if found.bypassed else ""),
-        *(f"  {sentence}" for sentence in found.next),
-    ]
-    return "\n".join(lines)
 
 
 def _dirty_words(found: Explanation) -> str:

@@ -62,8 +62,9 @@ class HeatRanking(Record):
     rows: tuple[Hot, ...]
 
     def to_text(self) -> str:
-
-        return top_text(self)
+        """Format a ranking as a table."""
+        heads = (self.by, "heat", "of all", "size", "heat/MiB", "in cache")
+        return text_table(heads, [_cells(row) for row in self.rows])
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,6 @@ def level_of(heat_per_mib: float, most: float) -> float:
     (0.0, 0.5, 0.0)
     """
     return log1p(heat_per_mib) / log1p(most) if most > 0 else 0.0
-
-
-def top_text(found: HeatRanking) -> str:
-    """Format a ranking as a table."""
-    heads = (found.by, "heat", "of all", "size", "heat/MiB", "in cache")
-    return text_table(heads, [_cells(row) for row in found.rows])
 
 
 def map_text(found: HeatMap, width: int) -> str:

@@ -70,8 +70,21 @@ class WarmupPlan(Record):
         )
 
     def to_text(self) -> str:
-
-        return render_plan(self)
+        """Format a plan as a table, with its total and where its seconds come from."""
+        lines = [
+            _line(
+                f"{target.order}. {target.target}{' (pinned)' * target.pinned}",
+                [target],
+                target.expected_s,
+            )
+            for target in self.targets
+        ]
+        total = _line("total", self.targets, self.expected_s)
+        last = (
+            f"room for {self.cache_bytes} in blocks of {self.block_bytes}; expected seconds are"
+            f" bytes to fetch over the origin's sequential rate, {self.origin_mb_per_s:.0f} MB/s"
+        )
+        return "\n".join((text_table(_HEADS, [*lines, total]), "", last))
 
 
 def _planned_target(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarget:
@@ -88,24 +101,6 @@ def _planned_target(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarge
         row.left_out.bytes(block),
         round(row.missing.bytes(block) / 1e6 / rate, 1),
     )
-
-
-def render_plan(found: WarmupPlan) -> str:
-    """Format a plan as a table, with its total and where its seconds come from."""
-    lines = [
-        _line(
-            f"{target.order}. {target.target}{' (pinned)' * target.pinned}",
-            [target],
-            target.expected_s,
-        )
-        for target in found.targets
-    ]
-    total = _line("total", found.targets, found.expected_s)
-    last = (
-        f"room for {found.cache_bytes} in blocks of {found.block_bytes}; expected seconds are bytes"
-        f" to fetch over the origin's sequential rate, {found.origin_mb_per_s:.0f} MB/s"
-    )
-    return "\n".join((text_table(_HEADS, [*lines, total]), "", last))
 
 
 def _line(name: str, rows: Sequence[PlannedTarget], seconds: float) -> tuple[str, ...]:
@@ -166,8 +161,17 @@ class WarmupResult(Record):
         )
 
     def to_text(self) -> str:
-
-        return render_result(self)
+        """Format a result as a table."""
+        figures = [
+            ("plan", self.job),
+            ("method", _METHODS[self.method]),
+            ("fetched", f"{self.bytes} in {self.seconds:.1f} s, {self.mb_per_s:.1f} MB/s"),
+            ("origin", f"{self.origin_mb_per_s:.1f} MB/s sequentially"),
+            ("in all", duration(self.total_seconds)),
+            ("sampled", f"{self.sampled_blocks} blocks, {self.differing_blocks} differ"),
+            ("cached now", _describe_cached(self)),
+        ]
+        return text_table(("warm-up", ""), figures)
 
     def figures(self) -> Mapping[str, str]:
         left = self.left_out_bytes
@@ -178,20 +182,6 @@ class WarmupResult(Record):
             **({"did not fit": str(left)} if left else {}),
             "fetched at": f"{self.mb_per_s:.0f} MB/s",
         }
-
-
-def render_result(found: WarmupResult) -> str:
-    """Format a result as a table."""
-    figures = [
-        ("plan", found.job),
-        ("method", _METHODS[found.method]),
-        ("fetched", f"{found.bytes} in {found.seconds:.1f} s, {found.mb_per_s:.1f} MB/s"),
-        ("origin", f"{found.origin_mb_per_s:.1f} MB/s sequentially"),
-        ("in all", duration(found.total_seconds)),
-        ("sampled", f"{found.sampled_blocks} blocks, {found.differing_blocks} differ"),
-        ("cached now", _describe_cached(found)),
-    ]
-    return text_table(("warm-up", ""), figures)
 
 
 def _describe_cached(found: WarmupResult) -> str:
@@ -244,18 +234,13 @@ class WarmupPlans(Record):
         )
 
     def to_text(self) -> str:
-
-        return render_saved(self)
-
-
-def render_saved(found: WarmupPlans) -> str:
-    """A line for each, and what was said of it below."""
-    lines = [
-        f"{plan.job}  {plan.state}: {plan.bytes} of {plan.targets} on {plan.disk}"
-        f" ({plan.machine})" + (f"\n  {plan.said}" if plan.said else "")
-        for plan in found.jobs
-    ]
-    return "\n".join(lines) or "no saved plans"
+        """A line for each, and what was said of it below."""
+        lines = [
+            f"{plan.job}  {plan.state}: {plan.bytes} of {plan.targets} on {plan.disk}"
+            f" ({plan.machine})" + (f"\n  {plan.said}" if plan.said else "")
+            for plan in self.jobs
+        ]
+        return "\n".join(lines) or "no saved plans"
 
 
 @dataclass(frozen=True)
@@ -267,17 +252,12 @@ class WarmupTargets(Record):
     targets: tuple[Offer, ...]
 
     def to_text(self) -> str:
-
-        return render_offers(self)
-
-
-def render_offers(found: WarmupTargets) -> str:
-    """With their sizes, where known."""
-    shown = [
-        (target.target, "" if target.bytes is None else str(Bytes(target.bytes)))
-        for target in found.targets
-    ]
-    return text_table(("target", "size"), shown)
+        """With their sizes, where known."""
+        shown = [
+            (target.target, "" if target.bytes is None else str(Bytes(target.bytes)))
+            for target in self.targets
+        ]
+        return text_table(("target", "size"), shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,8 +307,41 @@ class Preferences(Record):
         return cls(tuple(every))
 
     def to_text(self) -> str:
-
-        return render_preferences(self)
+        """Pinned, excluded and shared targets: their sizes, and which are not where they were."""
+        heads = (
+            "target",
+            "preference",
+            "guarantee",
+            "limit",
+            "size",
+            "cached",
+            "guaranteed",
+            "lies",
+        )
+        rows = [
+            (
+                preference.target,
+                preference.preference,
+                *(
+                    preference.guarantee,
+                    preference.limit,
+                    preference.bytes,
+                    preference.cached_bytes,
+                    preference.guaranteed_bytes,
+                    preference.lies,
+                ),
+            )
+            for preference in self.preferences
+        ]
+        shown = [["" if value is None else str(value) for value in row] for row in rows]
+        if not shown:
+            return "nothing is pinned, excluded or shared"
+        said = [
+            f"{one.target}: {describe_place(place)}"
+            for one in self.preferences
+            if (place := one.place) is not None and place.lies != "where it was"
+        ]
+        return "\n".join((text_table(heads, shown), *(["", *said] if said else [])))
 
 
 def _list_preferences(wanted: pins.Preferences) -> Iterator[Preferred]:
@@ -348,35 +361,6 @@ def _of(target: str, kept: Mapping[str, Kept], found: Mapping[str, Found]) -> di
         fields["lies"], fields["why"] = place.lies, place.why
         fields["unused_bytes"], fields["outside_bytes"] = place.unused, place.outside
     return fields
-
-
-def render_preferences(found: Preferences) -> str:
-    """Pinned, excluded and shared targets, with their sizes, and which are not where they were."""
-    heads = ("target", "preference", "guarantee", "limit", "size", "cached", "guaranteed", "lies")
-    rows = [
-        (
-            preference.target,
-            preference.preference,
-            *(
-                preference.guarantee,
-                preference.limit,
-                preference.bytes,
-                preference.cached_bytes,
-                preference.guaranteed_bytes,
-                preference.lies,
-            ),
-        )
-        for preference in found.preferences
-    ]
-    shown = [["" if value is None else str(value) for value in row] for row in rows]
-    if not shown:
-        return "nothing is pinned, excluded or shared"
-    said = [
-        f"{one.target}: {describe_place(place)}"
-        for one in found.preferences
-        if (place := one.place) is not None and place.lies != "where it was"
-    ]
-    return "\n".join((text_table(heads, shown), *(["", *said] if said else [])))
 
 
 def describe_place(found: Found) -> str:

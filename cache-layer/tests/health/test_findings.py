@@ -13,7 +13,7 @@ from hotset.core.errors import FAILED, LACKS, MISSED, HotsetError, Remedy
 from hotset.core.machines.base import MachineGoneError
 from hotset.disk import cache_device, lifecycle
 from hotset.disk.cache_device import Inventory
-from hotset.health import examination, findings
+from hotset.health import examination
 from hotset.health.findings import Ask, Finding, Health, State
 from hotset.warmup.plan import Request as Planning
 from tests.fake_machine import FakeMachine
@@ -52,10 +52,8 @@ def test_each_outcome_has_its_exit_code(states: tuple[State, ...], expected: int
 
 
 def test_nothing_to_say_is_one_line_with_the_hit_ratio() -> None:
-    assert findings.to_text(health("ok")) == (
-        "nothing to do on shop (shop: 95.0 % hit in the last day)"
-    )
-    assert findings.to_text(Health("local", (), ())) == "no disk is accelerated here"
+    assert health("ok").to_text() == ("nothing to do on shop (shop: 95.0 % hit in the last day)")
+    assert Health("local", (), ()).to_text() == "no disk is accelerated here"
 
 
 def test_a_machine_without_disks_is_not_in_order() -> None:
@@ -72,13 +70,13 @@ def test_a_machine_without_disks_is_not_in_order() -> None:
 
 
 def test_what_is_not_known_is_never_nothing_to_do() -> None:
-    text = findings.to_text(health("unknown"))
+    text = health("unknown").to_text()
     assert "nothing to do" not in text
     assert text.startswith("not known:\n  shop, dirty data: it is unknown")
 
 
 def test_what_is_grave_comes_first_with_its_command() -> None:
-    lines = findings.to_text(health("unknown", "advice", "warning", "critical")).splitlines()
+    lines = health("unknown", "advice", "warning", "critical").to_text().splitlines()
     assert lines[:5] == [
         "to be done:",
         "  shop, dirty data: critical: it is critical",

@@ -105,7 +105,7 @@ def test_the_map_as_text() -> None:
 
 def test_top_as_text() -> None:
     found = HeatRanking("file", tuple(heat_view.by_owner(HEATS, GRID, FOUND, CACHED)))
-    lines = heat_view.top_text(found).splitlines()
+    lines = found.to_text().splitlines()
     assert lines[0].split() == ["file", "heat", "of", "all", "size", "heat/MiB", "in", "cache"]
     assert lines[1].split() == [STOCK, "120.0", "60.0", "%", "2.5", "MiB", "48.00", "40.0", "%"]
     assert document_of(found)["rows"][0]["name"] == STOCK
@@ -177,7 +177,7 @@ def test_a_file_explained(counter: FakeCounter) -> None:
     assert (found.read_hit_ratio, found.write_hit_ratio) == (0.8, None)
     assert found.heat is not None
     assert found.times_average is not None
-    text = explain.to_text(found)
+    text = found.to_text()
     assert f"{STOCK} on disk erp (dm-cache)" in text
     assert "40.0 % of its bytes" in text
     assert "The cache is full" in text
@@ -216,7 +216,7 @@ def test_what_is_dirty_of_a_file(
     monkeypatch.setattr(FakeTier, "dirty", dirty)
     found = explain.explain(TARGET, STOCK, None)
     assert found.dirty == share
-    assert words in explain.to_text(found)
+    assert words in found.to_text()
 
 
 def test_what_its_warmups_were_told_of_a_file(counter: FakeCounter) -> None:
@@ -224,7 +224,7 @@ def test_what_its_warmups_were_told_of_a_file(counter: FakeCounter) -> None:
     assert explain.explain(TARGET, STOCK, None).preference == "pinned"
     orders = explain.explain(TARGET, ORDERS, None)
     assert orders.preference == "excluded"
-    assert "preference      excluded, which only warm-ups keep to" in explain.to_text(orders)
+    assert "preference      excluded, which only warm-ups keep to" in orders.to_text()
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_pin_is_of_blocks_which_may_be_another_files_by_now(
     assert counter.reading is None
     owners = Owners((Kept("/d/base", tuple(kept)),))
     monkeypatch.setattr(FakeTier, "divisible", lambda _: Divided(owners))
-    assert words in explain.to_text(explain.explain(TARGET, STOCK, None))
+    assert words in explain.explain(TARGET, STOCK, None).to_text()
 
 
 def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:
@@ -249,7 +249,7 @@ def test_without_counting_the_rest_is_still_said(counter: FakeCounter) -> None:
     found = explain.explain(TARGET, "16385", None)
     assert (found.name, found.heat, found.read_hit_ratio) == (ORDERS, None, None)
     assert found.resident == pytest.approx(1 / 3)
-    assert "hotset heat start" in explain.to_text(found)
+    assert "hotset heat start" in found.to_text()
 
 
 def test_a_table_by_its_short_name(counter: FakeCounter) -> None:

@@ -215,7 +215,7 @@ def test_a_card_shows_its_disks_and_its_volume(
     assert (volume.hit_ratio, volume.used_bytes) == (None, 2 * MIB)
     assert report.total.reads == 100
     assert "no cache, no ratio" in report.notes[0]
-    assert hits.render(report).startswith(f"card {target.card.name} (")
+    assert report.to_text().startswith(f"card {target.card.name} (")
 
 
 class Done:
@@ -307,7 +307,7 @@ REPORT = hits.HitRatios(
 
 
 def test_the_table_says_what_its_ratios_are_a_share_of() -> None:
-    lines = hits.render(REPORT).splitlines()
+    lines = REPORT.to_text().splitlines()
     assert lines[0].startswith("disk erp (dm-cache), since the tier's counters started, until ")
     assert lines[1].split() == [
         "file",
@@ -348,10 +348,10 @@ def test_json_and_csv_carry_raw_figures() -> None:
     assert plain["schema_version"] == 1
     assert plain["total"]["read_hit_ratio"] == 0.98765
     assert (plain["begun"], plain["rows"][1]["promotions"]) == (None, None)
-    lines = hits.csv(REPORT).splitlines()
+    lines = REPORT.csv().splitlines()
     assert lines[0].startswith("disk,name,reads,writes,read_hit_ratio,")
     assert lines[2] == "erp,/a b,1,0,,,,,,,,,false"
-    whole = hits.csv(replace(REPORT, by="total")).splitlines()
+    whole = replace(REPORT, by="total").csv().splitlines()
     assert len(whole) == 2, "the total once"
 
 
@@ -467,7 +467,7 @@ def test_a_device_made_anew_counts_on_from_zero_whatever_it_counted_before(
     """A week of which only its end was read is not forgotten: no reading of it is wrong."""
     for number, (at, read_hits) in enumerate(((400, 10), (300, 5000), (100, 130))):
         monkeypatch.setattr(
-            hit_report, "_device_id", lambda _, number=number: f"device {number > 1}"
+            hit_report.loop, "identity", lambda *_, number=number: f"device {number > 1}"
         )
         with tier(counters(read_hits)):
             found = of_disk(target, NOW - 400, Moment(NOW - at))

@@ -178,12 +178,12 @@ def test_what_is_unavailable_is_said_in_every_form() -> None:
         [Counter("Batch Requests", 12.0, gauge=False)],
     )
     found = report.DatabaseCounters.from_reading(reading, 10)
-    table = report.show_counters(found)
+    table = found.to_text()
     assert "waits: unavailable: sys.dm_os_wait_stats: denied" in table
     assert "40,960" in table
     document = document_of(found)
     assert document["waits"] == {"unavailable": "sys.dm_os_wait_stats: denied"}
-    rows = list(csv.reader(io.StringIO(report.csv_of_counters(found))))
+    rows = list(csv.reader(io.StringIO(found.csv())))
     assert ["waits", "unavailable: sys.dm_os_wait_stats: denied", ""] in rows
     assert ["files.read_bytes", "/d/a.mdf", "40960"] in rows
     assert ["counters.value", "Batch Requests", "12.0"] in rows
@@ -191,7 +191,7 @@ def test_what_is_unavailable_is_said_in_every_form() -> None:
 
 def test_a_table_shows_the_longest_waits_first() -> None:
     reading = Reading([], [Wait(f"W{n}", 1, float(n)) for n in range(30)], [])
-    lines = report.show_counters(report.DatabaseCounters.from_reading(reading, 1)).splitlines()
+    lines = report.DatabaseCounters.from_reading(reading, 1).to_text().splitlines()
     shown = [line.split()[0] for line in lines if line.startswith("W")]
     assert shown[:2] == ["W29", "W28"]
     assert len(shown) == 15

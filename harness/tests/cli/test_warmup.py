@@ -67,7 +67,7 @@ def test_what_did_not_fit_counts_as_not_cached(
     left_out: Bytes, row: str, figures: dict[str, str], share: float
 ) -> None:
     warmed = text.WarmupResult.from_outcome(replace(SAVED, left_out=left_out), DONE, Blocks(100))
-    assert text.render_result(warmed).splitlines()[-1].endswith(row)
+    assert warmed.to_text().splitlines()[-1].endswith(row)
     assert warmed.figures() == {**figures, "fetched at": "1 MB/s"}
     document = warmed.document()
     assert (document["cached_share"], document["left_out_bytes"]) == (share, left_out)
@@ -196,7 +196,7 @@ sequential rate, 105 MB/s"""
 
 
 def test_a_plan_as_a_table() -> None:
-    assert text.render_plan(planned()) == TABLE
+    assert planned().to_text() == TABLE
 
 
 def test_a_plan_for_programs() -> None:

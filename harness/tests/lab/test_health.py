@@ -13,7 +13,6 @@ import pytest
 from hotset.core import errors
 from hotset.core.operation import Context
 from hotset.core.units import Bytes
-from hotset.health import findings
 from hotset.health.findings import Finding, Health
 from hotset.operations import table
 from hotset.warmup import plan_store
@@ -58,7 +57,7 @@ def test_what_is_not_known_is_said_and_what_is_broken_comes_with_its_command(dis
     for subject in ("state", "metadata", "pins and shares", "warm-ups"):
         assert fresh[subject].state == "ok", fresh[subject]
     assert code(found) == 3
-    text = findings.to_text(found)
+    text = found.to_text()
     assert "pg, flash wear: " in text
 
     disk.prefer(pins.pin_targets, "orders")

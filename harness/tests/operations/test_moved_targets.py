@@ -228,7 +228,7 @@ def test_of_a_plan_that_nobody_looks_up_again_it_is_not_known_where_its_tables_l
         away = f"host=127.0.0.1 port={nobody.getsockname()[1]} user=tester dbname=shop"
         done = disk.warmed(resume="last", dsn=away)
     assert "cannot connect" in done.not_known
-    assert "where it lies now is not known" in text.render_result(done)
+    assert "where it lies now is not known" in done.to_text()
     assert "cached of what was planned" in done.figures()
     (note,) = (line for line in disk.said if "is not known" in line)
     assert "table:orders" in note
@@ -249,7 +249,7 @@ def test_pins_of_what_moved_or_is_gone_are_told(disk: Accelerated) -> None:
     assert lines.unused_bytes == lines.bytes
     assert orders.unused_bytes
     assert orders.unused_bytes > 0.9 * (orders.bytes or 0)
-    shown = text.render_preferences(found)
+    shown = found.to_text()
     assert f"table:lines: it is gone, and {lines.bytes} are still kept for it" in shown
     refresh = f"`hotset warmup refresh --disk pg --dsn '{disk.dsn}'`"
     assert [line.rpartition(": ")[2] for line in disk.said] == [

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from hotset.block import engine_program
+from hotset.core.clock import BOOT_ID
 from hotset.core.machines.local import Local
 
 _CLONE_NEWNS, _MS_BIND, _MS_PRIVATE_BELOW = 0x20000, 0x1000, 0x44000
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DRIVES = Path("/sys/dev/block")
 _LIMIT_S = 60.0
 NOT_STARTED = "it was checked, and does not start"
@@ -49,7 +49,7 @@ def enclose(folder: Path) -> Path:
         libc.unshare(_CLONE_NEWNS)
         or libc.mount(b"none", b"/", None, _MS_PRIVATE_BELOW, None)
         or libc.mount(b"tmpfs", bytes(_DRIVES), b"tmpfs", 0, None)
-        or libc.mount(bytes(boot), bytes(_BOOT_ID), None, _MS_BIND, None)
+        or libc.mount(bytes(boot), bytes(BOOT_ID), None, _MS_BIND, None)
     ):
         raise OSError(ctypes.get_errno(), "no mount namespace: run it as root")
     return boot

@@ -90,8 +90,16 @@ class DiskHistory(Record):
     events: tuple[HistoryEvent, ...]
 
     def to_text(self) -> str:
-
-        return to_text(self)
+        """A table, what happened below it, and how much of the time is known."""
+        rows = [_cells(row) for row in self.rows]
+        events = [f"{_when(one.at)}  {one.text}" for one in self.events]
+        whole = (self.ended - self.begun).total_seconds()
+        known = (
+            f"hits / (hits + misses) of requests; {duration(self.watched_s)} of"
+            f" {duration(whole)} were recorded, and of the rest nothing is known"
+        )
+        parts = [text_table(_HEADS, rows), "", *events, *([""] if events else []), known]
+        return "\n".join(parts)
 
 
 def step_for(length_s: float) -> int:
@@ -204,19 +212,6 @@ def _row(start: int, span: Span | None) -> HistoryRow:
         span.dirty,
         span.size,
     )
-
-
-def to_text(found: DiskHistory) -> str:
-    """A table, what happened below it, and how much of the time is known."""
-    rows = [_cells(row) for row in found.rows]
-    events = [f"{_when(one.at)}  {one.text}" for one in found.events]
-    whole = (found.ended - found.begun).total_seconds()
-    known = (
-        f"hits / (hits + misses) of requests; {duration(found.watched_s)} of"
-        f" {duration(whole)} were recorded, and of the rest nothing is known"
-    )
-    parts = [text_table(_HEADS, rows), "", *events, *([""] if events else []), known]
-    return "\n".join(parts)
 
 
 def _cells(row: HistoryRow) -> tuple[str, ...]:
