@@ -127,7 +127,7 @@ def of_disk(
     begun = samples[0][0] if samples else None
     notes = [_no_reading(since)] if since != "boot" and begun is None else []
     notes += _describe_losses([*samples, (now.wall, counters)], tier.counting)
-    notes += [_contradict(when) for when in wrong]
+    notes += [_describe_contradiction(when) for when in wrong]
     if counters.stale:
         notes.append(
             "what was asked lately is in no figure: a flush is at work, or the origin works without"
@@ -318,7 +318,7 @@ def _anew(before: float, begun: float) -> str:
     )
 
 
-def _contradict(at: float) -> str:
+def _describe_contradiction(at: float) -> str:
     return (
         f"the reading of {_clock(at)} contradicts those before and after it, and is in no figure:"
         " how much more was counted meanwhile is not known"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from hotset.core.errors import ThresholdError
 from hotset.core.record import Versioned
 from hotset.core.words import csv_text
 from hotset.reports.model.windows import Verdict
 from hotset.reports.render.page import Page, Table, of_table
 from hotset.tpch.check import CheckResult
 from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _NOTE = "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
 
@@ -43,6 +48,18 @@ class TpchRun(Versioned):
 class TpchCheck(CheckResult, Versioned):
     """Result of a check."""
 
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import terminal
+
+        terminal.result(check_page(self), console)
+
+    def csv(self) -> str:
+        """A line for each thing that was checked."""
+        return csv_text(("what", "found", "verdict", "detail"), _check_rows(self))
+
+    def failure(self) -> Exception | None:
+        return None if self.holds else ThresholdError("the database is not as TPC-H requires")
+
 
 def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:
     """A line for each query of each stream, the power run as stream 0."""
@@ -60,11 +77,6 @@ def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:
         for stream, one in _results(power, throughput)
     )
     return csv_text(header, rows)
-
-
-def check_csv(found: CheckResult) -> str:
-    """A line for each thing that was checked."""
-    return csv_text(("what", "found", "verdict", "detail"), _check_rows(found))
 
 
 def check_page(found: CheckResult) -> Page:

@@ -220,7 +220,7 @@ class Engine:
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self._go()
+            self._clean_up()
 
     def stop(self) -> int:
         """Its exit code."""
@@ -266,7 +266,7 @@ class Engine:
     def _parts(self) -> list[str]:
         return [word for part in self.parts(self.cache) for word in ("--flash-part", part)]
 
-    def _go(self) -> None:
+    def _clean_up(self) -> None:
         if self.process is not None:
             self.process.wait(_LIMIT_S)
             self.process = None

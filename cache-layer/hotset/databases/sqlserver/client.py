@@ -144,7 +144,7 @@ def known_errors(where: Address | None = None) -> Iterator[None]:
         yield
     except pyodbc.Error as error:
         found = odbc.failure(error)
-        raise (where and odbc.lock(found, where)) or meaning(found) from error
+        raise (where and odbc.lock_error(found, where)) or meaning(found) from error
 
 
 def meaning(found: odbc.Failure) -> DatabaseError:

@@ -161,7 +161,7 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
     return connection, not is_freetds(name)
 
 
-def lock(found: Failure, database: Address) -> Locked | None:
+def lock_error(found: Failure, database: Address) -> Locked | None:
     """Return the error of a look that did not get its lock in time; None if it failed otherwise."""
     if not database.looks or LOCK_TIMEOUT not in found.numbers:
         return None

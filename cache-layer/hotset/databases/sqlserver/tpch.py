@@ -136,7 +136,7 @@ class SqlServerTpchSession:
             yield
         except pyodbc.Error as error:
             found = odbc.failure(error)
-            raise odbc.lock(found, self._database) or _meaning(found) from error
+            raise odbc.lock_error(found, self._database) or _meaning(found) from error
 
 
 def _all_rows(cursor: pyodbc.Cursor, sql: str) -> list[Row]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.errors import Interrupted, RequestError, ThresholdError
+from hotset.core.errors import Interrupted, RequestError
 from hotset.core.extras import Extra
 from hotset.core.operation import (
     Cli,
@@ -19,7 +19,6 @@ from hotset.core.operation import (
     Kind,
     Lines,
     Lock,
-    Recorded,
     Request,
     check_output,
     operation,
@@ -398,34 +397,6 @@ class Check(Request):
     password: fields.Password = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checked(Recorded["TpchCheck"]):
-    """Result of a check."""
-
-    @classmethod
-    def record(cls) -> type[TpchCheck]:
-        from ..tpch_report import TpchCheck
-
-        return TpchCheck
-
-    def show(self, console: Console) -> None:
-        from hotset.reports.render import terminal
-
-        from .. import tpch_report
-
-        terminal.result(tpch_report.check_page(self.found), console)
-
-    def csv(self) -> str:
-        from .. import tpch_report
-
-        return tpch_report.check_csv(self.found)
-
-    def failure(self) -> Exception | None:
-        if self.found.holds:
-            return None
-        return ThresholdError("the database is not as TPC-H requires")
-
-
 @operation(
     "tpch check",
     Kind.JOB,
@@ -434,8 +405,9 @@ class Checked(Recorded["TpchCheck"]):
     progress=True,
     lock=lambda request: Lock("database", request.dsn),
     extras=(Extra.BENCH,),
+    result="bench.tpch_report:TpchCheck",
 )
-def check(request: Check, context: Context) -> Checked:
+def check(request: Check, context: Context) -> TpchCheck:
     """Check row counts and foreign keys, and compare the answers with DuckDB's.
 
     DuckDB works on the same generated data. Exit code 5 if something is wrong.
@@ -460,7 +432,7 @@ def check(request: Check, context: Context) -> Checked:
             on_data=report.on_step,
             observe=lambda part: report.figure(f"checked {part.title}"),
         )
-    return Checked(extend(TpchCheck, found))
+    return extend(TpchCheck, found)
 
 
 @operation(

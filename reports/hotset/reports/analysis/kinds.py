@@ -177,7 +177,7 @@ def _response_times(windows: Sequence[Repeat]) -> str:
     return "; ".join(said) or "kept, 90 % of each kind within 5 s, of stock-level within 20 s"
 
 
-def unfinish(document: RunDocument) -> list[str]:
+def describe_unfinished(document: RunDocument) -> list[str]:
     """Transactions that had not ended when the users were stopped."""
     return [
         f"{answer.prefix(labels[0])}not ended long after the window:"

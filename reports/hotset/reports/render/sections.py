@@ -149,7 +149,7 @@ def _transactions(document: RunDocument) -> Section | None:
         return None
     title = "Transactions by kind"
     table = charts.kinds_table(document, title, kinds.count_columns(document), rows)
-    notes = (*kinds.response_times(document), *kinds.unfinish(document))
+    notes = (*kinds.response_times(document), *kinds.describe_unfinished(document))
     return Section("transactions", title, notes, tables=(table,), terminal="nothing")
 
 
