@@ -7,9 +7,10 @@ be repeated after it was cut short. What can be cut short in between is in the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hotset.block import boot_program, devicemapper, devices, label
 from hotset.block.boot_program import InUseError
@@ -30,6 +31,7 @@ from .state import Word
 
 _SYNC_LIMIT_S = 300.0
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 class TierRefusedError(RequestError):
@@ -50,10 +52,38 @@ class DiskState:
     flash_answers: bool
 
 
-def inspect(attached: AttachedDisk) -> DiskState:
-    """How a disk is now, with what its state means for the data; never raises for a bad tier."""
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """A card's flash device now: whether it can be read, and whether its card is this machine's."""
+
+    answers: bool
+    ours: bool
+
+
+def inspect_flash(disk: AttachedDisk) -> Flash:
+    """Look at the flash below a disk, which may be below others as well."""
+    return Flash(
+        devices.answers(disk.machine, disk.card.flash), cards.is_ours(disk.machine, disk.card)
+    )
+
+
+def inspect_each(
+    disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk, Flash], T]
+) -> list[T]:
+    """Inspect disks in parallel, each flash once however many disks it has."""
+    first = {disk.card.name: disk for disk in reversed(disks)}
+    flash = dict(zip(first, cards.of_each(list(first.values()), inspect_flash), strict=True))
+    return cards.of_each(disks, lambda disk: look(disk, flash[disk.card.name]))
+
+
+def inspect(attached: AttachedDisk, flash: Flash | None = None) -> DiskState:
+    """How a disk is now, with what its state means for the data; never raises for a bad tier.
+
+    :param flash: the flash below it, where that was inspected already.
+    """
     machine, card, disk = attached.machine, attached.card, attached.disk
-    answers = devices.answers(machine, card.flash)
+    flash = flash or inspect_flash(attached)
+    answers = flash.answers
     report = attached.tier.report()
     notes = list(report.notes)
     state_ = report.state
@@ -84,7 +114,7 @@ def inspect(attached: AttachedDisk) -> DiskState:
             f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
             " good, detach the disk, which gives it up"
         )
-    if answers and not cards.is_ours(machine, card):
+    if answers and not flash.ours:
         state_ = "failed"
         whose = cards.owner_in_words(machine, card)
         notes.append(f"the flash belongs to {whose}: import it to take over")

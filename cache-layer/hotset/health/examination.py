@@ -14,7 +14,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine, MachineGoneError
 from hotset.disk import cache_device, lifecycle
 from hotset.disk.cache_device import AttachedDisk
-from hotset.disk.lifecycle import DiskState
+from hotset.disk.lifecycle import DiskState, Flash
 from hotset.hitratio.hit_report import Label, Target
 from hotset.warmup.plan import Request as Planning
 
@@ -53,15 +53,17 @@ def examine(machine: Machine, disk: str | None, label: Label | None, server: Pla
     found = [Finding("", "card", "critical", problem) for problem in inventory.problems]
     named = [cache_device.find(machine, disk)] if disk else None
     shown = named or inventory.list_disks(machine)
-    told = cache_device.of_each(shown, lambda one: _of_disk(one, label, server))
+    told = lifecycle.inspect_each(shown, lambda one, flash: _of_disk(one, flash, label, server))
     found += [finding for of_one in told for finding in of_one]
     return Health(server.machine, tuple(one.disk.name for one in shown), tuple(found))
 
 
-def _of_disk(attached: AttachedDisk, label: Label | None, server: Planning) -> list[Finding]:
+def _of_disk(
+    attached: AttachedDisk, flash: Flash, label: Label | None, server: Planning
+) -> list[Finding]:
     machine, disk = server.machine, attached.disk.name
     try:
-        state = lifecycle.inspect(attached)
+        state = lifecycle.inspect(attached, flash)
     except MachineGoneError:
         raise
     except HotsetError as error:

@@ -3,7 +3,8 @@ families beside their counters. What a disk does not report has no line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from hotset.block.condition import thin_pools, wear
@@ -12,9 +13,10 @@ from hotset.core.machines.base import Machine, MachineGoneError
 from hotset.disk import cache_device
 from hotset.disk.boot import schedules
 from hotset.disk.cache_device import AttachedDisk
-from hotset.tier.base import State
+from hotset.tier.base import Report, State
 
 from .metrics import Family, Sample
+from .tier_metrics import Measured
 
 Line = tuple[str, Sample]
 Look = Callable[[AttachedDisk, Mapping[str, str]], Iterator[Line]]
@@ -32,20 +34,35 @@ _FAMILIES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def families(machine: Machine) -> list[Family]:
-    """Return the families of all accelerated disks of a machine."""
-    found = cache_device.of_each(cache_device.list_disks(machine), _of_disk)
-    lines = [line for lines_of_one in found for line in lines_of_one]
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A disk, its counters (None: its tier has none to give), and its lines."""
+
+    measured: Measured
+    lines: tuple[Line, ...]
+
+
+def inspect(machine: Machine) -> list[Condition]:
+    """The condition of all accelerated disks of a machine; each tier is asked once."""
+    return cache_device.of_each(cache_device.list_disks(machine), _of_disk)
+
+
+def families(conditions: Sequence[Condition]) -> list[Family]:
+    """Return the families of disks."""
+    lines = [line for condition in conditions for line in condition.lines]
     return [
         Family(name, "gauge", text, tuple(one for mine, one in lines if mine == name), unit)
         for name, (text, unit) in _FAMILIES.items()
     ]
 
 
-def _of_disk(attached: AttachedDisk) -> list[Line]:
-    disk = {"disk": attached.disk.name}
-    looks = (_tier, _pins, _pools, _wear, _schedules)
-    return [line for look in looks for line in _conditions_of(look, attached, disk)]
+def _of_disk(attached: AttachedDisk) -> Condition:
+    report, disk = attached.tier.report(), {"disk": attached.disk.name}
+    of_cache = (_pins,) if report.state in ("active", "degraded") else ()
+    lines = [*_tier(attached, report, disk)]
+    looks = (*of_cache, _pools, _wear, _schedules)
+    lines += [line for look in looks for line in _conditions_of(look, attached, disk)]
+    return Condition(Measured(attached.disk, report.counters), tuple(lines))
 
 
 def _conditions_of(look: Look, attached: AttachedDisk, disk: Mapping[str, str]) -> list[Line]:
@@ -58,8 +75,8 @@ def _conditions_of(look: Look, attached: AttachedDisk, disk: Mapping[str, str]) 
         return []
 
 
-def _tier(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
-    labels, report = {**disk, "tier": attached.disk.kind}, attached.tier.report()
+def _tier(attached: AttachedDisk, report: Report, disk: Mapping[str, str]) -> Iterator[Line]:
+    labels = {**disk, "tier": attached.disk.kind}
     for state in get_args(State):
         is_so = float(state == report.state)
         yield "hotset_tier_state", Sample({**labels, "state": state}, is_so)
@@ -68,7 +85,7 @@ def _tier(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
 
 def _pins(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
     cache = attached.tier.divisible()
-    if cache is not None and attached.tier.is_active():
+    if cache is not None:
         division = cache.division()
         labels, pinned = {**disk, "tier": attached.disk.kind}, division.pinned
         sizes = (("", pinned.blocks), ("_resident", pinned.resident))

@@ -73,6 +73,15 @@ def with_mode(there: Machine, mode: WriteMode) -> AttachedDisk:
     return attached(there).with_disk(one)
 
 
+def test_a_flash_is_asked_once_however_many_disks_it_has() -> None:
+    """50 disks on one card asked it, and whose it is, 50 times."""
+    there = server()
+    seen = lifecycle.inspect_each([attached(there)] * 3, lifecycle.inspect)
+    assert [state.flash_answers for state in seen] == [True] * 3
+    asked = [line for line in there.commands if "of=/dev/null" in line or "machine-id" in line]
+    assert len(asked) == len(set(asked))
+
+
 @pytest.mark.parametrize("verb", ["deactivate", "detach", "destroy"])
 def test_what_is_mounted_stays(verb: str) -> None:
     there = server(**{"hotset-boot users": MOUNTED})

@@ -98,7 +98,7 @@ def test_a_look_that_fails_hinders_no_other_and_is_not_known(
     inventory = Inventory((CARD,), ("card spare cannot be read",))
     monkeypatch.setattr(cache_device, "inventory", lambda _: inventory)
 
-    def refuse(_: object) -> object:
+    def refuse(_: object, __: object) -> object:
         raise HotsetError("the tier says nothing")
 
     monkeypatch.setattr(lifecycle, "inspect", refuse)

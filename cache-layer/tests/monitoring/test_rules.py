@@ -63,7 +63,7 @@ def exposed(monkeypatch: pytest.MonkeyPatch, tier: object) -> str:
     attached = AttachedDisk(Local(), CARD, DISK)
     monkeypatch.setattr(AttachedDisk, "tier", property(lambda _: tier))
     monkeypatch.setattr(cache_device, "list_disks", lambda _: [attached])
-    return metrics.text(conditions.families(Local()))
+    return metrics.text(conditions.families(conditions.inspect(Local())))
 
 
 @pytest.fixture

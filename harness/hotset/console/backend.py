@@ -98,13 +98,10 @@ async def disk_names(machine: str) -> list[str]:
 
 async def disks(machine: str) -> list[DiskStatus]:
     """The accelerated disks as ``hotset tier status`` has them. Raises BackendError."""
-    return await _there(
-        machine,
-        lambda there: cards.of_each(
-            cards.list_disks(there),
-            lambda disk: tier_status.status_row(lifecycle.inspect(disk)),
-        ),
+    states = await _there(
+        machine, lambda there: lifecycle.inspect_each(cards.list_disks(there), lifecycle.inspect)
     )
+    return [tier_status.status_row(state) for state in states]
 
 
 async def _there(machine: str, inspect: Callable[[Machine], T]) -> T:

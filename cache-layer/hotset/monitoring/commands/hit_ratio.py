@@ -106,10 +106,10 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
     output = request.output
     check_output(output)
     with places.machine(request.machine) as there:
-        measured = tier_metrics.measure(there)
-        tier_metrics.keep(request.machine, measured)
-        condition = conditions.families(there)
-    found = text([*tier_metrics.families(measured), *condition])
+        condition = conditions.inspect(there)
+    measured = [disk.measured for disk in condition]
+    tier_metrics.keep(request.machine, measured)
+    found = text([*tier_metrics.families(measured), *conditions.families(condition)])
     if output is None:
         return Lines((found.removesuffix("\n"),))
     try:

@@ -41,13 +41,13 @@ def status(request: OneDisk, context: Context) -> TierStatus:
         known = cards.inventory(there)
         named = [cards.find(there, request.disk)] if request.disk else None
         shown = named or known.list_disks(there)
-        rows = cards.of_each(shown, lambda one: tier_status.status_row(lifecycle.inspect(one)))
+        states = lifecycle.inspect_each(shown, lifecycle.inspect)
         at_work = locks.holders(there)
     for problem in (*known.problems, *(f"running now: {one}" for one in at_work)):
         context.message(problem)
     if known.problems:
         context.faults.append(TierFailedError("failed: a card cannot be read"))
-    return tier_status.TierStatus(tuple(rows))
+    return tier_status.TierStatus(tuple(map(tier_status.status_row, states)))
 
 
 class ResidentRequest(OneDisk):
