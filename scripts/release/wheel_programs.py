@@ -6,32 +6,18 @@ editable installation, the wheel has Python alone and fits every kind of compute
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_ELF = Path(__file__).parents[2] / "cache-layer/hotset/core/machines/elf.py"
 _OLDEST_GLIBC = 17
 """Oldest glibc of manylinux's names: the second number of 2.17."""
-
-
-def _load_elf() -> ModuleType:
-    """hotset's own reader of programs; hotset itself is not installed where a wheel is built."""
-    spec = importlib.util.spec_from_file_location("hotset_elf", _ELF)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-elf = _load_elf()
+_ARCHITECTURES = {62: "x86_64", 183: "aarch64"}
+"""By ELF's number: as wheels name them."""
 
 
 class Programs(BuildHookInterface):  # type: ignore[type-arg]
@@ -44,7 +30,7 @@ class Programs(BuildHookInterface):  # type: ignore[type-arg]
         # Folders are those of other architectures, for servers (core/machines/fit.py).
         files = sorted(Path(folder).resolve().iterdir())
         build_data["pure_python"] = False
-        own = [one for one in files if one.is_file() and elf.is_program(one)]
+        own = [one for one in files if one.is_file() and one.read_bytes()[:4] == b"\x7fELF"]
         build_data["tag"] = f"py3-none-{platform(own)}"
         build_data["force_include"] |= {str(one): f"hotset/programs/{one.name}" for one in files}
 
@@ -54,9 +40,11 @@ def platform(programs: Iterable[Path]) -> str:
 
     :raises ValueError: there are none, or they are not for one and the same kind of computer.
     """
-    needs = [elf.needs_of(file) for file in programs]
-    machines = {one.architecture for one in needs}
-    glibc = max([_OLDEST_GLIBC, *(one.glibc[1] for one in needs if one.glibc)])
+    held = [file.read_bytes() for file in programs]
+    machines = {_ARCHITECTURES[int.from_bytes(one[18:20], "little")] for one in held}
+    # A static program names none.
+    found = [int(number) for one in held for number in re.findall(rb"\0GLIBC_2\.(\d+)", one)]
+    glibc = max([_OLDEST_GLIBC, *found])
     if len(machines) != 1:
         raise ValueError(
             f"HOTSET_PROGRAMS has programs for {sorted(machines) or 'nothing'}: a wheel is for one"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hotset.block import boot_program, engine_program, flashdev
 from hotset.core.errors import PrerequisiteError
-from hotset.core.machines import copies
+from hotset.core.machines import fit
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local, lacks_device
 from hotset.core.machines.programs import PROGRAMS, Place
@@ -121,13 +121,13 @@ def examine_server(machine: Machine) -> list[Finding]:
 
 
 def _programs_of(machine: Machine) -> Finding:
-    """Check that it can run hotset's programs, before one is copied there."""
+    """Check that there are programs for it, before one is copied there."""
     what = "hotset's programs"
     try:
-        fitting = copies.fitting(machine, engine_program.find_built())
+        program = fit.choose(machine, engine_program.find_built())
     except PrerequisiteMissingError as error:
         return Finding(what, "missing", str(error))
-    return Finding(what, "ok", f"they can run there: {fitting}")
+    return Finding(what, "ok", f"for Linux on {fit.architecture_of(program)}, as this machine is")
 
 
 def require(backend: MachineKind) -> None:

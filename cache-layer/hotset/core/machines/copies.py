@@ -40,7 +40,8 @@ _NEW, _RECORD = ".new", ".json"
 _DIFFERS, _CANNOT_RUN = 11, 12
 _FAULTS = {
     _DIFFERS: "it did not arrive as it was sent, so try again",
-    _CANNOT_RUN: "it does not run there; something may forbid it, such as SELinux or fapolicyd",
+    _CANNOT_RUN: "it does not run there: the file system is mounted noexec, SELinux or fapolicyd"
+    " forbids it, or its C library is older than the program's (those of a release need none)",
 }
 _chosen: WeakKeyDictionary[Machine, dict[Path, Path]] = WeakKeyDictionary()
 """For machines of another architecture than this computer's: the program for each of its own."""
@@ -151,28 +152,13 @@ def install(machine: Machine, here: Path) -> str:
     program = _chosen.get(machine, {}).get(here, here)
     if _is_there(machine, place := place_of(program)):
         return str(place)
-    facts = fit.facts_of(machine, FOLDER)
-    if facts is not None:
-        program = fit.choose(machine, facts, here)
-        if program != here:
-            _chosen.setdefault(machine, {})[here] = program
-            if _is_there(machine, place := place_of(program)):
-                return str(place)
-        fit.require(machine, facts, program)
+    program = fit.choose(machine, here)
+    if program != here:
+        _chosen.setdefault(machine, {})[here] = program
+        if _is_there(machine, place := place_of(program)):
+            return str(place)
     _copy(machine, program, place)
     return str(place)
-
-
-def fitting(machine: Machine, here: Path) -> str:
-    """Which program the machine would be given, in words; nothing is copied.
-
-    :raises UnfitError: it cannot run any.
-    """
-    facts = fit.facts_of(machine, FOLDER) or fit.Facts()
-    program = fit.choose(machine, facts, here)
-    fit.require(machine, facts, program)
-    libc = "any C library" if fit.needs_of(program).glibc is None else facts.libc
-    return f"{facts.system} {facts.kernel}, {facts.architecture}, {libc}"
 
 
 def place_of(program: Path) -> PurePosixPath:
@@ -222,8 +208,8 @@ def _record(program: Path) -> str:
         user = str(os.getuid())
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     by = f"{user}@{socket.gethostname()}"
-    needs = fit.needs_of(program)
-    known = {"version": __version__, "architecture": needs.architecture, "sha256": digest(program)}
+    architecture = fit.architecture_of(program)
+    known = {"version": __version__, "architecture": architecture, "sha256": digest(program)}
     return json.dumps({**known, "copied_at": at, "copied_by": by}) + "\n"
 
 

@@ -20,7 +20,6 @@ from .base import (
     Result,
     check_declared,
 )
-from .fit import FACTS
 from .programs import lacking_argv
 
 _READS: dict[str, frozenset[str] | None] = {
@@ -47,7 +46,7 @@ _READS: dict[str, frozenset[str] | None] = {
 """Programs that change nothing; with the first words for which that is so, where not for all."""
 _LOOKS = frozenset(
     (
-        *(FACTS, lacking_argv(())[3], "hotset-transports", "hotset-wwids"),
+        *(lacking_argv(())[3], "hotset-transports", "hotset-wwids"),
         *("alive", "attached", "restarting", "hotset-loops"),
     )
 )
