@@ -23,6 +23,7 @@ def test_the_complete_run() -> None:
         "SHORT_RAMPUP",
         "NOT_LEVEL",
         "FAILED_TRANSACTIONS",
+        "IDLE_SECONDS",
         "NOT_AUDITED",
     }
 
@@ -35,6 +36,7 @@ def test_the_plain_run() -> None:
         "SHORT_RAMPUP",
         "NOT_LEVEL",
         "FAILED_TRANSACTIONS",
+        "IDLE_SECONDS",
         "NOT_AUDITED",
     }
 

@@ -16,7 +16,7 @@ from hotset.tpcc.program import program
 from hotset.tpcc.record import DriverMissing, RunOptions
 from hotset.tpcc.transactions import Terminal
 
-NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "", "HS241", {}, ())
+NOWHERE = Libpq("/nowhere/libpq.so", {"password": "never-to-be-seen"}, "", "HS241", {}, {}, ())
 
 
 def options(**changed: Any) -> RunOptions:  # noqa: ANN401

@@ -223,6 +223,9 @@ def test_what_a_standstill_holds_up_to_the_end_and_beyond_is_told(
     assert failure.value.partial is not None
     assert failure.value.partial.unfinished is not None
     assert failure.value.partial.unfinished.count == 4
+    # With what they had waited for when they were given up: the window's second and more.
+    assert failure.value.partial.latency_ms is not None
+    assert (failure.value.partial.latency_ms.max or 0) > 1900
 
 
 def lock_all(session: Session) -> None:
@@ -338,6 +341,30 @@ def test_refused_transactions_are_counted_with_their_cause(
     assert set(result.transactions["payment"].failed) == {cause}
     assert cause in failure.value.cause
     assert [second.second for second in result.series] == [0, 1]
+
+
+@both_drivers
+def test_a_server_that_turns_read_only_fails_the_run(
+    driver: str, database: PostgresDatabase
+) -> None:
+    """1.4 % of the transactions of such a run failed, and it ended with code 0 and its NOPM."""
+
+    def turn(event: Tick | Phase) -> None:
+        if isinstance(event, Tick) and event.second == OPTIONS.rampup_s:
+            session.script("ALTER SYSTEM SET default_transaction_read_only = on")
+            session.script("SELECT pg_reload_conf()")
+
+    cause = "the server cannot go on: read-only: cannot execute .* in a read-only transaction"
+    with closing(database.session()) as session:
+        try:
+            with pytest.raises(RunFailed, match=cause) as failure:
+                run(driven(database, driver), replace(OPTIONS, duration_s=60), turn)
+        finally:
+            session.script("SET default_transaction_read_only = off")
+            session.script("ALTER SYSTEM RESET default_transaction_read_only")
+            session.script("SELECT pg_reload_conf()")
+    assert failure.value.partial is not None
+    assert 0 < failure.value.partial.duration_s < 30
 
 
 def test_sessions_that_may_not_write_are_refused(database: PostgresDatabase) -> None:

@@ -46,10 +46,14 @@ class Refused(DatabaseError):
     """The server refused one statement, in its own words; the connection still works."""
 
 
+LASTING = ("read-only", "disk full", "out of memory")
+"""Causes of states that do not pass by themselves: what is measured in one is no figure."""
+
+
 class Aborted(Refused):
     """The server rolled one transaction back; the connection still works.
 
-    `cause` is short and countable: "deadlock", "serialization", "lock timeout",
+    `cause` is short and countable: "deadlock", "serialization", "lock timeout", one of `LASTING`,
     or "error XXXXX" with the SQLSTATE. `detail` is the server's own message.
     """
 
@@ -112,6 +116,7 @@ class Libpq:
     setup              statements that each connection begins with
     intended_rollback  the SQLSTATE of `workload.IntendedRollback`
     retryable          SQLSTATE to `Aborted.cause`, of what is worth a repetition
+    lasting            SQLSTATE to `Aborted.cause`, of states that do not pass
     gone               beginnings of the SQLSTATEs of `ServerGone`
     """
 
@@ -120,4 +125,5 @@ class Libpq:
     setup: str
     intended_rollback: str
     retryable: dict[str, str]
+    lasting: dict[str, str]
     gone: tuple[str, ...]

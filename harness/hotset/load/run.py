@@ -69,9 +69,9 @@ def follow(
     `observe` is called from this thread: with a Phase exactly as it begins, with a Tick every
     second. `at_edge` is called as the window opens and as it closes.
 
-    Raises RunFailed if the server goes away, nothing commits for `options.stall_s`, or a worker
-    dies; NotServed if the server did not do what was due (`served.shortfall`); RunInterrupted, a
-    KeyboardInterrupt, on Ctrl-C.
+    Raises RunFailed if the server goes away, or into a state that does not pass (`sql.LASTING`),
+    nothing commits for `options.stall_s`, or a worker dies; NotServed if the server did not do what
+    was due (`served.shortfall`); RunInterrupted, a KeyboardInterrupt, on Ctrl-C.
     """
     return _Run(workload, observe, crew, at_edge).follow()
 
@@ -129,7 +129,7 @@ class _Run:
         self._last_success = time.monotonic()  # nothing new commits from here on
         self._listen_while(lambda: self._finished < len(self._crew))
         result = log.result()
-        if cause := shortfall(result):
+        if cause := shortfall(result, log.ended_kinds()):
             raise NotServed(cause, result)
         return result
 
@@ -151,6 +151,8 @@ class _Run:
                 if self._log.add(tallies):
                     self._last_success = time.monotonic()
                 self._require_few_errors(self._log)
+                if self._log.lasting is not None:
+                    raise self._failure(f"the server cannot go on: {self._log.lasting}")
             case Ready():
                 self._ready += 1
             case Finished():

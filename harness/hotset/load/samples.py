@@ -2,9 +2,10 @@
 
 Users count each transaction in the second in which it ended, and its latency, in an HDR histogram
 per kind, in the second in which it began (was sent, or due): what ends after the window is no part
-of the throughput, but its latency is told, or the slowest would be left out. Seconds count from the
-window's opening, so those of the ramp-up are negative; what begins after the window counts nowhere.
-A second of a process comes to a few kilobytes, however much its users do.
+of the throughput, but its latency is told, or the slowest would be left out, and of what does not
+end at all its age. Seconds count from the window's opening, so those of the ramp-up are negative;
+what begins after the window counts nowhere. A second of a process comes to a few kilobytes, however
+much its users do.
 """
 
 import math
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from hotset.core.sql import LASTING
 from hotset.reports.model.windows import (
+    DUE_LEAST,
     Arrived,
     Latency,
     Repeat,
@@ -117,13 +120,21 @@ class Recorder:
     def event(
         self, kind: int, at: float, outcome: Outcome, cause: str = "", said: str = ""
     ) -> None:
-        """Record a rollback, a retry, or what was not finished."""
+        """Record a rollback or a retry."""
         key = kind, outcome, cause
         with self._lock:
             if second := self._second(at):
                 second.outcomes[key] += 1
                 if said:
                     second.said.setdefault(key, said)
+
+    def record_unfinished(self, kind: int, since: float, now: float) -> None:
+        """Record a transaction that is still under way when the users are sent home: its latency
+        is at least its age. One of the ramp-up was under way from the window's first second on."""
+        self.event(kind, since, "unfinished")
+        with self._lock:
+            if second := self._second(max(since, self._opens)):
+                second.latencies[kind].record(now - since)
 
     def record_failure(self, kind: int, since: float, end: float, cause: str, said: str) -> None:
         """Record a transaction that was given up, in the server's words. After the window it counts
@@ -179,6 +190,8 @@ class RunLog:
         self._last_failure: tuple[int, str] | None = None
         self._failures: Counter[str] = Counter()
         self._said: dict[tuple[int, str], str] = {}
+        self.lasting: str | None = None
+        """A state of the server that does not pass, in its own words."""
 
     @property
     def window(self) -> tuple[float, float]:
@@ -200,6 +213,8 @@ class RunLog:
                 if said:
                     self._said.setdefault((kind, cause), said)
                 told = _describe(cause, said)
+                if cause in LASTING:
+                    self.lasting = told
                 self._failures[told] += count
                 if tally.second >= (self._last_failure or (-math.inf,))[0]:
                     self._last_failure = tally.second, told
@@ -213,6 +228,22 @@ class RunLog:
     def failures(self) -> "Counter[str]":
         """How many transactions have failed by now, ramp-up included, by cause."""
         return self._failures
+
+    def ended_kinds(self) -> list[str]:
+        """Kinds that had none in the window's last quarter, of which at their rate in the others at
+        least `DUE_LEAST` were due, in words."""
+        whole = math.floor(self._options.duration_s)
+        quarter = whole // 4
+        last = whole - quarter
+        commits = [[0, 0] for _ in self._kinds]
+        for tally in (one for second in range(whole) for one in self._tallies.get(second, ())):
+            for kind, count in enumerate(tally.committed):
+                commits[kind][tally.second >= last] += count
+        return [
+            f"{name}: {before:,} in the first {last} s, none in the last {quarter} s"
+            for name, (before, after) in zip(self._kinds, commits, strict=True)
+            if quarter and not after and before * quarter >= DUE_LEAST * last
+        ]
 
     def tick(self, second: int) -> Tick:
         """The figures of one second from the window's opening, and with them of earlier ones what a

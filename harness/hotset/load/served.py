@@ -6,6 +6,7 @@ latencies, and meets no threshold.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from hotset.reports.model.windows import Repeat
 
@@ -18,9 +19,12 @@ FAILED_SHARE = 0.02
 _CAUSES = 3
 
 
-def shortfall(result: Repeat) -> str:
-    """Describe what was due and not done, with the server's messages; empty if all was done."""
-    faults = [*_nothing(result), *_never(result), *_too_often(result)]
+def shortfall(result: Repeat, ended: Sequence[str] = ()) -> str:
+    """Describe what was due and not done, with the server's messages; empty if all was done.
+
+    :param ended: kinds of which none got through any more, in words.
+    """
+    faults = [*_nothing(result), *_never(result), *_too_often(result), *ended]
     if not faults:
         return ""
     causes: Counter[str] = Counter()

@@ -133,10 +133,11 @@ def run_worker(pipe: "connection.Connection[Any, Any]", workload: Workload, user
         threads,
         DRAIN_S + (0.0 if arrivals is None else workload.options.patience_s),
     )
+    now = time.monotonic()
     for kind, since in list(under_way.values()):
-        recorder.event(kind, since, "unfinished")
+        recorder.record_unfinished(kind, since, now)
     if arrivals is not None:  # stuck users leave arrivals, all of which have waited too long
-        arrivals.take(time.monotonic(), recorder.record_skip)
+        arrivals.take(now, recorder.record_skip)
     channel.send(Samples(recorder.collect()))
     channel.send(Finished())
     channel.receive()  # stay until the parent has read everything and lets go

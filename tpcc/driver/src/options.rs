@@ -76,6 +76,8 @@ pub struct Errors {
     pub intended_rollback: String,
     /// State to cause: worth a repetition.
     pub retryable: HashMap<String, String>,
+    /// State to cause: does not pass by itself.
+    pub lasting: HashMap<String, String>,
     /// Beginnings of states that mean: the server is gone.
     pub gone: Vec<String>,
 }

@@ -111,15 +111,18 @@ impl Recorder {
     /// its latency in the second in which it began (was sent, or due), so that the slowest, which
     /// end after the window, are not left out.
     pub fn commit(&mut self, kind: Kind, since: f64, end: f64) {
-        let kind = usize::from(kind);
-        if let Some(tally) = self.tally(since) {
-            let latency_us = (((end - since) * 1e6).round() as u64).clamp(1, HIGHEST_US);
-            tally.latencies[kind]
+        self.latency(since, end - since, kind);
+        if let Some(tally) = self.tally(end) {
+            tally.committed[usize::from(kind)] += 1;
+        }
+    }
+
+    fn latency(&mut self, at: f64, latency_s: f64, kind: Kind) {
+        if let Some(tally) = self.tally(at) {
+            let latency_us = ((latency_s * 1e6).round() as u64).clamp(1, HIGHEST_US);
+            tally.latencies[usize::from(kind)]
                 .get_or_insert_with(new_histogram)
                 .saturating_record(latency_us);
-        }
-        if let Some(tally) = self.tally(end) {
-            tally.committed[kind] += 1;
         }
     }
 
@@ -135,8 +138,10 @@ impl Recorder {
         self.count(at, kind, "failed", cause, said);
     }
 
-    /// A transaction still under way when the users are sent home.
-    pub fn unfinished(&mut self, since: f64, kind: Kind) {
+    /// A transaction still under way when the users are sent home. Its latency is at least its
+    /// age; one of the ramp-up was under way from the window's first second on.
+    pub fn unfinished(&mut self, since: f64, now: f64, kind: Kind) {
+        self.latency(since.max(self.opens), now - since, kind);
         self.count(since, kind, "unfinished", "", "");
     }
 
@@ -306,13 +311,14 @@ mod tests {
         recorder.commit(2, 14.5, 16.5);
         recorder.failed(13.5, 15.5, 1, "error 57014", "canceling statement");
         recorder.failed(13.6, 15.5, 1, "error 57014", "in other words");
-        recorder.unfinished(12.5, 4);
+        recorder.unfinished(12.5, 25.0, 4);
         recorder.report();
         let seconds = reported(&messages);
         assert_eq!(
             seconds[0]["outcomes"],
             json!([[4, "unfinished", "", "", 1]])
         );
+        assert!(seconds[0]["histograms"][4].is_string());
         assert_eq!(
             seconds[1]["outcomes"],
             json!([[1, "failed", "error 57014", "canceling statement", 2]])

@@ -160,10 +160,11 @@ impl<'r> Users<'r> {
     /// Counts what stuck users have under way, and the arrivals that they leave, all of which have
     /// waited beyond patience.
     fn give_up(&mut self) {
+        let now = clock::now();
         for user in self.users.iter().filter(|user| !user.home) {
-            self.recorder.unfinished(user.started, user.kind);
+            self.recorder.unfinished(user.started, now, user.kind);
         }
-        self.take_arrival(clock::now());
+        self.take_arrival(now);
     }
 
     fn go_home(&mut self, index: usize) {
@@ -289,7 +290,8 @@ impl<'r> Users<'r> {
             self.recorder
                 .failed(user.started, now, kind, cause, &message);
         } else {
-            let cause = format!("error {state}");
+            let cause = errors.lasting.get(&state).cloned();
+            let cause = cause.unwrap_or_else(|| format!("error {state}"));
             self.recorder
                 .failed(user.started, now, kind, &cause, &message);
         }

@@ -57,6 +57,7 @@ def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[st
         "errors": {
             "intended_rollback": libpq.intended_rollback,
             "retryable": libpq.retryable,
+            "lasting": libpq.lasting,
             "gone": libpq.gone,
         },
         "threads": threads,

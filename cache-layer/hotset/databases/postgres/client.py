@@ -37,7 +37,7 @@ INTENDED_ROLLBACK = "HS241"
 """The SQLSTATE that neword.sql raises for the unused item of clause 2.4.1.4."""
 
 _RETRYABLE = {"40P01": "deadlock", "40001": "serialization", "55P03": "lock timeout"}
-_NAMED = {"53100": "disk full"}
+_LASTING = {"25006": "read-only", "53100": "disk full", "53200": "out of memory"}
 _GONE_CLASSES = ("57P", "08")
 
 _CONNECTION = {
@@ -139,6 +139,7 @@ class PostgresDatabase:
             _SETTINGS,
             INTENDED_ROLLBACK,
             _RETRYABLE,
+            _LASTING,
             _GONE_CLASSES,
         )
 
@@ -287,7 +288,7 @@ def meaning(state: str | None, message: str, *, broken: bool) -> DatabaseError:
     assert state is not None
     if state in _RETRYABLE:
         return Aborted(_RETRYABLE[state], True, message)
-    return Aborted(_NAMED.get(state, f"error {state}"), False, message)
+    return Aborted(_LASTING.get(state, f"error {state}"), False, message)
 
 
 def is_gone(state: str | None, *, broken: bool) -> bool:

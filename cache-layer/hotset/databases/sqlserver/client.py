@@ -30,6 +30,13 @@ PORT = 1433
 INTENDED_ROLLBACK = 50241
 """The number that neword.sql throws for the unused item of clause 2.4.1.4."""
 _RETRYABLE = {1205: "deadlock", odbc.LOCK_TIMEOUT: "lock timeout", 3960: "serialization"}
+_LASTING = {
+    **dict.fromkeys((3906, 3908), "read-only"),
+    # A file group, an extent, the log.
+    **dict.fromkeys((1105, 1101, 9002), "disk full"),
+    **dict.fromkeys((701, 802), "out of memory"),
+}
+"""By number of sys.messages."""
 _LIST_DIGITS = 10
 """How many digits each integer of a list has in the string that carries it (see neword.sql)."""
 
@@ -152,6 +159,8 @@ def meaning(found: odbc.Failure) -> DatabaseError:
 
     >>> meaning(odbc.Failure("40001", (1205,), "deadlock victim"))
     Aborted('deadlock', True, 'deadlock victim')
+    >>> meaning(odbc.Failure("25000", (3906,), "the database is read-only"))
+    Aborted('read-only', False, 'the database is read-only')
     >>> meaning(odbc.Failure("08S01", (), "Communication link failure"))
     ServerGone('Communication link failure')
     """
@@ -159,9 +168,9 @@ def meaning(found: odbc.Failure) -> DatabaseError:
         return IntendedRollback("item number is not valid")
     if found.gone:
         return ServerGone(found.message)
-    for number, cause in _RETRYABLE.items():
-        if number in found.numbers:
-            return Aborted(cause, True, found.message)
+    for number in found.numbers:
+        if (cause := (_RETRYABLE | _LASTING).get(number)) is not None:
+            return Aborted(cause, number in _RETRYABLE, found.message)
     if found.state == "40001":
         return Aborted("deadlock", True, found.message)
     name = next((str(number) for number in found.numbers if number), found.state)

@@ -166,7 +166,7 @@ class _Load:
                 f"pgbench did not end {DRAIN_S:g} s after the window: its log is not whole"
             )
         result = log.result()
-        if cause := shortfall(result):
+        if cause := shortfall(result, log.ended_kinds()):
             raise NotServed(cause, result)
         return result
 
@@ -238,7 +238,7 @@ class _Load:
         elif self._under_way and (kind := _script(line)) is not None:
             since = self._under_way.pop(0)
             if self._log is not None and self._stopped >= self._log.window[1]:
-                self._recorder.event(kind, since, "unfinished")
+                self._recorder.record_unfinished(kind, since, time.time())
         elif (line.startswith(_ERROR) or self._errors) and not self._is_whole:
             self._errors.append(line.removeprefix(_ERROR))
 

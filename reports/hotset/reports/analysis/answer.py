@@ -195,11 +195,22 @@ def headline(document: RunDocument) -> str:
     ceiling = (
         f", at {words.percent(factor.of_all_flash, 0)} of all-flash" if factor.of_all_flash else ""
     )
-    return claim(
+    says = claim(
         factor,
         f"With the flash cache {units.find_unit(document).workload} ran"
         f" {words.factor(factor.ratio)} as fast ({interval(document, factor)}){ceiling}.",
     )
+    compared = [arm for arm in map(document.arm, COMPARED) if arm is not None]
+    stood = [f"in {arm.name} {idle}" for arm in compared if (idle := describe_idle(arm.repeats))]
+    return f"{says} Note: {words.enumerate_words(stood)}." if stood else says
+
+
+def describe_idle(repeats: Sequence[Repeat]) -> str:
+    """Seconds in which nothing was committed; a figure is not told without them."""
+    seconds = [second for repeat in repeats for second in repeat.idle_seconds]
+    if not seconds:
+        return ""
+    return f"nothing was committed for {len(seconds)} s, from second {seconds[0]} on"
 
 
 def claim(factor: Factor, says: str) -> str:

@@ -148,6 +148,10 @@ class Code(Enum):
         "Lengthen the ramp-up (rampup_s) and the window (duration_s). If only one"
         " kind of transaction is affected, its plan may have changed: run ANALYZE beforehand.",
     )
+    IDLE_SECONDS = (
+        "Nothing was committed for whole seconds: {which}.",
+        "Look at the devices and the server's log of that time.",
+    )
     COUNTED_ANEW = (
         "The cache's counters began anew during the window, as when its policy, mode or size is"
         " changed: its hit ratio over the window is not known.",
@@ -385,6 +389,15 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
 
 
 def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
+    idle = [
+        f"{arm.name}, repeat {repeat.repeat}: {words.plural(len(seconds), 'second')}, from second"
+        f" {seconds[0]} on"
+        for arm in arms
+        for repeat in arm.repeats
+        if (seconds := repeat.idle_seconds)
+    ]
+    if idle:
+        yield Code.IDLE_SECONDS.fill(which="; ".join(idle))
     unsteady = [
         f"{arm.name}, repeat {repeat.repeat}: {unsteadiness(one)}"
         for arm in arms

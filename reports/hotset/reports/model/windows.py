@@ -21,6 +21,8 @@ from .base import Record, Share, UtcTime
 HIT_RATIO_TOLERANCE = 0.005
 # How far shares of time may be from 1 in sum: rounding only.
 TIME_TOLERANCE = 0.01
+DUE_LEAST = 10
+"""So many are due where none came: chance alone leaves them out once in 22,000 (Poisson)."""
 Measure = Literal["tpm", "latency_ms", "reads"]
 TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
 
@@ -37,7 +39,8 @@ def geometric_mean(seconds: Iterable[float]) -> float:
 
 class Latency(Record):
     """Latencies of committed transactions, from sending to commit; in a run with a rate from the
-    time they were due. Attempts that had to be repeated, and the pauses between, are included.
+    time they were due. Attempts that had to be repeated, and the pauses between, are included; what
+    did not end counts with its age.
     Values are good to 0.1 % or a microsecond; None: the driver does not tell."""
 
     mean: NonNegativeFloat | None = None
@@ -453,6 +456,15 @@ class Repeat(Window):
         assert self.opened_at is not None
         opened = self.opened_at.timestamp()
         return opened, opened + self.duration_s
+
+    @property
+    def idle_seconds(self) -> list[int]:
+        """Whole seconds without a commit, where chance alone leaves none: `DUE_LEAST` a second or
+        more are committed on average."""
+        if self.tpm < DUE_LEAST * 60:
+            return []
+        whole = self.series[: int(self.duration_s)]
+        return [one.second for one in whole if not one.tpm]
 
     @property
     def not_steady(self) -> list[Steadiness]:
