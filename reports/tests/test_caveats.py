@@ -206,3 +206,29 @@ def test_what_cannot_be_told_to_be_steady_is_named_apart() -> None:
     assert "reads per transaction in baseline (repeat 1, repeat 2" in caveat.text
     assert "delivery" not in caveat.text
     assert "NOT_STEADY" not in {one.code for one in found}
+
+
+def test_settings_that_decide_the_figure_stand_beside_it() -> None:
+    """Nothing said that one arm wrote without fsync, or with other settings than the other."""
+    fast = {"fsync": "off", "max_wal_size": "1GB"}
+    arms = tuple(
+        one.model_copy(
+            update={
+                "repeats": tuple(
+                    repeat.model_copy(
+                        update={"settings": fast if one.name == "accelerated" else fast | SAFE}
+                    )
+                    for repeat in one.repeats
+                )
+            }
+        )
+        for one in documents.complete().arms
+    )
+    document = documents.complete().model_copy(update={"arms": arms})
+    assert codes(document) >= {"NOT_DURABLE", "SETTINGS_DIFFER"}
+    (differ,) = [one for one in caveats.list_caveats(document) if one.code == "SETTINGS_DIFFER"]
+    assert "fsync on in baseline, off in accelerated" in differ.text
+    assert "in accelerated a crash would lose commits (fsync = off)" in answer.headline(document)
+
+
+SAFE = {"fsync": "on"}

@@ -21,7 +21,7 @@ from hotset.reports.model.windows import Repeat
 
 from . import window
 from .live import following
-from .server.time_use import TimeSampler, readings
+from .server.time_use import sample
 from .thresholds import Threshold, Values, judge
 from .window import Options, Outcome
 
@@ -120,7 +120,7 @@ class Runs(ABC, Generic[Options]):
     def run(self, database: SqlDatabase, options: Options) -> Outcome:
         """One window; a run that fails leaves what it measured until then."""
         try:
-            with TimeSampler(readings(database)) as sampler:
+            with sample(database) as sampler:
                 result = self.follow(database, options)
         except (RunFailed, RunInterrupted) as ended:
             return self._end(ended)

@@ -24,7 +24,7 @@ from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.record import RunOptions
 
 from . import ownership, room, runs, tpcc_metrics, window
-from .server.time_use import TimeSampler, readings
+from .server.time_use import sample
 from .thresholds import Threshold, Values
 from .window import Outcome
 
@@ -178,7 +178,7 @@ class HammerdbRuns(Runs):
         require_driver(database, "hammerdb")
         with (
             self._report.task(self.title(options)),
-            TimeSampler(readings(database)) as sampler,
+            sample(database) as sampler,
         ):
             try:
                 result = self.drive(database, options)

@@ -177,6 +177,8 @@ def add_time(result: Repeat, sampler: TimeSampler) -> Repeat:
     each = sampler.each_second(start, math.ceil(end - start))
     update = {
         "rampup_read_bytes": (rampup and rampup.read_bytes) if result.rampup_s else 0,
+        "settings": sampler.settings,
+        "warnings": (*result.warnings, *_changed(sampler)),
         "time": sampler.window(start, end),
         "time_missing": sampler.missing,
         "server_io": sampler.io_window(start, end),
@@ -188,6 +190,18 @@ def add_time(result: Repeat, sampler: TimeSampler) -> Repeat:
         ),
     }
     return result.model_copy(update=update)
+
+
+def _changed(sampler: TimeSampler) -> Iterator[Caveat]:
+    """What of the server's settings was another when the run had ended; files that grew too."""
+    before, after = sampler.settings or {}, sampler.settings_after or {}
+    changed = [
+        f"{name} was {value}, then {after[name]}"
+        for name, value in before.items()
+        if after.get(name, value) != value
+    ]
+    if changed:
+        yield Code.SETTINGS_CHANGED.fill(which="; ".join(changed))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hotset.bench import window
 from hotset.bench.server.sampled import ServerUse, add_use
-from hotset.bench.server.time_use import TimeSampler, readings
+from hotset.bench.server.time_use import sample
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.hitratio.sampler import Sampler, Window
 from hotset.load.record import WindowOptions
@@ -28,7 +28,7 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
     :raises RunFailed: the server died or stalled; there is no result.
     """
     database = placed.server.database(workload.name)
-    with start_sampler(site, placed) as sampler, TimeSampler(readings(database)) as times:
+    with start_sampler(site, placed) as sampler, sample(database) as times:
         result = workload.drive(database, options, site.report)
         start, end = result.span
         sampled = sampler.window(start, end)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from hotset.bench.server.time_use import TimeSampler, readings
+from hotset.bench.server.time_use import TimeSampler, sample
 from hotset.core.clock import wait_until
 from hotset.databases.base import number, sql
 from hotset.databases.postgres.client import PostgresDatabase
@@ -211,7 +211,7 @@ def prepare(
     with (
         end_sessions(database),
         start_sampler(site, placed) as sampler,
-        TimeSampler(readings(database)) as times,
+        sample(database) as times,
     ):
         load = _Load(sampler, times, buffers_bytes, probe_s, on_probe)
         with suppress(_Enough):

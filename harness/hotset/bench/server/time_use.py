@@ -11,7 +11,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +27,7 @@ from hotset.databases.sqlserver.refusals import explain_unseen
 from hotset.reports.model.windows import ServerIo, TimeClass, TimeUse
 
 from . import io as server_io
+from . import settings as server_settings
 from .io import Counts, PostgresIo, SqlServerIo
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
@@ -314,8 +315,15 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
     What fails is remembered in `missing` and leaves the benchmark alone.
     """
 
-    def __init__(self, readings: Readings) -> None:
+    def __init__(
+        self, readings: Readings, settings: Callable[[], dict[str, str] | None] = lambda: None
+    ) -> None:
+        """:param settings: reads those that decide the figures."""
         self._readings = readings
+        self._settings = settings
+        self.settings: dict[str, str] | None = None
+        """As the block began; None: the server does not tell."""
+        self.settings_after: dict[str, str] | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="time-use", daemon=True)
         self._failed = ""
@@ -332,12 +340,14 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         return self._readings.missing or self._failed
 
     def __enter__(self) -> Self:
+        self.settings = self._settings()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join(_END_S)
+        self.settings_after = self._settings()
 
     def _work(self) -> None:
         due = io_due = time.monotonic()
@@ -411,6 +421,11 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         around = readings[max(0, index - 1) : index + 1]
         close = [one for one in around if abs(one.at - at) <= 2 * interval_s + 0.5]
         return min(close, key=lambda reading: abs(reading.at - at), default=None)
+
+
+def sample(database: SqlDatabase) -> TimeSampler:
+    """A sampler over connections of its own. Raises CannotConnect."""
+    return TimeSampler(readings(database), lambda: server_settings.read(database))
 
 
 def _text(value: object) -> str | None:

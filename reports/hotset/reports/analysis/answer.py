@@ -201,16 +201,19 @@ def headline(document: RunDocument) -> str:
         f" {words.factor(factor.ratio)} as fast ({interval(document, factor)}){ceiling}.",
     )
     compared = [arm for arm in map(document.arm, COMPARED) if arm is not None]
-    stood = [f"in {arm.name} {idle}" for arm in compared if (idle := describe_idle(arm.repeats))]
-    return f"{says} Note: {words.enumerate_words(stood)}." if stood else says
+    notes = [f"in {arm.name} {said}" for arm in compared if (said := qualify(arm.repeats))]
+    return f"{says} Note: {words.enumerate_words(notes)}." if notes else says
 
 
-def describe_idle(repeats: Sequence[Repeat]) -> str:
-    """Seconds in which nothing was committed; a figure is not told without them."""
+def qualify(repeats: Sequence[Repeat]) -> str:
+    """What a figure is not told without: that a crash would lose commits, and seconds in which
+    nothing was committed; empty: nothing."""
+    loses = dict.fromkeys(one for repeat in repeats for one in repeat.loses_commits)
     seconds = [second for repeat in repeats for second in repeat.idle_seconds]
-    if not seconds:
-        return ""
-    return f"nothing was committed for {len(seconds)} s, from second {seconds[0]} on"
+    notes = [f"a crash would lose commits ({', '.join(loses)})"] if loses else []
+    if seconds:
+        notes.append(f"nothing was committed for {len(seconds)} s, from second {seconds[0]} on")
+    return ", ".join(notes)
 
 
 def claim(factor: Factor, says: str) -> str:

@@ -148,6 +148,20 @@ class Code(Enum):
         "Lengthen the ramp-up (rampup_s) and the window (duration_s). If only one"
         " kind of transaction is affected, its plan may have changed: run ANALYZE beforehand.",
     )
+    NOT_DURABLE = (
+        "A crash of the server would lose what was committed, by its settings: {which}. It writes"
+        " less and waits less for it.",
+        "Measure with the settings that the database is to have.",
+    )
+    SETTINGS_DIFFER = (
+        "The arms were measured with other settings of the server: {which}. The factor is theirs,"
+        " too.",
+        "Measure the arms with the same settings.",
+    )
+    SETTINGS_CHANGED = (
+        "The server's settings or files changed during the run: {which}.",
+        "Make files as large as they become before the run, and leave the settings.",
+    )
     IDLE_SECONDS = (
         "Nothing was committed for whole seconds: {which}.",
         "Look at the devices and the server's log of that time.",
@@ -331,6 +345,7 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
         yield Code.SHORT_WINDOW.fill(which=f"{shortest:.0f} s")
     yield from _of_ramp_ups(document)
     yield from _of_work(document)
+    yield from _of_settings(arms)
     yield from _of_steadiness(arms)
     for arm in arms:
         for repeat in (*arm.curve, *arm.repeats):
@@ -386,6 +401,27 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
     for level, code in ((False, Code.NOT_LEVEL), (None, Code.LEVEL_UNKNOWN)):
         if level in levels:
             yield code.fill(which=words.enumerate_words(levels[level]))
+
+
+def _of_settings(arms: list[Arm]) -> Iterator[Caveat]:
+    loses = {
+        arm.name: one for arm in arms for repeat in arm.repeats if (one := repeat.loses_commits)
+    }
+    if loses:
+        which = "; ".join(f"{arm}: {', '.join(names)}" for arm, names in loses.items())
+        yield Code.NOT_DURABLE.fill(which=which)
+    by_name: dict[str, dict[str, list[str]]] = {}
+    for arm in arms:
+        for repeat in arm.repeats:
+            for name, value in (repeat.settings or {}).items():
+                by_name.setdefault(name, {}).setdefault(value, []).append(arm.name)
+    differ = [
+        f"{name} " + ", ".join(f"{value} in {names[0]}" for value, names in values.items())
+        for name, values in by_name.items()
+        if len(values) > 1 and not name.endswith("files")
+    ]
+    if differ:
+        yield Code.SETTINGS_DIFFER.fill(which="; ".join(differ))
 
 
 def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:

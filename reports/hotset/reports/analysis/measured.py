@@ -52,14 +52,14 @@ def headline(document: RunDocument) -> str:
     found, window, unit = answer.figures(arm), arm.repeats[-1], units.UNITS[arm.workload]
     who = f" with {words.plural(window.users, 'user')}" if window.users else ""
     latency = f", p95 {words.milliseconds(found.latency_ms.p95)} ms" if found.latency_ms else ""
-    idle = answer.describe_idle(arm.repeats)
+    note = answer.qualify(arm.repeats)
     counted = window.nopm_by_district
     by = "" if counted is None else f" ({words.count(counted)} by the server's count)"
     return (
         f"{unit.workload[:1].upper()}{unit.workload[1:]}{who}"
         f"{', partial' if window.partial else ''}: {words.count(found.rate)} {unit.short}"
         f"{by}{_spread(len(found.repeats))} in {window.duration_s:.1f} s{latency}"
-        f"{f'; {idle}' if idle else ''}."
+        f"{f'; {note}' if note else ''}."
     )
 
 

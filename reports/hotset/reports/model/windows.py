@@ -27,6 +27,14 @@ Measure = Literal["tpm", "latency_ms", "reads"]
 TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
 
 
+_NOT_DURABLE = (
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("delayed durability", "FORCED"),
+)
+
+
 def geometric_mean(seconds: Iterable[float]) -> float:
     """Compute the geometric mean of positive times; zero counts as 1 µs (the clock's resolution).
 
@@ -435,6 +443,8 @@ class Repeat(Window):
     """The level of the users' sessions, as the server says; None also where it does not."""
     seed: int | None = None
     """None also where the driver takes none."""
+    settings: dict[str, str] | None = None
+    """The server's that decide what a commit costs, as the run began; None: it does not tell."""
     orders_before: int | None = None
     """Orders that runs had added to the load when the window opened: the database's age."""
     time: TimeUse | None = None
@@ -456,6 +466,12 @@ class Repeat(Window):
         assert self.opened_at is not None
         opened = self.opened_at.timestamp()
         return opened, opened + self.duration_s
+
+    @property
+    def loses_commits(self) -> list[str]:
+        """Settings by which a crash of the server loses what was committed."""
+        held = self.settings or {}
+        return [f"{name} = {value}" for name, value in _NOT_DURABLE if held.get(name) == value]
 
     @property
     def idle_seconds(self) -> list[int]:

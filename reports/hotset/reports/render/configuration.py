@@ -70,8 +70,11 @@ def _workload(document: RunDocument) -> list[tuple[str, str]]:
         ("items drawn", " and ".join(sorted(draws)) or "not known"),
         ("isolation", " and ".join(sorted(levels)) or "not known"),
     ]
+    settings = windows[0].settings if windows else None
     return [
         *(of_tpcc if document.timed == "tpcc" else []),
+        *([("settings", ", ".join(f"{a} {b}" for a, b in settings.items()))] if settings else []),
+        *([("checkpoint", "none before the windows")] if settings else []),
         *([("seeds", _span(seeds))] if seeds else []),
         *([("age", f"{_span(ages, ',')} orders since the load, {_RAMP_UP}")] if ages else []),
     ]
