@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from scipy import stats  # type: ignore[import-untyped]
+from hotset.reports.analysis.stats import student
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def ratio(sides: Sequence[float], bases: Sequence[float]) -> Ratio:
     """
     logs = [math.log(side / base) for side, base in zip(sides, bases, strict=True)]
     mean = statistics.fmean(logs)
-    reach = statistics.stdev(logs) / math.sqrt(len(logs)) * stats.t.ppf(0.975, len(logs) - 1)
+    reach = statistics.stdev(logs) / math.sqrt(len(logs)) * student(len(logs) - 1)
     return Ratio(math.exp(mean), math.exp(mean - reach), math.exp(mean + reach))
 
 

@@ -24,7 +24,6 @@ class Extra(StrEnum):
     CONSOLE = "console"
     SQLSERVER = "sqlserver"
     CLUSTER = "cluster"
-    TREND = "trend"
     SEARCH = "search"
 
 
@@ -38,7 +37,6 @@ MODULES: Mapping[Extra, tuple[str, ...]] = MappingProxyType(
         ),
         Extra.SQLSERVER: ("pyodbc",),
         Extra.CLUSTER: ("distributed",),
-        Extra.TREND: ("ruptures",),
         Extra.SEARCH: ("tantivy",),
     }
 )

@@ -234,7 +234,8 @@ def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> N
             console.print(_item(Text(other)))
     if not found.changes:
         count = words.plural(len(found.samples), "run")
-        console.print(f"No change of level in {count}; a level has two runs or more.")
+        console.print(f"No change of level in {count}.")
+    console.print(found.outlook(), highlight=False)
 
 
 def _with_users(line: Line) -> str:
