@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from hotset.reports.analysis import stats
 from hotset.reports.analysis.comparison import compare
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import PowerRun, Repeat
@@ -16,6 +20,7 @@ from tests import documents
 from tests.test_terminal import pinned, text_of
 
 FIRST = documents.with_queries(repeats=3)
+BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def other(spec: dict[str, Any] | None = None, **changes: object) -> RunDocument:
@@ -182,3 +187,57 @@ def test_sizes_are_told_in_units_unless_that_hides_the_difference() -> None:
     assert str(larger) == "tier.cache: 1 GiB / 3 GiB"
     (little,) = compare.differences(first, with_cache(FIRST, gib + 1))
     assert str(little) == f"tier.cache: {gib} / {gib + 1}"
+
+
+SPREADS = (0.0, 0.04, 0.08)
+
+
+@pytest.mark.parametrize("days", SPREADS)
+def test_two_days_of_one_set_up_are_seldom_a_difference(days: float) -> None:
+    """Three runs on each: with days that differ by 8 % half of such pairs were told as one."""
+    random = np.random.default_rng(20261129)
+    false = 0
+    for _ in range(400):
+        each = [
+            [
+                float(one)
+                for one in 4200 * np.exp(random.normal(0, days) + random.normal(0, 0.03, 3))
+            ]
+            for _ in range(2)
+        ]
+        line = compare._ratio_line(
+            *(FIRST, FIRST, ("tpcc", "measured", "NOPM"), (1.0, 1.0)),
+            stats.ratio_of_means(*each),
+            "",
+        )
+        false += compare._with_days(line).verdict in ("faster", "slower")
+    assert false <= 0.05 * 400
+
+
+def test_what_was_measured_in_turn_needs_no_allowance_for_days() -> None:
+    """A B A B A B; before, which ones were interleaved made no difference."""
+
+    def at(hours: Sequence[int], times: float) -> RunDocument:
+        document = faster(times)
+        arms = [
+            arm.model_copy(
+                update={
+                    "repeats": tuple(
+                        repeat.model_copy(update={"opened_at": BEGUN + timedelta(hours=hour)})
+                        for repeat, hour in zip(arm.repeats, hours, strict=True)
+                    )
+                }
+            )
+            for arm in document.arms[:1]
+        ]
+        return document.model_copy(update={"arms": tuple(arms)})
+
+    def verdict(first: RunDocument, other: RunDocument) -> tuple[str, str]:
+        line = next(one for one in compare.lines([first, other]) if one.workload == "tpcc")
+        return line.verdict, line.note
+
+    assert verdict(at((0, 2, 4), 1.0), at((1, 3, 5), 1.2)) == ("faster", "")
+    told, note = verdict(at((0, 1, 2), 1.0), at((24, 25, 26), 1.2))
+    assert told == "not known"
+    assert "measure both in turn (A B A B)" in note
+    assert verdict(at((0, 1, 2), 1.0), at((24, 25, 26), 2.0))[0] == "faster"

@@ -193,7 +193,7 @@ def add_time(result: Repeat, sampler: TimeSampler) -> Repeat:
 
 
 def _changed(sampler: TimeSampler) -> Iterator[Caveat]:
-    """What of the server's settings was another when the run had ended; files that grew too."""
+    """Settings of the server that were others when the run had ended; files that grew too."""
     before, after = sampler.settings or {}, sampler.settings_after or {}
     changed = [
         f"{name} was {value}, then {after[name]}"

@@ -127,12 +127,8 @@ def run_worker(pipe: "connection.Connection[Any, Any]", workload: Workload, user
     for boundary in _boundaries(begin):
         time.sleep(max(0.0, boundary - time.monotonic()))
         channel.send(Samples(recorder.collect()))
-    _drain(
-        channel,
-        recorder,
-        threads,
-        DRAIN_S + (0.0 if arrivals is None else workload.options.patience_s),
-    )
+    patience_s = 0.0 if arrivals is None else workload.options.patience_s
+    _drain(channel, recorder, threads, DRAIN_S + patience_s)
     now = time.monotonic()
     for kind, since in list(under_way.values()):
         recorder.record_unfinished(kind, since, now)

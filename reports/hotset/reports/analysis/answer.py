@@ -206,8 +206,8 @@ def headline(document: RunDocument) -> str:
 
 
 def qualify(repeats: Sequence[Repeat]) -> str:
-    """What a figure is not told without: that a crash would lose commits, and seconds in which
-    nothing was committed; empty: nothing."""
+    """Notes that a figure is not told without: that a crash would lose commits, and seconds in
+    which nothing was committed; empty: there are none."""
     loses = dict.fromkeys(one for repeat in repeats for one in repeat.loses_commits)
     seconds = [second for repeat in repeats for second in repeat.idle_seconds]
     notes = [f"a crash would lose commits ({', '.join(loses)})"] if loses else []

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import pairwise
+from math import exp, hypot, log, sqrt
 from statistics import fmean
 from typing import Literal
 
@@ -39,6 +41,11 @@ _FIGURES: dict[Workload, str] = {
 }
 _TIER_FOUND = "tier found"
 """Key of the tier that a measurement found."""
+DAY_SPREAD = 0.1
+"""How far days of one set-up lie apart, as the standard deviation of the logarithm: so the
+all-flash arms of the published runs do."""
+_TURNS = 3
+"""Two are measured in turn if it changed so often which of them was: A B A B."""
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
 Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
@@ -65,8 +72,8 @@ class Line:
     """One arm of a run beside that of the first run; of a curve, with one number of users.
 
     ``speed_ratio`` is how many times faster ``run`` was, whichever way the figure points; its
-    interval is 95 %, and from fewer than three repeats there is none. ``note`` says why there is no
-    ratio.
+    interval is 95 %, allows for days that differ where they were not measured in turn, and from
+    fewer than three repeats there is none. ``note`` says why there is no ratio, or no verdict.
     """
 
     run: str
@@ -181,10 +188,35 @@ def lines(documents: Sequence[RunDocument]) -> list[Line]:
     """Every arm that both have, of each run against the first."""
     first, *others = documents
     return [
-        line
+        line if measured_in_turn(first, other) else _with_days(line)
         for other in others
         for line in (*_time_lines(first, other), *_tpch(first, other), *_disks(first, other))
     ]
+
+
+def measured_in_turn(first: RunDocument, other: RunDocument) -> bool:
+    """True if their windows took turns, so that a better or worse day was one for both."""
+    opened = sorted(
+        (window.opened_at, place)
+        for place, document in enumerate((first, other))
+        for arm in document.arms
+        for window in arm.repeats
+        if window.opened_at is not None
+    )
+    return sum(one[1] != next_[1] for one, next_ in pairwise(opened)) >= _TURNS
+
+
+def _with_days(line: Line) -> Line:
+    """A line of two that were measured one after the other: the interval allows for their days."""
+    if line.speed_ratio is None or line.ci_low is None or line.ci_high is None:
+        return line
+    within = log(line.ci_high / line.ci_low) / 2
+    wide = exp(hypot(within, 1.96 * sqrt(2) * DAY_SPREAD))
+    low, high = line.speed_ratio / wide, line.speed_ratio * wide
+    if line.verdict in ("faster", "slower") and low <= 1 <= high:
+        note = "not known: days alone make as much; measure both in turn (A B A B)"
+        return replace(line, ci_low=low, ci_high=high, verdict="not known", note=note)
+    return replace(line, ci_low=low, ci_high=high)
 
 
 def _time_lines(first: RunDocument, other: RunDocument) -> Iterator[Line]:

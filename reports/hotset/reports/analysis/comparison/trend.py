@@ -74,7 +74,7 @@ class Trend:
         return bool(self.changes) and self.changes[-1].worse
 
     def outlook(self) -> str:
-        """What would be seen, and how to know more."""
+        """Say from which values on a change would be seen, and how to see a smaller one."""
         if self.visible is None:
             return (
                 f"Whether it changed shows once a level has {LEVEL_RUNS} runs, from the"
@@ -84,7 +84,7 @@ class Trend:
         return (
             f"A change shows when {NEW_RUNS} runs in a row lie below {low} or above {high}. A"
             " smaller one is told from a better or worse day by measuring both states in turn, as"
-            " the arms of an experiment are (hotset experiment run)."
+            " the arms of an experiment are."
         )
 
     def sentence(self, change: Change) -> str:
@@ -198,7 +198,7 @@ def _span(level: Sequence[float]) -> float:
 
 
 def _limits(level: Sequence[float], span: float) -> tuple[float, float]:
-    """What lies beyond them is of another level."""
+    """Values beyond these are of another level."""
     low, high = _ends(level)
     return low * exp(-span), high * exp(span)
 
