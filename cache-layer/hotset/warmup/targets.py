@@ -91,7 +91,7 @@ class Server:
         if isinstance(place, Unavailable):
             raise TargetError(f"{target.text}: {place.reason}", field="dsn")
         if target.kind == "database":
-            return [str(place.data / folder) for folder in self._folders(target)]
+            return [str(place.path(folder)) for folder in self._folders(target)]
         rows = self._rows("relation_files", target, _quote)
         if not rows:
             raise TargetGoneError(
@@ -107,7 +107,7 @@ class Server:
                 + (f"write {other}:{target.name}" if other else "it has no files of its own"),
                 field="targets",
             )
-        files = [str(place.data / str(path)) for _, path in rows if path is not None]
+        files = [str(place.path(str(path))) for _, path in rows if path is not None]
         return segments(machine, files)
 
     def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:

@@ -12,6 +12,7 @@ from hotset.databases import file_labels
 from hotset.databases.base import Unavailable
 from hotset.databases.file_labels import ANOTHER, LOG, OTHERS, SERVER
 from hotset.databases.postgres.admin import PostgresEngine
+from hotset.databases.postgres.whereabouts import Whereabouts
 from hotset.hitratio.attribution import SystemName
 from tests.databases.test_engines import FILES, sqlserver
 from tests.postgres_cluster import Cluster
@@ -37,13 +38,14 @@ DATABASES = {5: "erp", 7: "dwh"}
     ],
 )
 def test_files_of_postgresql(path: str, database: str, table: str) -> None:
-    folders = [PurePosixPath("/d"), PurePosixPath("/ts")]
-    assert file_labels.postgres(folders, DATABASES, None)(path) == database
+    link, space = "pg_tblspc/16390/PG_17_202406281", "/ts/PG_17_202406281"
+    place = Whereabouts(PurePosixPath("/d"), {PurePosixPath(link): PurePosixPath(space)})
+    assert file_labels.postgres(place.name, DATABASES, None)(path) == database
     relations = {(5, 16384): "public.stock"}
-    assert file_labels.postgres(folders, DATABASES, relations)(path) == table
-    elsewhere = [PurePosixPath("/data")]
+    assert file_labels.postgres(place.name, DATABASES, relations)(path) == table
+    elsewhere = Whereabouts(PurePosixPath("/data"), {})
     another = OTHERS if database in (OTHERS, SERVER) else ANOTHER
-    assert file_labels.postgres(elsewhere, DATABASES, relations)(path) == another
+    assert file_labels.postgres(elsewhere.name, DATABASES, relations)(path) == another
 
 
 def test_files_of_sql_server_by_database_and_never_by_table() -> None:

@@ -109,7 +109,7 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
         place = whereabouts.find(machine, cast("Connection", session), None)
     if isinstance(place, Unavailable):
         raise HotsetError(place.reason)
-    return [place.data / str(row[0]) for row in rows]
+    return [place.path(str(row[0])) for row in rows]
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
@@ -138,7 +138,9 @@ def _number(disk: AttachedDisk) -> str:
 
 def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
     """The devices (``major:minor``) below a folder's file system, its own first; None: not told,
-    as of btrfs, overlays and what lies elsewhere."""
+    as of btrfs, overlays and what only another process sees."""
+    if folder.is_relative_to("/proc"):
+        return None
     if machine.run(["test", "-b", str(folder)], check=False).rc == 0:
         return _with_those_below(machine, usage.device_number(machine, folder))
     real = PurePosixPath(machine.run(["readlink", "-f", str(folder)]).stdout.strip())
