@@ -23,9 +23,10 @@ from ..base import Unavailable, sql
 if TYPE_CHECKING:
     from ..base import Connection
 
-# $1: a process, by the number that its server has for it; $2: a server's folder in a tablespace; $3:
-# the folder whose names are wanted, or nothing. A line for each such process in a data directory: the
-# control file's first number, start, port and the directory; behind it, what it has elsewhere.
+# $1: a process, by the number that its server has for it; $2: a server's folder in a tablespace;
+# $3: the folder whose names are wanted, or nothing. A line for each such process in a data
+# directory: the control file's first number, start, port and the directory; behind it, what it has
+# elsewhere.
 _LOOK = r"""
 below=${3:+$(readlink -f "$3")}
 seen() {
