@@ -193,7 +193,7 @@ def test_what_goes_on_in_the_lab_is_the_experiment_and_no_other_run(
     """It was the newest run of all: one that failed before this one began, or a measurement."""
     del hotset
     status = Status("running", "experiment demo", ())
-    monkeypatch.setattr(activity.labs, "status", lambda folder: status)
+    monkeypatch.setattr(activity.labs, "status", lambda _: status)
     with under_way(EXPERIMENT) as (process, run), under_way(MEASUREMENT):
         (line,) = activity.running()
         assert line == f"experiment demo  run {run}: baseline 1 running"
