@@ -23,7 +23,7 @@ from hotset.core.units import Bytes, parse_span
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import copies, limits
 from hotset.databases.postgres.client import PostgresDatabase
-from hotset.load import search, steady
+from hotset.load import latency, search, steady
 from hotset.load.record import RunFailed, WindowOptions
 from hotset.load.search import FoundRate, Limits
 from hotset.reports.analysis.caveats import Code
@@ -328,15 +328,17 @@ def values(result: Repeat) -> dict[str, float | None]:
         "retries": result.retries,
         "late": arrived.late if arrived else None,
         "skipped": arrived.skipped if arrived else None,
-        **_latencies(result.latency_ms, ""),
+        **_latencies(result.latency_ms, result.unfinished.count if result.unfinished else 0, ""),
     }
     for name, kind in result.transactions.items():
-        by_metric |= _latencies(kind.latency_ms, f"({name})")
+        by_metric |= _latencies(kind.latency_ms, kind.unfinished, f"({name})")
     return by_metric
 
 
-def _latencies(latency_ms: Latency | None, of: str) -> Values:
-    return {f"{name}{of}": getattr(latency_ms, field, None) for name, field in _LATENCIES.items()}
+def _latencies(latency_ms: Latency | None, unfinished: int, of: str) -> Values:
+    """None: nothing was measured, or it hangs on transactions that had not ended."""
+    known = latency.at_least(latency_ms, unfinished)
+    return {f"{name}{of}": getattr(known, field, None) for name, field in _LATENCIES.items()}
 
 
 def judge_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values]) -> search.Judge:

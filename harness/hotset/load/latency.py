@@ -18,10 +18,33 @@ HIGHEST_US = 3_600_000_000
 SIGNIFICANT_FIGURES = 3
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 """The percentiles of `Latency`, in its order."""
+_NAMES = ("p50", "p90", "p95", "p99", "p99_9", "p99_99")
 _HALF = 1024
 """Counts of one power of two (HdrHistogram's sub_bucket_half_count at three figures)."""
 
 Floats: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
+
+
+def at_least(latency: Latency | None, unfinished: int) -> Latency | None:
+    """Latencies with those of transactions that had not ended, of which no value is known but that
+    it is larger than all: what hangs on theirs is None.
+
+    >>> some = Latencies()
+    >>> for milliseconds in range(1, 101):
+    ...     some.record(milliseconds / 1000)
+    >>> found = at_least(some.latency(), 4)
+    >>> round(found.p95), found.p99, found.max, found.mean
+    (99, None, None, None)
+    """
+    if not unfinished or latency is None:
+        return latency
+    if latency.histogram is None:
+        return None
+    some = Latencies(latency.histogram)
+    share = 100 * (len(some) + unfinished) / len(some)
+    shares = [one / 100 * share for one in PERCENTILES]
+    known = [some.percentiles_ms([one])[0] if one <= 100 else None for one in shares]
+    return Latency(**dict(zip(_NAMES, known, strict=True)))
 
 
 class Latencies:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.bench import thresholds, tpcc_metrics
+from hotset.bench import thresholds, tpcc_metrics, window
 from hotset.bench.thresholds import Case, ThresholdFormError, judge, parse, require
 from hotset.core.errors import ThresholdError
+from hotset.load.latency import Latencies
+from hotset.reports.model.windows import Repeat, Transaction, Unfinished
 
 
 @given(
@@ -79,3 +81,27 @@ def test_junit_has_a_case_each() -> None:
     failure = root.find("testcase/failure")
     assert failure is not None
     assert failure.get("message") == "p95<20ms: missed, measured 31.50 ms"
+
+
+def test_transactions_that_hang_meet_no_limit_on_latencies() -> None:
+    """Those that had not ended were left out: max<1s was met while four took 16 s and more."""
+    some = Latencies()
+    for milliseconds in range(1, 101):
+        some.record(milliseconds / 1000)
+    payment = Transaction(committed=100, latency_ms=some.latency(), unfinished=4)
+    result = Repeat(
+        rampup_s=0,
+        duration_s=10,
+        tpm=600,
+        failed=0,
+        retries=0,
+        latency_ms=some.latency(),
+        transactions={"payment": payment},
+        unfinished=Unfinished(count=4, oldest_s=6.0),
+    )
+    limits = {
+        **{"max<1s": False, "max(payment)<1s": False, "p99<1s": False, "mean<1s": False},
+        **{"p95<1s": True, "p95<98ms": False, "p50(payment)<1s": True},
+    }
+    verdicts = judge([parse(text) for text in limits], window.values(result))
+    assert {one.threshold: one.met for one in verdicts} == limits

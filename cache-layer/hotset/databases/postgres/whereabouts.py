@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # $1: a process, by the number that its server has for it; $2: a server's folder in a tablespace;
 # $3: the folder whose names are wanted, or nothing. A line for each such process in a data
 # directory: the control file's first number, start, port and the directory; behind it, what it has
-# elsewhere.
+# elsewhere, and whether its link leads there here as well.
 _LOOK = r"""
 below=${3:+$(readlink -f "$3")}
 seen() {
@@ -46,12 +46,16 @@ grep -l -E "^(NSpid|Pid):.*[^0-9]$1\$" /proc/[0-9]*/status | while IFS= read -r 
     id=$(head -c 8 "$data/global/pg_control" | od -A n -t u8) && [ -n "$id" ] || continue
     printf '%s\t%s\t%s\t' "$(echo $id)" "$(sed -n 3p "$data/postmaster.pid")" \
         "$(sed -n 4p "$data/postmaster.pid")"
-    seen "$(readlink "$data")" "$data"
+    root=$(seen "$(readlink "$data")" "$data")
+    printf '%s' "$root"
     for link in "$data/pg_wal" "$data"/pg_tblspc/*; do
         [ -L "$link" ] || continue
         to=$(readlink "$link") name=${link##*/}
         [ "$name" = pg_wal ] || to=$to/$2 name=pg_tblspc/$name/$2
-        [ ! -d "$process/root$to" ] || { printf '\t%s\t' "$name"; seen "$to" "$process/root$to"; }
+        [ -d "$process/root$to" ] || continue
+        folder=$(seen "$to" "$process/root$to")
+        [ "$root/$name" -ef "$folder" ] && leads=there || leads=away
+        printf '\t%s\t%s\t%s' "$name" "$folder" "$leads"
     done
     echo
 done
@@ -64,11 +68,13 @@ _STARTING_S = 5
 class Whereabouts:
     """A server's data directory as a machine sees it.
 
-    :ivar elsewhere: folders that links in it lead to, by the names that the server has for them.
+    :ivar elsewhere: folders that links in it lead to, by the names that the server has for them;
+        ``astray``: those of the links that lead the machine to other folders.
     """
 
     data: PurePosixPath
     elsewhere: Mapping[PurePosixPath, PurePosixPath]
+    astray: frozenset[PurePosixPath] = frozenset()
 
     @property
     def folders(self) -> tuple[PurePosixPath, ...]:
@@ -76,9 +82,9 @@ class Whereabouts:
 
     def path(self, name: str) -> PurePosixPath:
         """Where a file or folder lies that the server names from its data directory on."""
-        for link, folder in self.elsewhere.items():
+        for link in self.astray:
             if PurePosixPath(name).is_relative_to(link):
-                return folder / PurePosixPath(name).relative_to(link)
+                return self.elsewhere[link] / PurePosixPath(name).relative_to(link)
         return self.data / name
 
     def name(self, path: str) -> str | None:
@@ -130,6 +136,10 @@ def _parse(
     for line in machine.run(argv, check=False).stdout.splitlines():
         identifier, start, port, data, *elsewhere = line.split("\t")
         if identifier.isdigit() and start.isdigit() and port.isdigit():
-            paths = map(PurePosixPath, elsewhere)
-            place = Whereabouts(PurePosixPath(data), dict(zip(paths, paths, strict=True)))
+            names = [*map(PurePosixPath, elsewhere[::3])]
+            folders = dict(zip(names, map(PurePosixPath, elsewhere[1::3]), strict=True))
+            astray = {
+                one for one, leads in zip(names, elsewhere[2::3], strict=True) if leads == "away"
+            }
+            place = Whereabouts(PurePosixPath(data), folders, frozenset(astray))
             yield place, int(identifier), int(start), int(port)
