@@ -44,7 +44,7 @@ def at_least(latency: Latency | None, unfinished: int) -> Latency | None:
     share = 100 * (len(some) + unfinished) / len(some)
     shares = [one / 100 * share for one in PERCENTILES]
     known = [some.percentiles_ms([one])[0] if one <= 100 else None for one in shares]
-    return Latency(**dict(zip(_NAMES, known, strict=True)))
+    return Latency.model_validate(dict(zip(_NAMES, known, strict=True)))
 
 
 class Latencies:
