@@ -74,7 +74,7 @@ def write_down() -> None:
 
 
 def _counted() -> dict[Path, list[Strangers]]:
-    """What is to be written down, by file; with the lock held."""
+    """List what is to be written down, by file; with the lock held."""
     found: dict[Path, list[Strangers]] = {}
     for (file, at, address, what), count in _counts.items():
         found.setdefault(file, []).append(Strangers(at, address, what, count))

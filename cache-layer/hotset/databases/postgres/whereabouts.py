@@ -19,6 +19,7 @@ from hotset.core.machines.base import Machine
 from hotset.core.sql import Aborted
 
 from ..base import Unavailable, sql
+from ..seen import SEEN
 
 if TYPE_CHECKING:
     from ..base import Connection
@@ -27,20 +28,10 @@ if TYPE_CHECKING:
 # $3: the folder whose names are wanted, or nothing. A line for each such process in a data
 # directory: the control file's first number, start, port and the directory; behind it, what it has
 # elsewhere, and whether its link leads there here as well.
-_LOOK = r"""
+_LOOK = (
+    SEEN
+    + r"""
 below=${3:+$(readlink -f "$3")}
-seen() {
-    here=$(readlink -f "$1") there=""
-    if [ -n "$below" ] && [ "$(stat -L -c %d "$2")" = "$(stat -L -c %d "$below")" ]; then
-        case "$here/" in
-        "$below"/*) [ "$here" -ef "$2" ] ;;
-        *) false ;;
-        esac || there=$(find "$below" -xdev -type d -inum "$(stat -L -c %i "$2")" | head -n 1)
-        here=${there:-$here}
-    fi
-    [ "$here" -ef "$2" ] || here=$2
-    printf '%s' "$here"
-}
 grep -l -E "^(NSpid|Pid):.*[^0-9]$1\$" /proc/[0-9]*/status | while IFS= read -r status; do
     process=${status%/status} data=${status%/status}/cwd
     id=$(head -c 8 "$data/global/pg_control" | od -A n -t u8) && [ -n "$id" ] || continue
@@ -60,6 +51,7 @@ grep -l -E "^(NSpid|Pid):.*[^0-9]$1\$" /proc/[0-9]*/status | while IFS= read -r 
     echo
 done
 """
+)
 _STARTING_S = 5
 """Between the lock file and what a server calls its start."""
 
@@ -81,14 +73,14 @@ class Whereabouts:
         return (*self.elsewhere.values(), self.data)
 
     def path(self, name: str) -> PurePosixPath:
-        """Where a file or folder lies that the server names from its data directory on."""
+        """Return the path of a file or folder that the server names from its data directory on."""
         for link in self.astray:
             if PurePosixPath(name).is_relative_to(link):
                 return self.elsewhere[link] / PurePosixPath(name).relative_to(link)
         return self.data / name
 
     def name(self, path: str) -> str | None:
-        """What the server calls a file, from its data directory on; None: it is not the server's.
+        """Return the server's name of a file, from its data directory on; None: it is not its own.
 
         >>> links = {PurePosixPath("pg_tblspc/16390/PG_15_2"): PurePosixPath("/ts/PG_15_2")}
         >>> place = Whereabouts(PurePosixPath("/data"), links)

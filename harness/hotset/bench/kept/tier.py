@@ -20,6 +20,7 @@ from hotset.databases.base import Unavailable, sql
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import whereabouts
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.sqlserver import whereabouts as sqlserver_files
 from hotset.disk import cache_device
 from hotset.disk.cache_device import AttachedDisk
 from hotset.hitratio import attribution
@@ -102,8 +103,12 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
     """
     with closing(database.session()) as session:
         if not isinstance(database, PostgresDatabase):
-            rows = session.query(sql(database.engine, "measured_folders"))
-            return [PurePosixPath(str(row[0])) for row in rows]
+            files = [str(row[0]) for row in session.query(sql("sqlserver", "measured_folders"))]
+            name = str(session.query(sql("sqlserver", "machine_name"))[0][0])
+            found = sqlserver_files.find(machine, name, files, None)
+            if isinstance(found, Unavailable):
+                raise HotsetError(found.reason)
+            return [PurePosixPath(found.get(file, f"not open: {file}")) for file in files]
         name = "textsend(current_database()::text)"
         rows = session.query(sql("postgres", "database_folders").format(name=name))
         place = whereabouts.find(machine, cast("Connection", session), None)
