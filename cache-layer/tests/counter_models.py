@@ -115,6 +115,7 @@ class Bcache:
     waiting: tuple[int, int] = (0, 0)
     reads: int = 0
     due: float = 0.0
+    start: int = 0
 
     def requested(self, hits: int, misses: int) -> None:
         self._add_up()
@@ -122,6 +123,8 @@ class Bcache:
         self.reads += hits + misses
 
     def _add_up(self) -> None:
+        if self.start != self.computer.starts:
+            self.power_is_cut()
         if self.computer.up >= self.due:
             hits, misses = (a + w % 2**16 for a, w in zip(self.added, self.waiting, strict=True))
             self.added, self.waiting, self.due = (hits, misses), (0, 0), self.computer.up + 13.6
@@ -139,6 +142,7 @@ class Bcache:
 
     def power_is_cut(self) -> None:
         self.added, self.waiting, self.reads, self.due = (0, 0), (0, 0), 0, 0.0
+        self.start = self.computer.starts
 
 
 KINDS: dict[str, Callable[[Computer], DmCache | Engine | Bcache]] = {

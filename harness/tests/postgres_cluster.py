@@ -32,11 +32,16 @@ class Cluster:
     """A PostgreSQL data directory with a server on loopback; fast and unsafe (fsync off).
 
     The server is a child of the tests, and ends with them, whatever ends them.
+
+    :ivar data: as the server has it.
+    :ivar within: what it is called by, such as unshare.
     """
 
     binaries: Path
     root: Path
     port: int
+    data: Path = field(default=Path("data"))
+    within: tuple[str, ...] = ()
     _server: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def database(self, name: str = "postgres") -> PostgresDatabase:
@@ -59,14 +64,20 @@ class Cluster:
         password_file.write_text(PASSWORD)
         for path in (self.root, password_file):
             self.hand_over(path)
-        done = subprocess.run(
+        self.run_as_server(
             [
-                *_as_other_user(),
                 *(str(self.binaries / "initdb"), "-D", str(self.root / "data"), "-U", "tester"),
                 *("-N", "-A", "scram-sha-256", "--pwfile", str(password_file)),
-            ],
+            ]
+        )
+
+    def run_as_server(self, argv: list[str], **environment: str) -> None:
+        """By the server's account."""
+        done = subprocess.run(
+            [*_as_other_user(), *argv],
             capture_output=True,
             cwd=self.root,
+            env={**os.environ, **environment},
             check=False,
         )
         assert done.returncode == 0, done.stderr.decode()
@@ -84,8 +95,9 @@ class Cluster:
             *("max_wal_size=4GB", "autovacuum=off", "deadlock_timeout=50ms"),
         )
         argv = [
+            *self.within,
             *_as_other_user("--pdeathsig=QUIT"),
-            *(str(self.binaries / "postgres"), "-D", str(self.root / "data")),
+            *(str(self.binaries / "postgres"), "-D", str(self.root / self.data)),
             *(word for one in settings for word in ("-c", one)),
         ]
         log, deadline = self.root / "log", time.monotonic() + _START_LIMIT_S

@@ -257,14 +257,15 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Plain columns: the first to the left, the others, figures, to the right.
+    """Plain columns: the first to the left, the others, figures, to the right. What a terminal
+    would obey, as a line break in a table's name, is shown as its escape.
 
     >>> print(text_table(("file", "hits"), [("a", "1"), ("bc", "20")]))
     file  hits
     a        1
     bc      20
     """
-    lines = [list(heads), *(list(row) for row in rows)]
+    lines = [[_printable(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
     return "\n".join(
         "  ".join(
@@ -273,6 +274,10 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def print_table(

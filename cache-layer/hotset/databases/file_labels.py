@@ -8,8 +8,7 @@ File Layout" of the manual; `base/DATABASE/RELATION[.SEGMENT|_FORK]`, below a ta
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from hotset.hitratio.attribution import SystemName
@@ -20,23 +19,24 @@ LOG, SERVER = SystemName("(log)"), SystemName("(server)")
 OTHERS = SystemName("(other files)")
 ANOTHER = SystemName("(another server)")
 _INDEX = " (index)"
-_RELATION = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/(\d+)(?:_[a-z]+)?(?:\.\d+)?$")
-_DATABASE = re.compile(r"/(?:base|PG_\d+_\d+)/(\d+)/[^/]+$")
+_OF_A_DATABASE = re.compile(r"(?:base|pg_tblspc/\d+/PG_\d+_\d+)/(\d+)/(?:(\d+)(?:[._]|$))?[^/]*")
+_OF_SOME_SERVER = re.compile(r"/(?:base|PG_\d+_\d+)/\d+/[^/]+$|/pg_wal/")
 
 
 def postgres(
-    folders: Sequence[PurePosixPath],
+    named: Callable[[str], str | None],
     databases: Mapping[int, str],
     relations: Mapping[tuple[int, int], str] | None,
 ) -> Label:
     """Labels of PostgreSQL's files.
 
-    :param folders: the server's own, as the machine sees them.
+    :param named: what the server calls a file, from its data directory on; None: it is not its own.
     :param databases: names by OID.
     :param relations: names by database and file number, of the database one is connected to, those
         of the server's own catalog as `SystemName`; None tells databases apart and no tables.
 
-    >>> label = postgres([PurePosixPath("/data")], {5: "erp"}, {(5, 16384): "public.stock"})
+    >>> named = lambda path: path.removeprefix("/data/") if path.startswith("/data/") else None
+    >>> label = postgres(named, {5: "erp"}, {(5, 16384): "public.stock"})
     >>> label("/data/base/5/16384.1"), label("/data/base/5/16384_fsm")
     ('public.stock', 'public.stock')
     >>> label("/data/base/5/99"), label("/data/pg_wal/000000010000000000000001")
@@ -44,23 +44,20 @@ def postgres(
     >>> label("/old/base/5/16384"), label("/old/notes.txt")
     ('(another server)', '(other files)')
     """
-    own = tuple(f"{folder}/" for folder in folders)
 
     def label(path: str) -> str:
-        if not path.startswith(own):
-            return ANOTHER if _DATABASE.search(path) or "/pg_wal/" in path else OTHERS
-        if "/pg_wal/" in path:
+        name = named(path) or ""
+        if name.startswith("pg_wal/"):
             return LOG
-        if "/global/" in path or "/pg_xact/" in path or "/pg_multixact/" in path:
+        if name.startswith(("global/", "pg_xact/", "pg_multixact/")):
             return SERVER
-        within = _DATABASE.search(path)
+        within = _OF_A_DATABASE.fullmatch(name)
         if within is None:
-            return OTHERS
+            return ANOTHER if _OF_SOME_SERVER.search(path) else OTHERS
         database = databases.get(int(within[1]), f"database {within[1]}")
         if relations is None:
             return database
-        file = _RELATION.search(path)
-        number = (int(within[1]), int(file[2])) if file else (0, 0)
+        number = (int(within[1]), int(within[2] or 0))
         return relations.get(number) or SystemName(f"{database}: {OTHERS}")
 
     return label

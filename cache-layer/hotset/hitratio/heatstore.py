@@ -44,6 +44,8 @@ KEPT_S = 14 * 24 * 3600.0
 """How long what each reading added is kept; heat itself only decays."""
 SAMPLES_KEPT_S = 92 * 24 * 3600.0
 """How long the tier's own counters are kept, a line a reading."""
+_LASTING = 7
+"""Half-lives that heat counts for."""
 _VERSION = 1
 _APPLICATION = 0x68656174
 """``heat``: a file without it is of before the first release, with versions of its own."""
@@ -262,6 +264,12 @@ class Store:
         age, half = at - (row[0] or at), self.half_life_s
         found = self._connection.execute("SELECT region, value FROM heat ORDER BY region")
         return {region: decay(value, age, half) for region, value in found}
+
+    def begun(self, at: float) -> float:
+        """When the heat of a time began, by the wall clock: of what was before, less than a
+        hundredth is left."""
+        (first,) = self._execute("SELECT min(begun) FROM reading").fetchone()
+        return self.wall(max(at if first is None else first, at - _LASTING * self.half_life_s))
 
     def keep_sample(self, counters: Counters, at: float) -> None:
         """Keep a reading of the tier's own counters; old ones go."""

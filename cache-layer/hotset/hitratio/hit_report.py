@@ -201,7 +201,7 @@ def of_parts(
     whole = total(period.tallies.values())
     notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
     notes += period.notes
-    notes += _of_others(target, [row.name for row in rows], label, period.begun)
+    notes += describe_younger(target, [row.name for row in rows], label, period.begun)
     if period.dropped:
         notes.append(
             f"{period.dropped:,} requests found no room in the kernel's table and are in no line"
@@ -248,8 +248,11 @@ def _period(target: Target, reading: Reading, since: Since, now: Moment, *, mark
         return Period(begun, store.wall(kept.at), kept.tallies, kept.dropped, tuple(notes))
 
 
-def _of_others(target: Target, names: Sequence[str], label: Label, begun: float) -> list[str]:
-    """Which rows may be of files that lay at the same places before."""
+def describe_younger(target: Target, names: Sequence[str], label: Label, begun: float) -> list[str]:
+    """Describe which of the names may have counts of files that lay at the same places before.
+
+    :param begun: when counting began, by the wall clock.
+    """
     young = attribution.newer(target.machine, target.disk.device, begun, label)
     if young is None:
         return ["when files came to be is not known: what is counted may be of files before them"]

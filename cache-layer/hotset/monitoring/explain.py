@@ -12,7 +12,7 @@ from hotset.core.errors import NotFoundError
 from hotset.core.record import Record
 from hotset.core.units import Bytes
 from hotset.core.words import percent, size
-from hotset.hitratio import attribution, region_counters
+from hotset.hitratio import attribution, hit_report, region_counters
 from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally, total
 from hotset.hitratio.hit_report import Label, Target
@@ -108,7 +108,7 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     where = extents.merge(mine.extents)
     contents, counters = tier.contents(), tier.counters()
     share = _share(where, contents.cached)
-    tally, notes = _tally(target, found, mine)
+    tally, notes = _tally(target, found, mine, label or str)
     heat, times = _heat(target, mine)
     words = policy_outlook.describe_outlook(tier.kind, tier.spec, counters, share)
     wanted = pins.read_preferences(machine, disk.name)
@@ -189,7 +189,7 @@ def _choose(found: Sequence[Owner], name: str) -> Owner:
 
 
 def _tally(
-    target: Target, found: Sequence[Owner], mine: Owner
+    target: Target, found: Sequence[Owner], mine: Owner, label: Label
 ) -> tuple[Tally | None, tuple[str, ...]]:
     try:
         reading = region_counters.find_counters(target.tier, target.disk.name).read()
@@ -197,11 +197,13 @@ def _tally(
         return None, (f"Hits per file are not known: {error}.",)
     with target.store() as store:
         store.fold(reading, store.now())
+        begun = min(reading.begun, store.begun(store.now()))
     whose = attribution.of_regions(reading.grid, found)
     own = [tally for number, tally in reading.tallies.items() if whose.get(number) == mine.name]
-    shared = _shares(reading.grid, mine, whose)
-    notes = ("It shares some regions with others; hits there are not counted as its own.",)
-    return total(own), notes if shared else ()
+    shared = "It shares some regions with others; hits there are not counted as its own."
+    young = hit_report.describe_younger(target, [mine.name], label, begun)
+    is_shared = _shares(reading.grid, mine, whose)
+    return total(own), (*([shared] if is_shared else []), *young)
 
 
 def _shares(grid: Grid, mine: Owner, whose: dict[int, str]) -> bool:

@@ -50,6 +50,10 @@ class TierSpec:
     bypass: Bytes | None = None
 
 
+_EARLY_PART = 64
+"""Less of a count than one part of so many may be early; more that is missing began anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counting:
     """How a kind counts.
@@ -58,14 +62,18 @@ class Counting:
     :ivar kept: those that outlast their devices: after any other fall they go on from what was
         written down last, and what happened since is not known. All others begin at zero again.
     :ivar lag_s: by how long a request may have ended before it is counted.
-    :ivar early: how many requests at most are counted that have not been made yet: they are taken
-        back where they are not made.
+    :ivar early: how many requests at most are counted that have not been made yet, as the rest of
+        an ``early_step``: they are taken back within the lag where they are not made.
     """
 
     bits: int
     kept: frozenset[str] = frozenset()
     lag_s: float = 0.0
     early: int = 0
+
+    @property
+    def early_step(self) -> int:
+        return _EARLY_PART * self.early
 
     @property
     def range(self) -> int:
@@ -238,8 +246,6 @@ class Hits(HitRatios):
 _EVENTS = tuple(field.name for field in fields(Hits))
 _ASKED = frozenset(("read_hits", "read_misses", "write_hits", "write_misses"))
 """Counters that hit ratios are made of."""
-_EARLY_PART = 64
-"""Less of a count than one part of so many may be early; more that is missing began anew."""
 
 
 def hits_between(earlier: Counters, later: Counters, counting: Counting) -> Hits:

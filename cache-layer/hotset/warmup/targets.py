@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from hotset.block import extents, filesystem, usage
 from hotset.block.devicemapper import device_size
@@ -25,6 +25,9 @@ from hotset.core.sql import Aborted, Row
 from hotset.core.units import Bytes
 from hotset.databases.base import Connection, Engine, Unavailable, sql
 from hotset.databases.postgres import whereabouts
+
+if TYPE_CHECKING:
+    from hotset.databases.sqlserver.admin import SqlServerEngine
 
 Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
 _NAMED = re.compile(r"^(table|index|database|region|snapshot):(.+)$")
@@ -86,12 +89,12 @@ class Server:
         :raises TargetError: there is no such thing in this database, or the server does not say.
         """
         if self.connection is None:
-            return self._by_placement(target)
+            return self._by_placement(machine, target, below)
         place = whereabouts.find(machine, self.connection, below)
         if isinstance(place, Unavailable):
             raise TargetError(f"{target.text}: {place.reason}", field="dsn")
         if target.kind == "database":
-            return [str(place.data / folder) for folder in self._folders(target)]
+            return [str(place.path(folder)) for folder in self._folders(target)]
         rows = self._rows("relation_files", target, _quote)
         if not rows:
             raise TargetGoneError(
@@ -107,13 +110,13 @@ class Server:
                 + (f"write {other}:{target.name}" if other else "it has no files of its own"),
                 field="targets",
             )
-        files = [str(place.data / str(path)) for _, path in rows if path is not None]
+        files = [str(place.path(str(path))) for _, path in rows if path is not None]
         return segments(machine, files)
 
     def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
         """All folders that have its data; none where it does not say."""
         if self.connection is None:
-            placed = self.engine.placement()
+            placed = cast("SqlServerEngine", self.engine).locate(machine, below)
             return [] if isinstance(placed, Unavailable) else [one.path for one in placed]
         place = whereabouts.find(machine, self.connection, below)
         return [] if isinstance(place, Unavailable) else [*map(str, place.folders)]
@@ -143,7 +146,9 @@ class Server:
                 return rows
         return []
 
-    def _by_placement(self, target: Target) -> list[str]:
+    def _by_placement(
+        self, machine: Machine, target: Target, below: PurePosixPath | None
+    ) -> list[str]:
         """SQL Server: whole database files are what lies at a known place."""
         if target.kind != "database":
             raise TargetError(
@@ -151,9 +156,9 @@ class Server:
                 f" (database:{self.dbname}) or name a file",
                 field="targets",
             )
-        placed = self.engine.placement()
+        placed = cast("SqlServerEngine", self.engine).locate(machine, below)
         if isinstance(placed, Unavailable):
-            raise TargetError(f"{target.text}: {placed.reason}", field="targets")
+            raise TargetError(f"{target.text}: {placed.reason}", field="dsn")
         paths = [one.path for one in placed if one.database == target.name and one.kind == "data"]
         if not paths:
             raise TargetGoneError(

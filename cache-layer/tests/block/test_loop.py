@@ -10,8 +10,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.block import loop
+from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup, clear_journal, read_journal
 from hotset.core.machines.local import Local
+from tests.fake_machine import FakeMachine
 
 # losetup over a table of its own, one "DEVICE FILE" a line. While a file "deadly" lies beside it,
 # whoever asks for a device gets it and is killed.
@@ -96,3 +98,17 @@ def test_a_kill_before_the_device_is_known_leaves_none(
     table.write_text(f"{OTHERS}{line}{gone}\n")
     assert clear_journal(tmp_path, Local()) == ["release the loop devices of flash.img"]
     assert table.read_text() == OTHERS
+
+
+@pytest.mark.parametrize(
+    ("found", "there", "words"),
+    [("/dev/loop9\n", 1, "no node of a free loop device (/dev/loop9)"), (1, 0, "(none)")],
+)
+def test_a_container_without_the_node_of_a_free_device_is_told_so_at_once(
+    found: str | int, there: int, words: str
+) -> None:
+    """It waited for 87 seconds, and said "No such file or directory"."""
+    with pytest.raises(PrerequisiteMissingError) as refused:
+        loop.require(FakeMachine({"losetup --find": found, "test -b": there, "sh -c": ""}))
+    assert words in str(refused.value)
+    loop.require(FakeMachine({"losetup --find": "/dev/loop9\n", "test -b": "", "sh -c": ""}))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
+from hotset.core.sql import Row
 from hotset.databases import file_labels
 from hotset.databases.base import Unavailable
-from hotset.databases.file_labels import ANOTHER, LOG, OTHERS, SERVER
+from hotset.databases.file_labels import ANOTHER, LOG, OTHERS, SERVER, Label
 from hotset.databases.postgres.admin import PostgresEngine
+from hotset.databases.postgres.whereabouts import Whereabouts
+from hotset.databases.sqlserver.admin import SqlServerEngine
 from hotset.hitratio.attribution import SystemName
 from tests.databases.test_engines import FILES, sqlserver
 from tests.postgres_cluster import Cluster
@@ -37,21 +46,84 @@ DATABASES = {5: "erp", 7: "dwh"}
     ],
 )
 def test_files_of_postgresql(path: str, database: str, table: str) -> None:
-    folders = [PurePosixPath("/d"), PurePosixPath("/ts")]
-    assert file_labels.postgres(folders, DATABASES, None)(path) == database
+    link, space = "pg_tblspc/16390/PG_17_202406281", "/ts/PG_17_202406281"
+    place = Whereabouts(PurePosixPath("/d"), {PurePosixPath(link): PurePosixPath(space)})
+    assert file_labels.postgres(place.name, DATABASES, None)(path) == database
     relations = {(5, 16384): "public.stock"}
-    assert file_labels.postgres(folders, DATABASES, relations)(path) == table
-    elsewhere = [PurePosixPath("/data")]
+    assert file_labels.postgres(place.name, DATABASES, relations)(path) == table
+    elsewhere = Whereabouts(PurePosixPath("/data"), {})
     another = OTHERS if database in (OTHERS, SERVER) else ANOTHER
-    assert file_labels.postgres(elsewhere, DATABASES, relations)(path) == another
+    assert file_labels.postgres(elsewhere.name, DATABASES, relations)(path) == another
 
 
-def test_files_of_sql_server_by_database_and_never_by_table() -> None:
-    label = sqlserver(placement=FILES).labels("database", Local(), None)
-    assert not isinstance(label, Unavailable)
-    assert label("/var/opt/mssql/data/tpcc.mdf") == "tpcc"
-    assert label("/accelerated/sql/tpcc.mdf") == OTHERS, "it may be another server's"
-    assert label("/accelerated/sql/unknown.mdf") == OTHERS
+@contextmanager
+def sql_server(folder: Path, files: Sequence[Path], *names: str) -> Iterator[None]:
+    """A process of that name that has files open; ``names``: commands in name spaces of its own."""
+    program = folder / "sqlservr"
+    if not program.exists():
+        shutil.copy("/bin/sleep", program)
+    opened = " ".join(f"{number}< {file}" for number, file in enumerate(files, 3))
+    inside = "; ".join((*names, f"exec {program} 60 {opened}"))
+    spaces = ("unshare", "--mount", "--uts") if names else ()
+    server = subprocess.Popen([*spaces, "sh", "-ec", inside])
+    try:
+        assert wait_until(lambda: "sqlservr" in Path(f"/proc/{server.pid}/comm").read_text(), 30)
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+def of_server(machine: str, *files: Path) -> SqlServerEngine:
+    rows: list[Row] = [(file.stem, file.stem, "ROWS", str(file), 8192) for file in files]
+    return sqlserver(placement=rows, machine_name=[(machine,)])
+
+
+def by_database(engine: SqlServerEngine, below: Path | None = None) -> Label | Unavailable:
+    where = None if below is None else PurePosixPath(below)
+    return engine.labels("database", Local(), where)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees another's files")
+def test_files_of_sql_server_are_those_that_its_process_has_open(tmp_path: Path) -> None:
+    erp, dwh = tmp_path / "erp.mdf", tmp_path / "dwh.mdf"
+    for file in (erp, dwh):
+        file.touch()
+    here = socket.gethostname().upper()
+    assert isinstance(by_database(of_server(here, erp)), Unavailable), "no server runs"
+    with sql_server(tmp_path, [erp]):
+        label = by_database(of_server(here, erp, dwh))
+        assert not isinstance(label, Unavailable)
+        assert (label(str(erp)), label(str(dwh))) == ("erp", OTHERS)
+        assert label("/accelerated/erp.mdf") == OTHERS
+        other = by_database(of_server("replica-of-it", erp))
+        assert isinstance(other, Unavailable), "of the same names, on another machine"
+        assert "another server's" in other.reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has name spaces")
+def test_two_sql_servers_with_the_same_database_and_paths_are_told_apart(tmp_path: Path) -> None:
+    """One database restored on both, one of which is in a container."""
+    own, inside = tmp_path / "own", tmp_path / "inside"
+    for folder in (own, inside):
+        folder.mkdir()
+        (folder / "erp.mdf").touch()
+    file = own / "erp.mdf"
+    names = (f"mount --bind {inside} {own}", "hostname sql2")
+    with sql_server(tmp_path, [file]), sql_server(tmp_path, [file], *names):
+        for machine, folder in ((socket.gethostname(), own), ("SQL2", inside)):
+            label = by_database(of_server(machine, file), tmp_path)
+            assert not isinstance(label, Unavailable)
+            for one in (own, inside):
+                assert label(str(one / "erp.mdf")) == ("erp" if one == folder else OTHERS)
+        twin = (f"mount --bind {own} {inside}; mount --bind {inside} {own}", "hostname sql2")
+        with sql_server(tmp_path, [file], *twin):
+            same = by_database(of_server("SQL2", file), tmp_path)
+            assert isinstance(same, Unavailable)
+            assert "several servers" in same.reason
+
+
+def test_files_of_sql_server_are_not_told_by_table() -> None:
     refused = sqlserver(placement=FILES).labels("table", Local(), None)
     assert isinstance(refused, Unavailable)
     assert "by database" in refused.reason

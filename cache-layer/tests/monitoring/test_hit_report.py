@@ -343,6 +343,13 @@ def test_the_table_says_what_its_ratios_are_a_share_of() -> None:
     assert "write hits" not in lines[1], "nothing is known of them"
 
 
+def test_a_name_with_a_line_break_is_on_one_line_of_a_table() -> None:
+    odd = replace(ROW, name='public."two\nlines\x1b[2J"')
+    shown = replace(REPORT, rows=(odd, odd)).to_text()
+    assert len(shown.splitlines()) == len(REPORT.to_text().splitlines())
+    assert r'public."two\nlines\x1b[2J"' in shown
+
+
 def test_json_and_csv_carry_raw_figures() -> None:
     plain = document_of(REPORT)
     assert plain["schema_version"] == 1

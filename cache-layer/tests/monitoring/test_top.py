@@ -121,12 +121,12 @@ def test_a_running_job_is_shown_until_it_ends() -> None:
 
 def test_an_experiment_that_runs_here_is_shown() -> None:
     phase = {"name": "baseline 2", "state": "done", "seconds": 9}
-    document = documents.changed(documents.interrupted(), phases=[phase])
+    document = documents.changed(documents.interrupted(), phases=[phase], failure=None)
     archive = Archive.default()
     archive.new("demo", document.started_at)
     archive.save(document)
     folder = labs.lab_folder()
-    with exclusive(folder):
+    with exclusive(folder), archive.hold(document.run):
         Cleanup(folder, Local()).owner("experiment demo")
         (line,) = activity.running()
     nopm = document.arms[0].repeats[-1].nopm

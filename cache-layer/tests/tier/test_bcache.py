@@ -28,6 +28,7 @@ from hotset.tier.base import (
 )
 from hotset.tier.bcache import tier as bcache
 from hotset.tier.bcache.sysfs import (
+    STATUS_PROGRAM,
     UNDER_WAY,
     Key,
     extents_of,
@@ -170,6 +171,48 @@ def test_no_more_requests_are_told_than_were_made(
     else:
         assert found.read_hits == made["hits"] + made["bypass_hits"]
         assert found.read_misses == made["misses"] + made["bypass_misses"]
+
+
+def test_a_request_that_is_cached_in_part_is_one_that_missed() -> None:
+    """It was several, as many as the origin got, and took hits away later."""
+    of = tier(FakeMachine())
+    told = ({}, {"misses": 64}, {"misses": 64, "hits": 404})
+    looks = [of.parse(line(sum(some.values()), **some)) for some in told]
+    found = hits_over(looks, bcache.COUNTING)
+    assert (found.read_hits, found.read_misses) == (404, 64)
+
+
+def test_the_share_that_takes_the_kernel_seconds_is_asked_for_once_a_minute(tmp_path: Path) -> None:
+    """All buckets are gone through for it, at each sampling."""
+    attributes = tmp_path / "sys/block/dm-7/bcache"
+    (attributes / "dev").mkdir(parents=True)
+    (attributes / "stats_total").mkdir()
+    (attributes / "sets/one/cache0").mkdir(parents=True)
+    (attributes / "cache").symlink_to("sets/one")
+    (attributes / "dev/stat").write_text("21 0 0\n")
+    for name in ("hits", "misses", "bypass_hits", "bypass_misses"):
+        (attributes / f"stats_total/cache_{name}").write_text("1\n")
+    for name, value in (("dirty_data", "0"), ("state", "clean"), ("io_errors", "0")):
+        (attributes / name).write_text(f"{value}\n")
+    (tmp_path / "data").symlink_to("/nonexistent/dm-7")
+    (tmp_path / "uptime").write_text("100.5 1.0\n")
+    program = STATUS_PROGRAM.replace("/dev/mapper/", f"{tmp_path}/")
+    for place in ("/sys/block/", "/run/hotset"):
+        program = program.replace(place, f"{tmp_path}{place}")
+    program = program.replace("/proc/uptime", str(tmp_path / "uptime"))
+
+    def unused(share: int) -> float:
+        (attributes / "cache/cache0/priority_stats").write_text(f"Unused:\t\t{share}%\nClean: 1%\n")
+        shown = Local().run(["sh", "-c", program, "sh", "data"]).stdout
+        return parse_line(shown).unused
+
+    assert [unused(share) for share in (75, 50)] == [0.75, 0.75]
+    (tmp_path / "uptime").write_text("161.0 1.0\n")
+    assert unused(50) == 0.5
+    (attributes / "sets/one").rename(attributes / "sets/two")
+    (attributes / "cache").unlink()
+    (attributes / "cache").symlink_to("sets/two")
+    assert unused(25) == 0.25, "another set's"
 
 
 def test_requests_under_way_are_no_hits_that_were_lost() -> None:

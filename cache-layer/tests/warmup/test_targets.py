@@ -89,7 +89,7 @@ class FakeEngine:
     def __init__(self, placed: list[DatabaseFile] | Unavailable) -> None:
         self.placed = placed
 
-    def placement(self) -> list[DatabaseFile] | Unavailable:
+    def locate(self, *_: object) -> list[DatabaseFile] | Unavailable:
         return self.placed
 
     def databases(self) -> list[str]:

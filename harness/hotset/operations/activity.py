@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hotset.core import words
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
@@ -11,8 +13,12 @@ from hotset.monitoring import top
 from hotset.monitoring.top import DiskReading
 from hotset.reports.analysis import units
 from hotset.reports.archive import Archive, NoSuchRunError
+from hotset.reports.model.document import RunDocument
 
 from .jobs import store as jobs
+
+_LOOKED_AT = 20
+"""Newest runs among which one that goes on is looked for."""
 
 
 def running() -> tuple[str, ...]:
@@ -23,18 +29,23 @@ def running() -> tuple[str, ...]:
     ]
     standing = labs.status(labs.lab_folder())
     if standing.state == "running":
-        lines.append(f"{standing.purpose}  {_newest_run()}")
+        lines.append(f"{standing.purpose}  {_experiment_under_way()}")
     return tuple(lines)
 
 
-def _newest_run() -> str:
-    """Describe the progress of the newest run, if it is not over."""
-    try:
-        document = Archive.default().load("last")
-    except NoSuchRunError:
-        return ""
-    if document.state == "complete" or not document.phases:
-        return "beginning"
+def _experiment_under_way() -> str:
+    """Describe the progress of the newest experiment that goes on."""
+    archive = Archive.default()
+    for row in archive.listing(_LOOKED_AT):
+        if row.state == "running":
+            with suppress(NoSuchRunError):
+                document = archive.load(row.run)
+                if document.state == "running" and document.measurement is None and document.phases:
+                    return _progress(document)
+    return "beginning"
+
+
+def _progress(document: RunDocument) -> str:
     said = f"run {document.run}: {document.phases[-1].name} {document.phases[-1].state}"
     repeats = [(arm.name, repeat) for arm in document.arms for repeat in arm.repeats]
     if repeats:

@@ -66,13 +66,19 @@ def write_down() -> None:
     """Write down what was counted."""
     with _lock:
         _waiting.clear()
-        found: dict[Path, list[Strangers]] = {}
-        for (file, at, address, what), count in _counts.items():
-            found.setdefault(file, []).append(Strangers(at, address, what, count))
+        found = _counted()
         _counts.clear()
     for file, counted in found.items():
         with suppress(FileNotFoundError):  # the folder was removed meanwhile
             _append(file, "".join(f"{json.dumps(asdict(one))}\n" for one in counted))
+
+
+def _counted() -> dict[Path, list[Strangers]]:
+    """List what is to be written down, by file; with the lock held."""
+    found: dict[Path, list[Strangers]] = {}
+    for (file, at, address, what), count in _counts.items():
+        found.setdefault(file, []).append(Strangers(at, address, what, count))
+    return found
 
 
 def _append(file: Path, text: str) -> None:
@@ -89,8 +95,9 @@ def _append(file: Path, text: str) -> None:
 
 def latest(limit: int) -> list[Strangers]:
     """List the records, newest first, with those that this process still counts."""
-    write_down()
-    return list(reversed([*_lines(_older(_file())), *_lines(_file())]))[:limit]
+    with _lock:
+        counted = _counted().get(_file(), [])
+    return list(reversed([*_lines(_older(_file())), *_lines(_file()), *counted]))[:limit]
 
 
 def _file() -> Path:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import pwd
 import re
 import shlex
 import signal
@@ -556,3 +557,16 @@ def test_top_refuses_what_is_no_terminal(hotset: CommandLine) -> None:
     assert done.code == 2
     assert "hotset tier watch" in done.err
     assert done.out == ""
+
+
+def test_what_a_command_with_sudo_left_to_root_is_told_with_the_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was "unexpected PermissionError"."""
+    (tmp_path / "audit.jsonl").touch()
+    owner = (tmp_path / "audit.jsonl").owner()
+    other = next(one for one in pwd.getpwall() if one.pw_name != owner)
+    monkeypatch.setattr(os, "geteuid", lambda: other.pw_uid)
+    said = cli._of_another(tmp_path / "audit.jsonl")
+    assert f"it belongs to {owner}" in said
+    assert said.endswith(f"sudo chown -R {pwd.getpwuid(other.pw_uid).pw_name} {tmp_path}")

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from hotset.lab.lab import Status
+from hotset.operations import activity
 from hotset.reports.archive import Archive
 from tests.cli_server import CommandLine
 from tests.console_client import client, hashed, try_password  # noqa: F401 - fixtures
@@ -21,6 +23,8 @@ import sys
 from hotset.core.paths import repository_file
 from hotset.experiment.file.spec import read
 from hotset.experiment.journal import Journal
+from hotset.lab.lab import Status
+from hotset.operations import activity
 from hotset.reports.archive import Archive
 journal = Journal.begin(Archive.default(), read(repository_file("experiments/demo.toml")))
 with journal.phase("lab"):
@@ -36,6 +40,8 @@ import sys
 from hotset.core.paths import repository_file
 from hotset.experiment.file.spec import read
 from hotset.experiment.journal import Journal
+from hotset.lab.lab import Status
+from hotset.operations import activity
 from hotset.reports.archive import Archive
 spec = read(repository_file("experiments/demo.toml"))
 journal = Journal.resume(Archive.default(), spec, "last")
@@ -179,3 +185,18 @@ def test_the_console_lists_it_as_running(client: TestClient) -> None:  # noqa: F
         assert "baseline 1" in page
         assert "interrupted" not in page
         assert f"/runs/{run}/delete" not in page
+
+
+def test_what_goes_on_in_the_lab_is_the_experiment_and_no_other_run(
+    hotset: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was the newest run of all: one that failed before this one began, or a measurement."""
+    del hotset
+    status = Status("running", "experiment demo", ())
+    monkeypatch.setattr(activity.labs, "status", lambda _: status)
+    with under_way(EXPERIMENT) as (process, run), under_way(MEASUREMENT):
+        (line,) = activity.running()
+        assert line == f"experiment demo  run {run}: baseline 1 running"
+        process.kill()
+        process.wait()
+        assert activity.running() == ("experiment demo  beginning",)

@@ -5,18 +5,25 @@ What the pages show is made by the real templates of real records; only who answ
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import cast
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from hotset.console import backend
+from hotset.console.pages.reports import heat
 from hotset.console.web import template
 from hotset.core.record import document_of
+from hotset.core.units import Bytes
+from hotset.disk.cache_device import Card, Disk
 from hotset.hitratio.attribution import FILE_SYSTEM
 from hotset.hitratio.report import HitRatios, HitRow
 from hotset.monitoring.heat_view import Hot
+from hotset.tier.base import TierKind, TierSpec
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -92,6 +99,32 @@ def unseen(page: Page, width: int) -> list[str]:
     )
     assert found
     return [text for text, right in found if float(right) > width]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "free"),
+    [
+        (["userspace"], True),
+        (["dm-cache"], False),
+        (["userspace", "dm-cache"], False),
+        (["dm-cache", "userspace"], False),
+        ([], False),
+    ],
+)
+def test_a_page_polls_only_where_no_look_at_the_heat_costs_anything(
+    monkeypatch: pytest.MonkeyPatch, kinds: list[str], free: bool
+) -> None:
+    """Of several disks of a name, one that costs nothing made the others pass for free."""
+
+    async def cards(machine: str) -> list[Card]:
+        del machine
+        spec = TierSpec("writeback", "smq", Bytes(1), Bytes(1), Bytes(1), Bytes(1))
+        path = PurePosixPath("/dev/slow")
+        named = (Disk("lab", cast("TierKind", kind), "oltp", path, spec, (), ()) for kind in kinds)
+        return [Card("flash", path, Bytes(1), (), (disk,)) for disk in named]
+
+    monkeypatch.setattr(backend, "all_cards", cards)
+    assert asyncio.run(heat._costs_nothing("local", "lab")) is free
 
 
 @pytest.mark.night

@@ -177,6 +177,17 @@ def test_strangers_are_counted_by_address_and_minute() -> None:
     assert (first["who"], first["outcome"]) == ("unknown", "refused")
 
 
+def test_a_look_at_strangers_writes_nothing_down() -> None:
+    """Each look made a line of its own of a minute's count, and failed where the disk was full."""
+    strangers.write_down()
+    for count in (1, 2, 3):
+        strangers.note("203.0.113.9", "no token")
+        assert not strangers._file().exists()
+        assert sum(one.count for one in strangers.latest(10)) == count
+    strangers.write_down()
+    assert sum(one.count for one in strangers.latest(10)) == 3
+
+
 def test_the_file_of_strangers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strangers, "_SIZE_MAX", 1000)
     for _ in range(50):

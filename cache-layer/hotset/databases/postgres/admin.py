@@ -72,7 +72,7 @@ class PostgresEngine(Adapter):
             return rows
         databases = {number(oid): str(name) for oid, name in rows}
         if level == "database":
-            return file_labels.postgres(place.folders, databases, None)
+            return file_labels.postgres(place.name, databases, None)
         rows = self._rows("relations", "pg_class")
         if isinstance(rows, Unavailable):
             return rows
@@ -80,7 +80,7 @@ class PostgresEngine(Adapter):
             (number(oid), number(file)): (SystemName if number(own) else str)(name)
             for oid, file, name, own in rows
         }
-        return file_labels.postgres(place.folders, databases, relations)
+        return file_labels.postgres(place.name, databases, relations)
 
     def memory(self) -> Memory | Unavailable:
         rows = self._rows("memory_cap", "pg_settings")

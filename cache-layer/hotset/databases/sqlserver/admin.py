@@ -7,6 +7,7 @@ sys.dm_os_performance_counters and `max server memory`. The statements lie in `s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from ..base import (
     Wait,
     number,
 )
+from . import whereabouts
 
 if TYPE_CHECKING:
     from ..base import Connection
@@ -74,20 +76,33 @@ class SqlServerEngine(Adapter):
         ]
 
     def labels(
-        self,
-        level: Level,
-        machine: Machine,  # noqa: ARG002 - it names its files' whole paths
-        below: PurePosixPath | None,  # noqa: ARG002
+        self, level: Level, machine: Machine, below: PurePosixPath | None
     ) -> Label | Unavailable:
         if level == "table":
             return Unavailable(
                 "SQL Server keeps the tables of a database together in its files:"
                 " ask by database or by file"
             )
+        files = self.locate(machine, below)
+        if isinstance(files, Unavailable):
+            return files
+        return file_labels.by_path((one.database, one.path) for one in files)
+
+    def locate(
+        self, machine: Machine, below: PurePosixPath | None
+    ) -> list[DatabaseFile] | Unavailable:
+        """The files that this very server has open on a machine, by the machine's paths.
+
+        :param below: a folder whose names of them are wanted, where they have several.
+        """
         placement = self.placement()
         if isinstance(placement, Unavailable):
             return placement
-        return file_labels.by_path((one.database, one.path) for one in placement)
+        name = str(self._connection.query(self._sql("machine_name"))[0][0])
+        found = whereabouts.find(machine, name, [one.path for one in placement], below)
+        if isinstance(found, Unavailable):
+            return found
+        return [replace(one, path=found[one.path]) for one in placement if one.path in found]
 
     def memory(self) -> Memory | Unavailable:
         cap = self._rows("memory_cap", "sys.configurations")

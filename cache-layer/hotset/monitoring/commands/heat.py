@@ -124,6 +124,11 @@ def top(request: Top, context: Context) -> HeatRanking:
             files = attribution.files(target.machine, target.disk.device)
             found = attribution.group_by(files, label)
             rows = heat_view.by_owner(heats, grid, found, cached, request.by)
+            with target.store() as store:
+                begun = store.begun(store.now())
+            shown = [row.name for row in rows[: request.count]]
+            for note in hit_report.describe_younger(target, shown, label, begun):
+                context.note(note)
     return heat_view.HeatRanking(request.by, tuple(rows[: request.count]))
 
 

@@ -197,8 +197,15 @@ def _sums(
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
-    gains = (_gain(name, a, b, counting) for a, b in pairwise(known))
-    return list(accumulate(reversed([0, *accumulate(gains)]), min))[::-1]
+    gains = [_gain(name, a, b, counting) for a, b in pairwise(known)]
+    sums = [0, *accumulate(gains)]
+    if name == "read_hits" and counting.early:
+        # Nothing comes after the last ones that would take back what was counted early.
+        late = readings[-1].ms - 1000 * counting.lag_s
+        first = bisect_left(readings, late, key=lambda one: one.ms)
+        is_early = any(gain > counting.early_step // 2 for gain in gains[max(0, first - 1) :])
+        sums[-1] -= counting.early * is_early
+    return list(accumulate(reversed(sums), min))[::-1]
 
 
 def _at(sums: list[int], times: list[int], ms: int) -> int:

@@ -20,6 +20,7 @@ from hotset.databases.base import Unavailable, sql
 from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import whereabouts
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.sqlserver import whereabouts as sqlserver_files
 from hotset.disk import cache_device
 from hotset.disk.cache_device import AttachedDisk
 from hotset.hitratio import attribution
@@ -102,14 +103,18 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
     """
     with closing(database.session()) as session:
         if not isinstance(database, PostgresDatabase):
-            rows = session.query(sql(database.engine, "measured_folders"))
-            return [PurePosixPath(str(row[0])) for row in rows]
+            files = [str(row[0]) for row in session.query(sql("sqlserver", "measured_folders"))]
+            name = str(session.query(sql("sqlserver", "machine_name"))[0][0])
+            found = sqlserver_files.find(machine, name, files, None)
+            if isinstance(found, Unavailable):
+                raise HotsetError(found.reason)
+            return [PurePosixPath(found.get(file, f"not open: {file}")) for file in files]
         name = "textsend(current_database()::text)"
         rows = session.query(sql("postgres", "database_folders").format(name=name))
         place = whereabouts.find(machine, cast("Connection", session), None)
     if isinstance(place, Unavailable):
         raise HotsetError(place.reason)
-    return [place.data / str(row[0]) for row in rows]
+    return [place.path(str(row[0])) for row in rows]
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
@@ -138,7 +143,9 @@ def _number(disk: AttachedDisk) -> str:
 
 def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
     """The devices (``major:minor``) below a folder's file system, its own first; None: not told,
-    as of btrfs, overlays and what lies elsewhere."""
+    as of btrfs, overlays and what only another process sees."""
+    if folder.is_relative_to("/proc"):
+        return None
     if machine.run(["test", "-b", str(folder)], check=False).rc == 0:
         return _with_those_below(machine, usage.device_number(machine, folder))
     real = PurePosixPath(machine.run(["readlink", "-f", str(folder)]).stdout.strip())

@@ -124,7 +124,7 @@ async def _costs_nothing(machine: str, disk: str) -> bool:
     pause while their contents are read."""
     cards = await backend.all_cards(machine)
     found = [one for card in cards for one in card.disks if one.name == disk]
-    return any(not kinds.kind_of_name(one.kind).pauses for one in found)
+    return bool(found) and not any(kinds.kind_of_name(one.kind).pauses for one in found)
 
 
 async def _pin(request: Request, form: FormData) -> Response:

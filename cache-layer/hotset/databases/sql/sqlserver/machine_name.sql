@@ -1,0 +1,1 @@
+SELECT CAST(SERVERPROPERTY('MachineName') AS nvarchar(128))
