@@ -85,7 +85,12 @@ def disk_of(
 
 @contextmanager
 def disk_as_root(
-    name: str, disk: str | None, what: str, commands: list[str] | None = None, *, alone: bool = False
+    name: str,
+    disk: str | None,
+    what: str,
+    commands: list[str] | None = None,
+    *,
+    alone: bool = False,
 ) -> Iterator[AttachedDisk]:
     """Do as :func:`disk_of`, on a machine where hotset is root; a dry run locks nothing.
 

@@ -682,6 +682,15 @@ def test_an_origin_by_the_kernels_name_alone_is_hidden_as_long_as_it_is_the_same
     assert f'ENV{{DEVNAME}}=="{ORIGIN}", ENV{{ID_FS_UUID_ENC}}=="7a", SYMLINK-=' in rules
 
 
+def test_an_origin_by_the_kernels_name_alone_is_seen_to_go_whatever_lies_on_it() -> None:
+    """Nothing by which udev knows what lies on it: it came back with its count of writes at 0."""
+    there = server(**{"test -d /etc/udev": 0})
+    creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
+    rules = there.files["/etc/udev/rules.d/65-hotset-oltp.rules"][0].splitlines()
+    gone = [line for line in rules if line.startswith('ACTION=="remove"')]
+    assert any(f', ENV{{DEVNAME}}=="{ORIGIN}", RUN+=' in line for line in gone), gone
+
+
 def test_a_tier_that_stands_keeps_its_reservation_whatever_fails_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
