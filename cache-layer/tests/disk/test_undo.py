@@ -265,7 +265,7 @@ def test_the_copy_on_the_flash_goes_only_after_the_origins_is_durable() -> None:
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)
     lifecycle.deactivate(cards.find(there, "data"), nothing)
-    clean = next(at for at, line in enumerate(there.commands) if line.endswith(" data clean"))
+    clean = next(at for at, line in enumerate(there.commands) if line.endswith(" data flushed"))
     assert SYNC in there.commands[:clean]
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)
