@@ -127,7 +127,11 @@ impl Tier {
 
     /// Whether it certainly does not, by a superblock that is one.
     pub fn is_clean_bcache(&self) -> Result<bool> {
-        Ok(self.kind == Kind::Bcache && self.backing_state()? == (CLEAN, true))
+        if self.kind != Kind::Bcache {
+            return Ok(false);
+        }
+        let (state, is_there) = self.backing_state()?;
+        Ok(is_there && state <= CLEAN)
     }
 
     /// The device's state, and whether that is of a superblock.
@@ -314,5 +318,42 @@ impl Tier {
             self.origin_sectors()?,
             device.display()
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that lost its cache to a resize which was cut short is as clean as any; of a header that
+    /// is none nobody knows.
+    #[test]
+    fn a_bcache_is_clean_by_its_superblock_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let flash = folder.path().join("flash");
+        let is_clean = |state: u8, magic: &[u8]| {
+            let mut header = vec![0; 2 * SUPERBLOCK_AT as usize];
+            header[SUPERBLOCK_AT as usize + FLAGS_LAST_BYTE] = state << 5;
+            let at = SUPERBLOCK_AT as usize + MAGIC_AT;
+            header[at..at + magic.len()].copy_from_slice(magic);
+            fs::write(&flash, header).unwrap();
+            let tier: Tier = serde_json::from_value(serde_json::json!({
+                "kind": "bcache", "identity": "",
+                "spec": {"mode": "writeback", "policy": "lru", "block": 4096, "metadata": 0,
+                         "cache": 0, "bypass": null},
+                "place": {"name": "shop", "flash": &flash, "origin": "", "cache": [],
+                          "metadata": [{"start": 0, "size": 1 << 20}],
+                          "volume": {"name": "", "parts": []}},
+            }))
+            .unwrap();
+            (
+                tier.is_clean_bcache().unwrap(),
+                tier.bcache_may_be_dirty().unwrap(),
+            )
+        };
+        for (state, dirty) in [(0, false), (1, false), (2, true), (3, true)] {
+            assert_eq!(is_clean(state, &MAGIC), (!dirty, dirty), "{state}");
+            assert_eq!(is_clean(state, b"none"), (false, dirty), "{state}");
+        }
     }
 }
