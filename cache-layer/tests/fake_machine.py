@@ -150,6 +150,8 @@ class FakeMachine(Machine):
 
     def _own(self, argv: tuple[str, ...]) -> str:
         """hotset's own programs fit, and are there once they were copied."""
+        if argv[0] == "setsid":
+            argv = argv[2:]
         if PurePosixPath(argv[0]).name == "hotset-boot":
             return self._boot(argv)
         if argv == ("uname", "-sm"):
@@ -183,7 +185,7 @@ class FakeMachine(Machine):
         if verb == "stop" and isinstance(there, str) and f"hotset-{disk}\t" not in there:
             return ""
         if verb in ("mark", "stop"):
-            word = argv[5] if verb == "mark" else "dirty"
+            word = argv[5].replace("flushed", "clean") if verb == "mark" else "dirty"
             text = "".join(
                 text for (node, _), text in self.sectors.items() if node == self._node(flash)
             )

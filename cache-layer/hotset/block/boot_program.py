@@ -32,17 +32,20 @@ class InUseError(PrerequisiteError):
     """A device is in use; the message says by whom, and what to do."""
 
 
-def users(machine: Machine, device: PurePosixPath) -> str:
+def users(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> str:
     """Who uses a device, in whichever namespace or container of the machine, or what is built on
     it, and who may write to a file; empty: nobody, or there is no such device, or a dry run where
-    the program is not on the machine yet."""
-    said = machine.run([on(machine), "users", str(device)])
+    the program is not on the machine yet.
+
+    :param writers: without who only reads it.
+    """
+    said = machine.run([on(machine), "users", *["--writers"] * writers, str(device)])
     return "" if said.made_up else said.stdout.strip()
 
 
-def require_unused(machine: Machine, device: PurePosixPath) -> None:
-    """:raises InUseError: somebody uses it."""
-    if said := users(machine, device):
+def require_unused(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> None:
+    """:raises InUseError: somebody uses it; see :func:`users`."""
+    if said := users(machine, device, writers=writers):
         raise InUseError(said)
 
 

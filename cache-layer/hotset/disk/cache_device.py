@@ -421,8 +421,9 @@ def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
             f"card {card.name}: {card.flash} {problem}. Nothing on it is to be trusted; a scan for"
             " labels finds the right one"
         )
-    # The copy is newer if the card was changed while the flash did not answer.
-    is_newer = found.generation >= card.generation
+    # The copy is newer if the card was changed while the flash did not answer, and nobody took it.
+    is_taken = (found.host, found.hardware) != (card.host, card.hardware)
+    is_newer = is_taken or found.generation >= card.generation
     return (replace(found, name=card.name, flash=card.flash) if is_newer else card), None
 
 

@@ -237,7 +237,8 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     from .boot import startup
 
     say = context.report.say
-    with places.disk_as_root(request.machine, name, "tier activate", commands) as found:
+    place = (request.machine, name, "tier activate", commands)
+    with places.disk_as_root(*place, alone=request.unit) as found:
         there, one = found.machine, found.disk
         if request.unit:
             startup.check(

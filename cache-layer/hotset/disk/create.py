@@ -279,6 +279,8 @@ def _make(attached: AttachedDisk, say: Say) -> None:
     tier = creating.tier
     try:
         tier.prepare()
+        # On record as ready before anybody can write to it.
+        _ready(creating)
         tier.create()
     except BaseException as error:
         try:
@@ -286,7 +288,6 @@ def _make(attached: AttachedDisk, say: Say) -> None:
         except Exception as other:
             error.add_note(f"clean-up failed as well: {other}; the next create starts over")
         raise
-    _ready(creating)
     say(
         f"{disk.device} is active, with the origin's data unchanged: from now on use it instead of"
         f" {disk.origin}"
@@ -294,14 +295,15 @@ def _make(attached: AttachedDisk, say: Say) -> None:
 
 
 def _ready(creating: AttachedDisk) -> None:
-    """On record as ready last: cut short before, the next creation ends it."""
+    """Cut short before, the next creation starts over."""
     udev.hide_origin(creating)
     ready = creating.with_disk(replace(creating.disk, phase="ready"))
     cards.save(ready.machine, replace(ready.card, new=False))
 
 
 def _is_finished(left: AttachedDisk, say: Say) -> bool:
-    """True if a creation that was cut short had come so far that the device may be in use."""
+    """True if a creation of an earlier hotset, cut short, had come so far that the device may be in
+    use."""
     disk = left.disk
     if disk.phase != "creating":
         raise CardError(
@@ -326,6 +328,7 @@ def _undo(left: AttachedDisk, had_volume: bool = True) -> Card | None:
     machine, tier = left.machine, left.tier
     tier.discard()
     tier.uninstall()
+    udev.show_origin(left)
     card = left.card.without(left.disk.name)
     if card.new or not (had_volume or boot_program.users(machine, card.volume_slice.path)):
         cards.remove_volume(machine, card)

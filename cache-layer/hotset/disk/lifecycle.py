@@ -194,9 +194,8 @@ def activate(
     past = _past_the_cache(attached)
     if past:
         raise TierRefusedError(past, field="disk")
-    if devices.type_of(attached.machine, attached.disk.origin) == "file":
-        # Nor does anything claim it from who has it open.
-        boot_program.require_unused(attached.machine, attached.disk.origin)
+    # Nothing claims it from who has it open or behind a loop: he would go on past the cache.
+    boot_program.require_unused(attached.machine, attached.disk.origin, writers=True)
     # First: nobody writes to it any more once it is looked at.
     with claim_origin(attached, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it
@@ -414,7 +413,8 @@ def _take_down(attached: AttachedDisk, tier: DiskTier) -> bool:
     except (CommandError, CommandTimeoutError):
         # It is gone, or fails: nobody knows what it has.
         clean = False
-    program.mark(attached, "clean" if clean else "dirty")
+    if clean:
+        program.mark(attached, "flushed")
     return clean
 
 

@@ -85,16 +85,24 @@ def disk_of(
 
 @contextmanager
 def disk_as_root(
-    name: str, disk: str | None, what: str, commands: list[str] | None = None
+    name: str,
+    disk: str | None,
+    what: str,
+    commands: list[str] | None = None,
+    *,
+    alone: bool = False,
 ) -> Iterator[AttachedDisk]:
-    """Do as :func:`disk_of`, on a machine where hotset is root; a dry run locks nothing."""
+    """Do as :func:`disk_of`, on a machine where hotset is root; a dry run locks nothing.
+
+    :param alone: it changes what all disks have in common, such as /etc/fstab.
+    """
     from hotset.core.machines.dry_run import DryRun
 
     from . import cache_device
 
     with machine(name) as there:
         cache_device.need_root(there)
-        with locked(there, disk, what if commands is None else "") as attached:
+        with locked(there, disk, what if commands is None else "", alone=alone) as attached:
             if commands is None:
                 yield attached
             else:
@@ -112,9 +120,14 @@ def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[AttachedDi
 
 @contextmanager
 def locked(
-    machine: Machine, disk: str | None, what: str, mode: Mode = "exclusive"
+    machine: Machine,
+    disk: str | None,
+    what: str,
+    mode: Mode = "exclusive",
+    *,
+    alone: bool = False,
 ) -> Iterator[AttachedDisk]:
-    """Do as :func:`disk_of`, on a machine that is open."""
+    """Do as :func:`disk_of`, on a machine that is open; see :func:`disk_as_root`."""
     from hotset.core.machines import locks
 
     from . import cache_device
@@ -124,7 +137,7 @@ def locked(
         yield attached
         return
     known = attached.disk.name
-    with locks.held(machine, f"{what} {known}", known, mode) as there:
+    with locks.held(machine, f"{what} {known}", None if alone else known, mode) as there:
         yield cache_device.find(there, known)
 
 

@@ -141,3 +141,8 @@ class DeviceMapperTier(DiskTier):
     def is_active(self) -> bool:
         """True if the accelerated device exists, no matter who made it."""
         return self.place.top in devicemapper.active_names(self.machine)
+
+    def may_be_active(self) -> bool:
+        """A part that is left keeps the origin, or lies on another flash by now."""
+        names = {f"{self.place.top}{ending}" for ending in ("", "-meta", "-cache", "-backing")}
+        return not names.isdisjoint(devicemapper.active_names(self.machine))

@@ -203,6 +203,27 @@ def test_a_flash_of_another_machine_is_refused_with_the_way_to_take_it_over() ->
     cards.save(machine, cards.list_cards(machine)[0])
 
 
+def test_a_flash_that_another_machine_took_over_stays_its_own_whatever_the_copy_here_says() -> None:
+    """The copy was changed while the flash did not answer, by more than the other has written: it
+    counted as newer, and with it the flash as ours."""
+    machine = kept(CARD.with_disk(disk("dwh", 100)))
+    (card,) = cards.list_cards(machine)
+    for _ in range(9):
+        card = cards.save_without_flash(machine, card)
+    copy = machine.files["/etc/hotset/cards/main.json"]
+    machine.answers["cat /etc/machine-id"] = "another\n"
+    taken = cards.read_card(machine, CARD.flash)
+    assert taken is not None
+    taken = cards.save(machine, taken, take_over=True)
+    machine.answers["cat /etc/machine-id"] = "this\n"
+    machine.files["/etc/hotset/cards/main.json"] = copy
+    (known,) = cards.list_cards(machine)
+    assert not cards.is_ours(machine, known)
+    with pytest.raises(CardError, match=r"belongs to vm by its label"):
+        cards.save(machine, card)
+    assert cards.read_card(machine, CARD.flash) == taken
+
+
 def test_a_card_is_written_byte_by_byte_as_its_version_says() -> None:
     """Another field, or another order, is another format: raise SCHEMA_VERSION, and add a file of
     it. Those of released versions stay, and are read for ever."""

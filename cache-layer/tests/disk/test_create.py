@@ -26,6 +26,7 @@ from hotset.disk.identity import origin, reservation
 from hotset.disk.sizing import KernelKind
 from hotset.tier.base import TierKind
 from hotset.tier.choice import Choice, ChoiceError, DatabaseKind
+from hotset.tier.dm_tier import DeviceMapperTier
 from tests.fake_machine import FakeMachine
 from tests.support.cards import Keeping
 from tests.support.new_disk import FLASH, GIB, MIB, ORIGIN, WANTED, server, with_card
@@ -142,7 +143,7 @@ def test_the_card_is_known_before_anything_is_cut() -> None:
     lines = made(there)
     saved = [at for at, line in enumerate(lines) if line.startswith("replace /etc/hotset/cards/")]
     cut = [at for at, line in enumerate(lines) if line.startswith("dmsetup create")]
-    assert saved[0] < cut[0] < cut[-1] < saved[1]
+    assert saved[0] < cut[0] < saved[1] < cut[-1], "the disk's own last"
     text = there.files["/etc/hotset/cards/main.json"][0]
     assert cards.parse(text).disks == (disk,)
     assert "writeback (for oltp)" in said[0]
@@ -231,6 +232,22 @@ def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_w
     creation.create(there, WANTED, False, lambda _: None)
     assert not [line for line in made(there) if "dmsetup remove" in line]
     assert cards.find(there, "oltp").disk.phase == "ready"
+
+
+def test_a_disk_is_on_record_as_ready_before_anybody_can_write_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Used in spite of a creation that had ended with an error, or was killed, and down since a
+    crash, the next creation started over, and a detach wrote nothing back."""
+    there, create, phases = server(), DeviceMapperTier.create, list[str]()
+
+    def noting(tier: DeviceMapperTier) -> PurePosixPath:
+        phases.append(cards.find(there, "oltp").disk.phase)
+        return create(tier)
+
+    monkeypatch.setattr(DeviceMapperTier, "create", noting)
+    creation.create(there, WANTED, False, lambda _: None)
+    assert phases == ["ready"]
 
 
 @pytest.mark.parametrize("phase", ["creating", "ready"])
@@ -680,6 +697,15 @@ def test_an_origin_by_the_kernels_name_alone_is_hidden_as_long_as_it_is_the_same
     creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
     rules = there.files["/etc/udev/rules.d/65-hotset-oltp.rules"][0]
     assert f'ENV{{DEVNAME}}=="{ORIGIN}", ENV{{ID_FS_UUID_ENC}}=="7a", SYMLINK-=' in rules
+
+
+def test_an_origin_by_the_kernels_name_alone_is_seen_to_go_whatever_lies_on_it() -> None:
+    """Nothing by which udev knows what lies on it: it came back with its count of writes at 0."""
+    there = server(**{"test -d /etc/udev": 0})
+    creation.create(there, replace(WANTED, reserve=False), False, lambda _: None)
+    rules = there.files["/etc/udev/rules.d/65-hotset-oltp.rules"][0].splitlines()
+    gone = [line for line in rules if line.startswith('ACTION=="remove"')]
+    assert any(f', ENV{{DEVNAME}}=="{ORIGIN}", RUN+=' in line for line in gone), gone
 
 
 def test_a_tier_that_stands_keeps_its_reservation_whatever_fails_afterwards(

@@ -117,7 +117,7 @@ def killed_at(there: Keeping, wanted: creation.CreateRequest, at: str) -> None:
 def test_a_creation_that_was_killed_leaves_the_volume_that_was_there() -> None:
     there = with_volume_alone()
     before = layout(there)
-    killed_at(there, NEXT, "dmsetup create hotset-next ")
+    killed_at(there, NEXT, "dmsetup create hotset-next-cache")
     assert layout(there).disks[0].phase == "creating"
     there.answers["modprobe"] = 1
     with pytest.raises(PrerequisiteMissingError):
@@ -131,7 +131,7 @@ def test_a_creation_that_was_killed_leaves_the_volume_that_was_there() -> None:
 def test_a_first_creation_that_was_killed_leaves_a_flash_that_is_nobodys() -> None:
     """Another volume may be asked for then."""
     there = server()
-    killed_at(there, WANTED, "dmsetup create hotset-oltp ")
+    killed_at(there, WANTED, "dmsetup create hotset-oltp-cache")
     assert layout(there).volume
     larger = replace(WANTED, volume=Bytes(128 * MIB))
     creation.create(there, larger, False, nothing)
@@ -265,7 +265,7 @@ def test_the_copy_on_the_flash_goes_only_after_the_origins_is_durable() -> None:
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)
     lifecycle.deactivate(cards.find(there, "data"), nothing)
-    clean = next(at for at, line in enumerate(there.commands) if line.endswith(" data clean"))
+    clean = next(at for at, line in enumerate(there.commands) if line.endswith(" data flushed"))
     assert SYNC in there.commands[:clean]
     there = tl.server(**NOTHING_DIRTY)
     cards.save(there, CARD)

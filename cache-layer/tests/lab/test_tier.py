@@ -5,6 +5,7 @@ All devices are cut out of its flash disk by device-mapper, so that they can gro
 
 from __future__ import annotations
 
+import re
 import shlex
 import struct
 import time
@@ -184,6 +185,17 @@ class Bench:
         self.sh(
             f"dd if=/dev/urandom of={MOUNT}/{name} bs=64k count={mib * 16} conv=fsync status=none"
         )
+
+    @contextmanager
+    def opened(self, device: PurePosixPath, how: Literal["<", "<>"] = "<>") -> Iterator[str]:
+        """Somebody has a device open; his process."""
+        sleep = f"nohup sh -c 'exec 5{how} {device}; exec sleep 600' > /dev/null 2>&1 & echo $!"
+        pid = self.sh(sleep)
+        try:
+            self.sh(f"until grep -qx sleep /proc/{pid}/comm; do sleep 0.1; done")
+            yield f"process {pid} (sleep)"
+        finally:
+            self.sh(f"kill {pid}; while [ -e /proc/{pid} ]; do sleep 0.1; done")
 
     def crash(self) -> None:
         """Take every device of hotset's away behind its back, as a reboot does."""
@@ -487,6 +499,113 @@ def test_a_flash_that_hangs_ends_every_wait(
     bench.said.clear()
     adopt.adopt(bench.machine, by_id(FLASH), True, bench.said.append)
     assert "has gone on without" in " ".join(bench.said)
+
+
+def reactivated_in_use(bench: Bench) -> None:
+    lifecycle.activate(bench.found(), bench.said.append)
+    assert "has a cache again, which begins empty" in bench.said[-1]
+
+
+def reactivated_after_a_crash(bench: Bench) -> None:
+    bench.crash()
+    lifecycle.activate(bench.found(), bench.said.append)
+
+
+def reactivated_in_order(bench: Bench) -> None:
+    lifecycle.deactivate(bench.found(), print)
+    lifecycle.activate(bench.found(), bench.said.append)
+
+
+def test_a_flash_that_failed_for_a_while_never_hides_what_bcache_wrote_past_it(
+    bench: Bench,
+) -> None:
+    """A clean bcache goes on without its cache, and both its superblocks, which are on that flash,
+    say as before that the cache is whole."""
+    bench.create("bcache")
+    device = bench.found().disk.device
+    read = f"dd if={device} bs=64k skip={BEHIND} count=16 iflag=direct status=none"
+    write = f"dd of={device} bs=64k seek={BEHIND} count=16 oflag=direct status=none"
+    fails = "ls -d /sys/block/dm-*/bcache/cache && [ $((n += 1)) -lt 20 ]"
+    for again in (reactivated_in_use, reactivated_after_a_crash, reactivated_in_order):
+        # Which has it cached, and nothing is dirty.
+        bench.sh(f"{read} | md5sum")
+        bench.cut(FLASH, target="error")
+        bench.sh(f"n=0; while {fails}; do {read} || :; done > /dev/null 2>&1")
+        newest = bench.sh(f"{write} < /dev/urandom; {read} | md5sum")
+        bench.cut(FLASH)
+        assert "without a cache" in " ".join(bench.inspect().report.notes)
+        again(bench)
+        assert "without a cache" not in " ".join(bench.inspect().report.notes)
+        assert bench.sh(f"{read} | md5sum") == newest, again.__name__
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_no_tier_is_activated_over_an_origin_that_somebody_may_write_to(
+    bench: Bench, kind: KernelKind
+) -> None:
+    """The device mapper claims it from nobody who has it open, nor from a loop device over it: he
+    went on past the cache."""
+    bench.create(kind)
+    bench.soil()
+    lifecycle.deactivate(bench.found(), print)
+    start = program.command(bench.found(), "start")
+    with bench.opened(by_id(ORIGIN)) as who:
+        with pytest.raises(boot_program.InUseError, match=re.escape(who)):
+            lifecycle.activate(bench.found(), print)
+        done = bench.machine.run(start, check=False)
+        assert done.rc == 5
+        assert who in done.stderr
+    loop = bench.sh(f"modprobe loop; udevadm settle; losetup --find --show {by_id(ORIGIN)}")
+    done = bench.machine.run(start, check=False)
+    bench.sh(f"losetup --detach {loop}")
+    assert done.rc == 5
+    assert f"is behind {PurePosixPath(loop).name}" in done.stderr
+    with bench.opened(by_id(ORIGIN), "<"):
+        bench.machine.run(start)
+    assert bench.inspect().report.state == "active"
+
+
+@pytest.mark.parametrize("kind", ["bcache", pytest.param("dm-cache", marks=pytest.mark.night)])
+def test_who_looks_into_a_part_of_a_tier_leaves_it_in_order(bench: Bench, kind: KernelKind) -> None:
+    """The accelerated device was gone by then, on record as one that had ended by itself: it was
+    refused ever after."""
+    bench.create(kind)
+    bench.mount(bench.found().disk.device)
+    bench.write("f2", 4)
+    bench.umount()
+    bench.soil()
+    if kind == "bcache":
+        # What the kernel calls it, which is below the accelerated device and ended with it.
+        (own,) = bench.sh("ls -d /dev/bcache[0-9]*").split()
+        with (
+            bench.opened(PurePosixPath(own)) as who,
+            pytest.raises(boot_program.InUseError, match=re.escape(f"{who} has {own} open")),
+        ):
+            lifecycle.deactivate(bench.found(), print)
+        assert bench.inspect().report.state == "active"
+    part = PurePosixPath(f"{bench.found().disk.device}-cache")
+    with bench.opened(part, "<") as who:
+        with pytest.raises(boot_program.InUseError, match=re.escape(who)):
+            lifecycle.deactivate(bench.found(), print)
+        with pytest.raises(boot_program.InUseError, match=re.escape(who)):
+            lifecycle.activate(bench.found(), print)
+    lifecycle.activate(bench.found(), print)
+
+
+def test_a_disk_has_no_part_of_one_that_had_its_name(bench: Bench) -> None:
+    """Given up while somebody looked into its cache, which kept its place on the former flash, as
+    the volume did: there the new ones' writes went, and no boot finds them."""
+    bench.create("dm-cache")
+    with bench.opened(PurePosixPath(f"{bench.found().disk.device}-cache"), "<"):
+        with pytest.raises(lifecycle.TierRefusedError, match="given up"):
+            lifecycle.detach(bench.found(), True, True, lambda _: None, print)
+        sizes = (Bytes(64 * MIB), Bytes(8 * MIB))
+        wanted = CreateRequest("oltp", by_id(OTHER), by_id(ORIGIN), "dm-cache", "oltp", *sizes)
+        with pytest.raises(boot_program.InUseError):
+            creation.create(bench.machine, wanted, True, print)
+    creation.create(bench.machine, wanted, True, print)
+    below = bench.sh("dmsetup deps -o devname hotset-oltp-cache hotset-oltp-meta hotset-volume")
+    assert below.count(OTHER) == 3, below
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -69,13 +69,14 @@ def test_each_operation_on_a_machine_is_known_here() -> None:
     assert named == WORKING.keys() | OTHERS.keys()
 
 
-@pytest.mark.parametrize("name", WORKING)
-def test_it_waits_for_whoever_has_the_lock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = with_card()
+def refused(name: str, monkeypatch: pytest.MonkeyPatch, **more: bool) -> tuple[Keeping, list[str]]:
+    """Begin an operation on a machine that another has; returns what it asked of the lock."""
+    there, asked = with_card(), list[str]()
     there.calls.clear()
 
     @contextmanager
     def occupied(argv: Sequence[str]) -> Iterator[Iterator[str]]:
+        asked.extend(argv[-3:])
         yield iter([HOLDER, "busy"] if "hotset-lock" in argv else [])
 
     @contextmanager
@@ -86,7 +87,22 @@ def test_it_waits_for_whoever_has_the_lock(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(connect, "open_machine", opened)
     found = table.find(name)
     with pytest.raises(MachineBusyError, match="tier flush oltp"):
-        found.function(found.request(**WORKING[name]), Context())
+        found.function(found.request(**WORKING[name], **more), Context())
+    return there, asked
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_it_waits_for_whoever_has_the_lock(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, _ = refused(name, monkeypatch)
     assert [line for line in there.commands if not only_reads(line.split())] == [
         line for line in there.commands if "hotset-lock" in line
     ]
+
+
+def test_who_changes_fstab_keeps_others_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two disks whose entries were changed at once, one entry was as before: the next boot
+    mounted an origin, whose data are old."""
+    _, alone = refused("tier activate", monkeypatch, unit=True)
+    assert alone == ["exclusive", "", ""]
+    _, shared = refused("tier activate", monkeypatch)
+    assert shared == ["shared", "oltp", "exclusive"]

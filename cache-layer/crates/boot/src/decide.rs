@@ -11,6 +11,9 @@
 //! | crash, and the computer went on | not untouched by the kernel's count in the same boot | empty | refused |
 //! | not known | | empty | refused |
 //!
+//! A bcache whose superblock says that it is clean is as one in write-through after a crash: the
+//! kernel has it go on without its cache as the flash fails, which that flash is not told.
+//!
 //! An origin of which nothing proves that it is the disk that was accelerated is as one that nobody
 //! knows; one that is proved to be another is refused always.
 

@@ -30,9 +30,10 @@ use card::{Card, Disk, Kind};
 use computer::Computer;
 use decide::{Action, Facts, Reason, Verdict, decide};
 use devices::{Place, Tier, Volume};
-use label::Word;
+use label::{Record, Word};
 use media::Medium;
 use run::{Cause, cause, run, text};
+use users::Who;
 
 /// Brings an accelerated disk up at boot.
 #[derive(Parser)]
@@ -73,7 +74,12 @@ enum Verb {
         word: Left,
     },
     /// Say who uses a device on the whole computer, in words; nothing if nobody does.
-    Users { device: PathBuf },
+    Users {
+        device: PathBuf,
+        /// Without those who only read it.
+        #[arg(long)]
+        writers: bool,
+    },
     /// Put down that this computer was started.
     Boot,
     /// Print the UUID of what lies on an origin; nothing if that is not known.
@@ -105,6 +111,8 @@ enum Left {
     Ended,
     /// It had ended, and is served again.
     Resumed,
+    /// It was taken down in order, and the origin has all.
+    Flushed,
 }
 
 fn main() -> ExitCode {
@@ -114,7 +122,7 @@ fn main() -> ExitCode {
         Verb::Stop { which, held } => (which.disk.as_str(), stop(which, *held)),
         Verb::Decide(which) => (which.disk.as_str(), show(which)),
         Verb::Mark { which, word } => (which.disk.as_str(), mark(which, *word)),
-        Verb::Users { device } => ("", users_of(device)),
+        Verb::Users { device, writers } => ("", users_of(device, *writers)),
         Verb::Boot => ("", boots::note()),
         Verb::Content { origin } => ("", content(origin)),
         Verb::Await { device } => ("", origin::require_there(device)),
@@ -139,6 +147,7 @@ fn say(line: impl std::fmt::Display) -> io::Result<()> {
 
 /// A disk as the label has it.
 struct Found {
+    path: PathBuf,
     flash: Medium,
     card: Card,
     which: Disk,
@@ -156,6 +165,7 @@ impl Found {
             );
         };
         Ok(Self {
+            path: which.flash.clone(),
             flash,
             kind: disk.kind()?,
             which: disk,
@@ -163,7 +173,7 @@ impl Found {
         })
     }
 
-    fn tier(&self, flash: &Path) -> Tier {
+    fn tier(&self) -> Tier {
         let disk = self.which.clone();
         let volume = Volume {
             name: self.card.volume_name(self.kind),
@@ -175,7 +185,7 @@ impl Found {
             spec: disk.spec,
             place: Place {
                 name: disk.name,
-                flash: flash.into(),
+                flash: self.path.clone(),
                 origin: disk.origin,
                 metadata: disk.metadata,
                 cache: disk.cache,
@@ -223,7 +233,7 @@ impl Found {
         let now = origin::see(&disk.origin, regions)?;
         let between = before.and_then(|one| boots::between(&one.boot));
         Ok(Facts {
-            writeback: disk.is_writeback(),
+            writeback: disk.is_writeback() && !self.is_known_clean(record.as_ref())?,
             record,
             now,
             between,
@@ -232,11 +242,18 @@ impl Found {
         })
     }
 
+    /// A bcache that was clean may have gone on without its cache, which then is no more than what
+    /// one that was not taken down in order has of write-through.
+    fn is_known_clean(&self, record: Option<&Record>) -> Result<bool> {
+        let in_order = record.is_some_and(|one| matches!(one.word, Word::Dirty | Word::Clean));
+        Ok(!in_order && self.tier().is_clean_bcache()?)
+    }
+
     fn decide(&self) -> Result<Verdict> {
         Ok(decide(&self.facts()?))
     }
 
-    fn require_ours(&self, flash: &Path) -> Result<()> {
+    fn require_ours(&self) -> Result<()> {
         let Some(here) = host::id() else {
             bail!("this computer has no id (/etc/machine-id)")
         };
@@ -244,7 +261,7 @@ impl Found {
         if self.card.host != here || !(hardware.is_empty() || *hardware == host::hardware()) {
             bail!(
                 "{} is not this machine's any more, it belongs to {} by its label: hotset tier scan",
-                flash.display(),
+                self.path.display(),
                 self.card.host_name
             );
         }
@@ -268,12 +285,13 @@ impl Found {
 
     /// What is left of one that ended goes; nobody knows since when it has, nor who wrote to its
     /// origin.
-    fn clear_away(&self, which: &Which) -> Result<()> {
-        let tier = self.tier(&which.flash);
-        if !tier.is_active()? {
+    fn clear_away(&self) -> Result<()> {
+        let tier = self.tier();
+        if tier.is_active()? {
+            self.turn(Word::Active, Word::Ended)?;
+        } else if tier.kind == Kind::Userspace {
             return Ok(());
         }
-        self.turn(Word::Active, Word::Ended)?;
         tier.remove()
     }
 
@@ -312,21 +330,22 @@ fn start(which: &Which) -> Result<()> {
     let _ = boots::note();
     let found = Found::read(which)?;
     // Of `hotset`, which has the lock and starts the unit of the disk that it has just activated.
-    if found.tier(&which.flash).is_served()? {
+    if found.tier().is_served()? {
         return Ok(());
     }
     let _lock = lock::take(&which.disk)?;
     // Again, as whoever had the lock may have changed it.
-    let found = if found.tier(&which.flash).is_served()? {
+    let found = if found.tier().is_served()? {
         return Ok(());
     } else {
         Found::read(which)?
     };
-    found.require_ours(&which.flash)?;
-    found.clear_away(which)?;
-    let (tier, origin) = (found.tier(&which.flash), found.which.origin.display());
+    found.require_ours()?;
+    found.clear_away()?;
+    let (tier, origin) = (found.tier(), found.which.origin.display());
     // Nobody else writes to it any more once it is looked at; another disk is not reserved.
     refuse(&decide(&found.seen_from_afar()?), &found.which)?;
+    users::none(&found.which.origin, Who::Writers)?;
     if found.reservation("take").is_err() {
         bail!(
             "another host holds a reservation on {origin}: hotset tier activate {}",
@@ -408,7 +427,7 @@ fn stop(which: &Which, held: bool) -> Result<()> {
         Err(_) if !stands(&which.disk) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let tier = found.tier(&which.flash);
+    let tier = found.tier();
     tier.require_unserved()?;
     let is_served = tier.is_served()?;
     if !is_served {
@@ -418,13 +437,13 @@ fn stop(which: &Which, held: bool) -> Result<()> {
     if !tier.is_active()? {
         return Ok(());
     }
-    users::none(&tier.path())?;
+    users::none(&tier.path(), Who::All)?;
     if is_served && tier.kind == Kind::Userspace {
         // First of all nobody can write to it any more: what has been answered until then, the
         // flash has. What the device mapper takes away, nobody has open.
         users::shut(&tier.path())?;
     }
-    tier.remove()?;
+    tier.end()?;
     if is_served {
         found.mark(if found.which.is_writeback() {
             Word::Dirty
@@ -432,6 +451,8 @@ fn stop(which: &Which, held: bool) -> Result<()> {
             Word::Clean
         })?;
     }
+    // Last: who has one open, such as a tool that looks into every device, has nothing of the disk.
+    tier.remove_parts()?;
     found
         .reservation("give-back")
         .context("the reservation cannot be given back")
@@ -457,11 +478,13 @@ fn mark(which: &Which, word: Left) -> Result<()> {
         Left::Clean => found.mark(Word::Clean),
         Left::Ended => found.turn(Word::Active, Word::Ended),
         Left::Resumed => found.turn(Word::Ended, Word::Active),
+        Left::Flushed => found.turn(Word::Dirty, Word::Clean),
     }
 }
 
-fn users_of(device: &Path) -> Result<()> {
-    match users::none(device) {
+fn users_of(device: &Path, writers: bool) -> Result<()> {
+    let who = if writers { Who::Writers } else { Who::All };
+    match users::none(device, who) {
         Err(error) if cause(&error) == Some(Cause::InUse) => Ok(say(error)?),
         done => done,
     }

@@ -43,21 +43,29 @@ fn in_use(device: &Path, uses: &[String]) -> Error {
 
 /// Of a device that the kernel does not let go of.
 pub fn still_in_use(device: &Path) -> Error {
-    let mut uses = of(device).unwrap_or_default();
+    let mut uses = of(device, Who::All).unwrap_or_default();
     if uses.is_empty() {
         uses.push(UNSEEN.into());
     }
     in_use(device, &uses)
 }
 
+/// Which users count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    All,
+    /// Not who has it open to read it.
+    Writers,
+}
+
 /// See that nobody uses a device; one that is not there nobody does.
 ///
 /// # Errors
 /// [`Cause::InUse`]: somebody does, and is not passing by.
-pub fn none(device: &Path) -> Result<()> {
+pub fn none(device: &Path, who: Who) -> Result<()> {
     let since = Instant::now();
     loop {
-        let uses = of(device)?;
+        let uses = of(device, who)?;
         if uses.is_empty() {
             return Ok(());
         }
@@ -70,24 +78,34 @@ pub fn none(device: &Path) -> Result<()> {
 }
 
 /// Everybody who uses a device or a partition of it, in words.
-fn of(device: &Path) -> Result<Vec<String>> {
+fn of(device: &Path, who: Who) -> Result<Vec<String>> {
     let about = match fs::metadata(device) {
         Ok(about) if about.file_type().is_block_device() => about,
         Ok(about) if about.is_file() => return writers(about.dev(), about.ino()),
         _ => return Ok(Vec::new()),
     };
-    let devices = with_partitions(about.rdev());
+    let mut devices = with_partitions(about.rdev());
+    // It does the same by its own name.
+    let below = listed(&sysfs(about.rdev()).join("slaves"));
+    for device in below
+        .iter()
+        .filter(|below| file_name(below).starts_with("bcache"))
+    {
+        devices.extend(numbered(device));
+    }
     let mut uses = held(&devices);
     let mut namespaces = BTreeSet::new();
     for process in processes()? {
         uses.extend(mounted(&process, &devices, &mut namespaces));
-        uses.extend(opened(&process, &devices));
+        uses.extend(opened(&process, &devices, who));
         uses.extend(mapped(&process, &devices));
     }
     if uses.is_empty() {
         uses.extend(let_go(&devices));
     }
-    if uses.is_empty() && (is_claimed(device) || is_open(device, &devices)) {
+    // It may be open to those who only read it.
+    let is_opened = || who == Who::All && is_open(device, &devices);
+    if uses.is_empty() && (is_claimed(device) || is_opened()) {
         uses.push(UNSEEN.into());
     }
     Ok(uses)
@@ -131,11 +149,16 @@ fn with_partitions(device: u64) -> Devices {
     let mut found = Devices::from([(device, kernel_name(device))]);
     for part in listed(&sysfs(device)) {
         if part.join("partition").exists() {
-            let text = fs::read_to_string(part.join("dev")).unwrap_or_default();
-            found.extend(parse_number(text.trim()).map(|number| (number, file_name(&part))));
+            found.extend(numbered(&part));
         }
     }
     found
+}
+
+/// Number and name of a device in sysfs.
+fn numbered(device: &Path) -> Option<(u64, String)> {
+    let text = fs::read_to_string(device.join("dev")).ok()?;
+    Some((parse_number(text.trim())?, file_name(device)))
 }
 
 fn sysfs(device: u64) -> PathBuf {
@@ -198,6 +221,9 @@ fn held(devices: &Devices) -> Vec<String> {
     let mut uses = Vec::new();
     for (&number, name) in devices {
         for holder in listed(&sysfs(number).join("holders")) {
+            if devices.values().any(|own| *own == file_name(&holder)) {
+                continue;
+            }
             let mapped = fs::read_to_string(holder.join("dm/name")).unwrap_or_default();
             let (holder, mapped) = (file_name(&holder), mapped.trim());
             let known = if mapped.is_empty() { &holder } else { mapped };
@@ -365,10 +391,11 @@ fn unescaped(word: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn opened(process: &Process, devices: &Devices) -> Vec<String> {
+fn opened(process: &Process, devices: &Devices, who: Who) -> Vec<String> {
     let mut uses = BTreeSet::new();
     for file in listed(&process.folder.join("fd")) {
-        if block_number(&file).is_some_and(|number| devices.contains_key(&number)) {
+        let is_it = block_number(&file).is_some_and(|number| devices.contains_key(&number));
+        if is_it && (who == Who::All || is_for_writing(process, &file)) {
             let path = fs::read_link(&file).unwrap_or_default();
             uses.insert(format!("{} has {} open", process.words(), path.display()));
         }

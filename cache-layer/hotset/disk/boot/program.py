@@ -76,8 +76,9 @@ def stop(attached: AttachedDisk) -> None:
         raise CommandError(attached.machine.kind, done)
 
 
-def mark(attached: AttachedDisk, word: Word) -> None:
-    """Put down how a disk was left, and what its origin looks like now."""
+def mark(attached: AttachedDisk, word: Word | Literal["flushed"]) -> None:
+    """Put down how a disk was left, and what its origin looks like now; ``flushed``: that this has
+    all of one that :func:`stop` took down, as it was seen then."""
     attached.machine.run([*_words(attached, "mark"), word], timeout_s=_TIMEOUT_S)
 
 

@@ -110,7 +110,7 @@ def hide_origin(attached: AttachedDisk) -> None:
     note = f'RUN+="/bin/mkdir -p -m 700 {folders}"'
     rules += "".join(
         f'ACTION=="remove", SUBSYSTEM=="block", {match}, {note}\n'
-        for match in _whole(shown) or matches
+        for match in _whole(shown) or [*matches, f'ENV{{DEVNAME}}=="{disk.origin}"']
     )
     head = f"# Written by hotset: {disk.origin} is used through {disk.device} alone.\n"
     _write(machine, origin_rules(disk.name), head + rules)

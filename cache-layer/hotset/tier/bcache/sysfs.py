@@ -46,6 +46,8 @@ printf '%s\\t' "$reads"
 for file in stats_total/cache_hits stats_total/cache_misses stats_total/cache_bypass_hits \\
     stats_total/cache_bypass_misses dirty_data state io_errors; do
     read -r value < "$file" || exit 1
+    # Of a cache that failed and was let go of, the kernel says what it was before.
+    [ "$file" != state ] || [ -e cache ] || value='no cache'
     printf '%s\\t' "$value"
 done
 if [ -d cache/cache0 ]; then

@@ -118,7 +118,7 @@ class Bcache(DeviceMapperTier):
         said = None
         if self.status().state == "no cache":
             self.perform("follow-cache")
-            said = "it has its cache again, which begins empty: a resize had been cut short"
+            said = "it has a cache again, which begins empty: it had been without one"
         self.perform("reload")
         return said
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::{SECTOR, Tier, linear, wait_until};
-use crate::card::Part;
+use crate::card::{Kind, Part};
 use crate::media::Medium;
 use crate::run::{Cause, cause, failed, failure};
 
@@ -18,9 +18,12 @@ const BUCKETS: u64 = 1024;
 const BUCKET: u64 = 512 * 1024;
 const BUCKET_MIN: u64 = 64 * 1024;
 /// The backing device's superblock lies at its sector 8. Of its 64 bits of flags (bcache_ondisk.h)
-/// two are the device's state: 2 is dirty, 3 stale.
+/// two are the device's state: 0 without a cache, 1 clean, 2 dirty, 3 stale.
 const SUPERBLOCK_AT: u64 = 4096;
+const MAGIC_AT: usize = 24;
+const MAGIC: [u8; 4] = [0xc6, 0x85, 0x73, 0xf6];
 const FLAGS_LAST_BYTE: usize = 111;
+const CLEAN: u8 = 1;
 
 impl Tier {
     pub(super) fn make_bcache_parts(&self) -> Result<()> {
@@ -57,7 +60,7 @@ impl Tier {
     pub(super) fn empty_bcache(&self) -> Result<()> {
         self.computer.load(&["bcache"])?;
         self.stop_bcache()?;
-        self.remove_devices(&["-backing", "-cache"])?;
+        self.remove_parts()?;
         self.blank(&self.place.metadata)?;
         self.format_cache_set()?;
         self.make_bcache_parts()?;
@@ -74,12 +77,6 @@ impl Tier {
         self.computer
             .run(&[&words[..], &[&backing]].concat())
             .map(drop)
-    }
-
-    pub(super) fn remove_bcache(&self) -> Result<()> {
-        self.remove_devices(&[""])?;
-        self.stop_bcache()?;
-        self.remove_devices(&["-backing", "-cache"])
     }
 
     /// Set what the kernel forgets at every start, and what a flush changed.
@@ -113,12 +110,11 @@ impl Tier {
         self.blank(&self.place.cache)
     }
 
-    /// Give the running device a cache, an empty one where there is none.
+    /// Give the running device a new cache: what one that it let go of holds is older than the
+    /// origin, and the kernel would take it for the truth.
     pub(super) fn follow_bcache_cache(&self) -> Result<()> {
-        self.make_part("-cache", &self.flash_table(&self.place.cache))?;
-        if self.require_superblock("-cache").is_err() {
-            self.format_cache_set()?;
-        }
+        self.drop_cache_set()?;
+        self.format_cache_set()?;
         self.register("-cache")?;
         self.attach_cache_set()?;
         self.tune_bcache()
@@ -126,16 +122,33 @@ impl Tier {
 
     /// Whether the flash may hold writes that the origin lacks, by the backing device's superblock.
     pub fn bcache_may_be_dirty(&self) -> Result<bool> {
-        if !self.computer.is_here() {
-            return Ok(true);
+        Ok(!self.computer.is_here() || self.backing_state()?.0 > CLEAN)
+    }
+
+    /// Whether it certainly does not, by a superblock that is one.
+    pub fn is_clean_bcache(&self) -> Result<bool> {
+        if self.kind != Kind::Bcache {
+            return Ok(false);
         }
+        let (state, is_there) = self.backing_state()?;
+        Ok(is_there && state <= CLEAN)
+    }
+
+    /// The device's state, and whether that is of a superblock.
+    fn backing_state(&self) -> Result<(u8, bool)> {
         let header = self.place.metadata.first().context("it has no header")?;
         let flash = Medium::open(&self.place.flash, false)?;
         let block = flash.read(header.start + SUPERBLOCK_AT, SUPERBLOCK_AT as usize)?;
         let flags = block
             .get(FLAGS_LAST_BYTE)
             .context("the flash ends within its header")?;
-        Ok((flags >> 5) & 3 >= 2)
+        Ok(((flags >> 5) & 3, block[MAGIC_AT..].starts_with(&MAGIC)))
+    }
+
+    /// As the flash fails, the kernel has a clean one go on without its cache; its superblocks, which
+    /// are on the flash, do not say so.
+    pub(super) fn goes_without_cache(&self) -> Result<bool> {
+        Ok(self.bcache_device()?.is_some() && !self.backing_folder()?.join("cache").exists())
     }
 
     /// Attributes in their order. A congested flash must not bypass, or a warm-up on a slow origin
@@ -207,10 +220,7 @@ impl Tier {
     /// Attach the device to the cache set, once that is there, unless it is.
     fn attach_cache_set(&self) -> Result<()> {
         let folder = self.backing_folder()?;
-        let is_attached = || {
-            let state = fs::read_to_string(folder.join("state")).unwrap_or_default();
-            !["", "no cache"].contains(&state.trim())
-        };
+        let is_attached = || folder.join("cache").exists();
         let attach = || {
             self.computer
                 .set(&folder.join("attach"), &self.identity)
@@ -259,7 +269,7 @@ impl Tier {
         Path::new(BCACHE).join(&self.identity)
     }
 
-    fn stop_bcache(&self) -> Result<()> {
+    pub(super) fn stop_bcache(&self) -> Result<()> {
         if self.computer.has(&self.name("-backing"))? {
             self.stop(&self.backing_folder()?)?;
         }
@@ -308,5 +318,42 @@ impl Tier {
             self.origin_sectors()?,
             device.display()
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that lost its cache to a resize which was cut short is as clean as any; of a header that
+    /// is none nobody knows.
+    #[test]
+    fn a_bcache_is_clean_by_its_superblock_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let flash = folder.path().join("flash");
+        let is_clean = |state: u8, magic: &[u8]| {
+            let mut header = vec![0; 2 * SUPERBLOCK_AT as usize];
+            header[SUPERBLOCK_AT as usize + FLAGS_LAST_BYTE] = state << 5;
+            let at = SUPERBLOCK_AT as usize + MAGIC_AT;
+            header[at..at + magic.len()].copy_from_slice(magic);
+            fs::write(&flash, header).unwrap();
+            let tier: Tier = serde_json::from_value(serde_json::json!({
+                "kind": "bcache", "identity": "",
+                "spec": {"mode": "writeback", "policy": "lru", "block": 4096, "metadata": 0,
+                         "cache": 0, "bypass": null},
+                "place": {"name": "shop", "flash": &flash, "origin": "", "cache": [],
+                          "metadata": [{"start": 0, "size": 1 << 20}],
+                          "volume": {"name": "", "parts": []}},
+            }))
+            .unwrap();
+            (
+                tier.is_clean_bcache().unwrap(),
+                tier.bcache_may_be_dirty().unwrap(),
+            )
+        };
+        for (state, dirty) in [(0, false), (1, false), (2, true), (3, true)] {
+            assert_eq!(is_clean(state, &MAGIC), (!dirty, dirty), "{state}");
+            assert_eq!(is_clean(state, b"none"), (false, dirty), "{state}");
+        }
     }
 }

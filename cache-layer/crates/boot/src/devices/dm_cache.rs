@@ -49,6 +49,8 @@ impl Tier {
     /// the first time, and without them, as after a crash before, cache_dump and cache_repair of
     /// thin-provisioning-tools 1 end with "not a btree node".
     pub(super) fn empty_dm_cache(&self) -> Result<()> {
+        // What is left of a disk of that name may lie elsewhere.
+        self.remove_parts()?;
         // Old metadata must never be used over an origin that was written since.
         self.blank(&self.place.metadata)?;
         self.make_dm_cache_parts()?;

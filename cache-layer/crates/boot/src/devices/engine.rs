@@ -98,7 +98,7 @@ impl Tier {
         let served = self.computer.feed(&["sh", "-s", "served"], &script)?;
         served
             .lines()
-            .try_for_each(|device| users::none(Path::new(device)))
+            .try_for_each(|device| users::none(Path::new(device), users::Who::All))
     }
 
     /// Has the flash say that its cache is empty: only then the engine begins a new one. A flash

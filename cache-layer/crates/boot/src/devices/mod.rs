@@ -9,6 +9,7 @@ mod bcache;
 mod dm_cache;
 mod engine;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use serde::Deserialize;
 
 use crate::card::{Kind, Part, Spec};
 use crate::computer::Computer;
-use crate::run::text;
+use crate::run::{run, text};
 use crate::users::still_in_use;
 
 const SECTOR: u64 = 512;
@@ -172,12 +173,30 @@ impl Tier {
     /// Take it down; what is cached stays.
     ///
     /// # Errors
-    /// [`Cause::InUse`]: somebody has the accelerated device.
+    /// [`Cause::InUse`]: somebody has the accelerated device, or a part of it.
     pub fn remove(&self) -> Result<()> {
+        self.end()?;
+        self.remove_parts()
+    }
+
+    /// Have nobody write to the origin any more; the kernel's parts are there still.
+    ///
+    /// # Errors
+    /// [`Cause::InUse`]: somebody has the accelerated device.
+    pub fn end(&self) -> Result<()> {
         match self.kind {
-            Kind::DmCache => self.remove_devices(&["", "-meta", "-cache"]),
-            Kind::Bcache => self.remove_bcache(),
+            Kind::DmCache => self.remove_devices(&[""]),
+            Kind::Bcache => self.remove_devices(&[""]).and_then(|()| self.stop_bcache()),
             Kind::Userspace => self.stop_engine(),
+        }
+    }
+
+    /// Remove the parts of one that has ended.
+    pub fn remove_parts(&self) -> Result<()> {
+        match self.kind {
+            Kind::DmCache => self.remove_devices(&["-meta", "-cache"]),
+            Kind::Bcache => self.remove_devices(&["-backing", "-cache"]),
+            Kind::Userspace => Ok(()),
         }
     }
 
@@ -198,10 +217,16 @@ impl Tier {
         }
     }
 
-    /// Whether it is active, and what serves it is at work; the kernel's caches always are.
+    /// Whether it is active, and its cache is at work; dm-cache always is.
     pub fn is_served(&self) -> Result<bool> {
-        let is_engine = self.kind == Kind::Userspace;
-        Ok(self.is_active()? && (!is_engine || self.engine_answers("alive")?))
+        if !self.is_active()? {
+            return Ok(false);
+        }
+        match self.kind {
+            Kind::DmCache => Ok(true),
+            Kind::Bcache => Ok(!self.goes_without_cache()?),
+            Kind::Userspace => self.engine_answers("alive"),
+        }
     }
 
     /// The accelerated device.
@@ -235,7 +260,25 @@ impl Tier {
         if parts.is_empty() {
             return Ok(());
         }
-        self.make_device(name, false, &self.flash_table(parts))
+        let table = self.flash_table(parts);
+        // That of a flash which was given up may be there still.
+        if self.computer.has(name)? && !self.is_of_flash(name, &table)? {
+            self.remove_device(name)?;
+        }
+        self.make_device(name, false, &table)
+    }
+
+    /// Whether a device has a table, of which the kernel tells the flash by its numbers.
+    fn is_of_flash(&self, name: &str, table: &str) -> Result<bool> {
+        if !self.computer.is_here() {
+            return Ok(true);
+        }
+        let (flash, number) = (
+            text(&self.place.flash)?,
+            self.place.flash.metadata()?.rdev(),
+        );
+        let shown = format!("{}:{}", libc::major(number), libc::minor(number));
+        Ok(run(&["dmsetup", "table", name])?.trim() == table.replace(flash, &shown))
     }
 
     /// A part of the tier's, which is nobody else's to look at.
@@ -262,20 +305,23 @@ impl Tier {
     fn remove_devices(&self, endings: &[&str]) -> Result<()> {
         for ending in endings {
             let name = self.name(ending);
-            if !self.computer.has(&name)? {
-                continue;
+            if self.computer.has(&name)? {
+                self.remove_device(&name)?;
             }
-            let words = ["dmsetup", "remove", "--retry", &name];
-            self.computer.run(&words).map_err(|error| {
-                let busy = error.to_string().contains("busy");
-                if busy {
-                    still_in_use(Path::new(&self.mapped(ending)))
-                } else {
-                    error
-                }
-            })?;
         }
         Ok(())
+    }
+
+    fn remove_device(&self, name: &str) -> Result<()> {
+        let words = ["dmsetup", "remove", "--retry", name];
+        let removed = self.computer.run(&words).map(drop);
+        removed.map_err(|error| {
+            if error.to_string().contains("busy") {
+                still_in_use(&Path::new(MAPPER).join(name))
+            } else {
+                error
+            }
+        })
     }
 
     /// Give an active device another table; I/O waits for a moment. A table that the kernel refuses
