@@ -36,7 +36,7 @@ TEST_PACKAGES=(
     fio thin-provisioning-tools   # the tests of the modelled disk and of the warm-up
     libodbc2 libodbcinst2 libltdl7 libgssapi-krb5-2   # pyodbc and Microsoft's driver load these
     tdsodbc                 # the other driver for SQL Server
-    curl jq                 # scripts/hotset-api.sh
+    curl jq                 # the API as its page shows it
     shellcheck
     openssh-server busybox  # a server that programs are copied to
     man-db mandoc zsh fish  # man pages, and completion in shells other than bash

@@ -71,16 +71,11 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "XDG_DATA_HOME": "Base of the data folder (`~/.local/share`).",
         "XDG_STATE_HOME": "Base of the state folder (`~/.local/state`).",
     },
-    "scripts/hotset-api.sh, and the first three in the PowerShell module": {
+    "The PowerShell module": {
         "HOTSET_URI": "Where the console listens, such as `https://db1:8480`; `http://` only for"
         " this computer.",
         "HOTSET_TOKEN_FILE": "The file with the API token (`~/.config/hotset/token`).",
         "HOTSET_TOKEN": "The API token itself.",
-        "HOTSET_PASSWORD": "The database user's password.",
-        "HOTSET_PASSWORD_FILE": "A file that holds that password.",
-        "XDG_CONFIG_HOME": "Base of the configuration folder (`~/.config`).",
-        "CURL_CA_BUNDLE": "The certificate authority of the console's certificate, if it is one of"
-        " your own.",
     },
     "containers/compose.yaml": {
         "HOTSET_VERSION": "The image's tag.",
@@ -171,9 +166,6 @@ def cli() -> str:
         "## Exit codes",
         "",
         *_table(("Code", "Meaning"), [(str(code), text) for code, text in EXIT_CODES.items()]),
-        "",
-        "`scripts/hotset-api.sh` ends with the same codes, and with 124 when a job still runs after"
-        " `--timeout`.",
         "",
         "## Environment variables",
     ]

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import copy
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
@@ -41,7 +39,6 @@ SCRIPTS = [
     *sorted((MODULE.parent / "tests").glob("*.ps*1")),
     Path(__file__).parents[1].joinpath("powershell_live.ps1"),
 ]
-TWIN = MODULE.parent / "hotset-api.sh"
 # What both editions have, besides the module's own functions.
 CMDLETS = {
     "Add-Member",
@@ -712,70 +709,3 @@ def test_every_place_of_the_api_that_a_private_function_names_is_there() -> None
     assert len(named) > 5
     for method, path in named:
         assert (method.lower(), path) in operations_served()
-
-
-# The twin
-
-
-def _twin() -> dict[str, list[Request]]:
-    """Its commands and their requests, from its one table."""
-    table = TWIN.read_text().replace("\\\n", " ").partition("case $command in\n    connect)")[2]
-    kinds = {"#": "number", "?": "boolean", "+": "array", "%": "numbers"}  # as its own comment says
-    found: dict[str, list[Request]] = {}
-    for names, body in re.findall(
-        r"^    ([a-z| -]+)\)\n(.*?)^        ;;$", f"    connect){table}", re.MULTILINE | re.DOTALL
-    ):
-        for method, path, words in re.findall(
-            r"(?:call|finish) (GET|POST|DELETE) '?(/[a-z./{}-]+)'?([^|]*?) --", body
-        ):
-            fields_ = {
-                word.rstrip("#?+%"): Field(kinds.get(word[-1], "string")) for word in words.split()
-            }
-            for name in names.split(" | "):
-                request = Request(name, "", method.lower(), path.removeprefix("/../.."), fields_)
-                found.setdefault(name, []).append(request)
-    return found
-
-
-def test_the_twin_has_the_same_steps_with_the_same_fields() -> None:
-    twin = _twin()
-    for cmdlet in public().values():
-        name = cmdlets.twin_name(cmdlet.name)
-        if name in WITHOUT_TWIN:
-            continue
-        if name == "wait-job":
-            assert "\n    wait-job)\n" in TWIN.read_text()
-            continue
-        requests = list(cmdlet.requests)
-        if name == "export-report":
-            requests = [
-                Request(
-                    name,
-                    "",
-                    "get",
-                    "/runs/{run}/report",
-                    dict.fromkeys(("run", "format"), Field("string")),
-                )
-            ]
-        ours = [(_key(one), _types(one)) for one in requests]
-        assert sorted(ours) == sorted((_key(one), _types(one)) for one in twin.pop(name)), name
-    old = {cmdlets.twin_name(one.alias) for one in of_operations().values() if one.alias}
-    assert set(twin) == old
-
-
-# What a shell has no use for: a list of connections, a browser.
-WITHOUT_TWIN = {"disconnect", "get-connection", "show-report"}
-
-
-def _types(request: Request) -> list[tuple[str, str]]:
-    """Its fields; bash has one kind of numbers."""
-    return sorted(
-        (name, field.type.replace("integer", "number")) for name, field in request.fields.items()
-    )
-
-
-def test_the_twins_shell_is_clean() -> None:
-    if shutil.which("shellcheck") is None:
-        pytest.skip("no shellcheck here: apt-get install shellcheck")
-    done = subprocess.run(["shellcheck", str(TWIN)], capture_output=True, text=True, check=False)
-    assert done.stdout == ""

@@ -1,5 +1,4 @@
-"""Clients of the HTTP API, generated from the table of operations: the cmdlets of the PowerShell
-module and the commands of the bash script.
+"""The PowerShell module, generated from the table of operations.
 
 `make build` makes those that :func:`make` names, which are not kept in git; `make docs` writes
 those of :func:`files`. Everything else in `scripts/` is written by hand.
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import bash, cmdlets, manifest, page, powershell, views
+from . import cmdlets, manifest, page, powershell, views
 
 SCRIPTS = Path(__file__).resolve().parents[4] / "scripts"
 MODULE = SCRIPTS / "Hotset"
@@ -34,7 +33,4 @@ def files() -> dict[Path, str]:
             (MODULE / "Hotset.psd1").read_text(encoding="ascii"), MODULE / "Public", every
         ),
         PAGE: page.markdown(every),
-        SCRIPTS / "hotset-api.sh": bash.with_commands(
-            (SCRIPTS / "hotset-api.sh").read_text(encoding="utf-8"), every
-        ),
     }

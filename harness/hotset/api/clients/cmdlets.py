@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -345,14 +344,3 @@ def _common(found: Operation) -> list[Parameter]:
     if found.kind is Kind.JOB and found.name != STARTS:
         own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
     return own
-
-
-def twin_name(cmdlet: str) -> str:
-    """A cmdlet's name in bash.
-
-    >>> twin_name("Get-HotsetHitRatio"), twin_name("Connect-Hotset")
-    ('get-hit-ratio', 'connect')
-    """
-    verb, _, noun = cmdlet.partition("-")
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", noun.removeprefix("Hotset"))
-    return f"{verb}-{words}".rstrip("-").lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import wording
-from .cmdlets import STARTS, Cmdlet, Parameter, pascal, twin_name
+from .cmdlets import STARTS, Cmdlet, Parameter, pascal
 from .examples import examples
 
 _HEAD = "# Generated from the table of operations: `make build` makes it anew.\n"
@@ -296,4 +296,4 @@ def _help_text(cmdlet: Cmdlet) -> str:
     return f"{kind}. With -AsJob Hotset.Job." if cmdlet.job else kind
 
 
-__all__ = ["functions", "table", "twin_name"]
+__all__ = ["functions", "table"]

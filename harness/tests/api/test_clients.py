@@ -1,0 +1,223 @@
+"""The API as its page calls it with curl, and the PowerShell module, against a served API."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from hotset.api import tokens
+from hotset.core.rights import Right
+from hotset.databases.postgres.client import PostgresDatabase
+from tests import powershell
+from tests.cli_server import XDG, plain_environment
+from tests.powershell import MODULE
+
+PAGE = MODULE.parents[1] / "docs/console-and-api.md"
+TESTS = MODULE.with_name("tests")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server of the tests' own. ``environment`` is a client's, without the token."""
+
+    uri: str
+    token: str
+    environment: Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = tmp_path_factory.mktemp("served")
+    environment = {**plain_environment(), **{name: str(root / name) for name in XDG}}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in XDG:
+            patch.setenv(name, environment[name])
+        token = tokens.create("tests", Right.ADMIN)
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    program = [sys.executable, str(Path(__file__).parents[1].joinpath("served_api.py")), str(port)]
+    with subprocess.Popen(program, env=environment) as server:
+        try:
+            _wait(server, port)
+            yield Served(f"http://127.0.0.1:{port}", token, environment)
+        finally:
+            server.terminate()
+
+
+def _wait(server: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"no server at port {port}")
+
+
+def block_of_the_page() -> str:
+    """The three acts."""
+    text = PAGE.read_text(encoding="utf-8").partition("### The three acts with curl")[2]
+    return text.partition("```\n")[2].partition("```")[0]
+
+
+@pytest.mark.database
+def test_the_three_acts_of_the_page(
+    served: Served, database: PostgresDatabase, tmp_path: Path
+) -> None:
+    """As they stand, but for names; no disk is accelerated here, which two of them are told."""
+    (tmp_path / "password").write_text(f"{database.password}\n")
+    dsn = f"postgresql://{database.user}@{database.host}:{database.port}/{database.dbname}"
+    block = block_of_the_page()
+    for old, new in (
+        ("http://127.0.0.1:8480", served.uri),
+        ("hotset console token create nightly --right operate", f"echo {served.token}"),
+        ("postgresql://shop@db1/shop", dsn),
+        ('users: "8", warehouses: 10', 'users: "2", warehouses: 2, rampup: 0, duration: 1'),
+    ):
+        assert old in block
+        block = block.replace(old, new)
+    done = subprocess.run(
+        ["sh", "-c", block],
+        env=served.environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    no_hit_ratio, nopm = done.stdout.splitlines()
+    assert no_hit_ratio == "null"
+    assert float(nopm) > 0
+    warmed_up, not_found = done.stderr.splitlines()
+    assert "disk 'shop' is not accelerated" in warmed_up
+    assert "404" in not_found
+    assert database.password not in done.stdout + done.stderr
+    assert (tmp_path / "curlrc").stat().st_mode & 0o077 == 0
+
+
+# The module, by the PowerShell that is here
+
+
+class Deaf(BaseHTTPRequestHandler):
+    """Some other program: it answers, and says nothing."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def untrusted(tmp_path: Path) -> Iterator[str]:
+    """The address of one whose certificate nobody knows."""
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    made = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost")
+    files = ("-keyout", str(key), "-out", str(cert))
+    subprocess.run([*made, *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Deaf) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_modules_own_tests_pass_in_powershell(
+    served: Served, untrusted: str, tmp_path: Path
+) -> None:
+    """One start for all: what the module makes of answers, what it refuses, what errors hold."""
+    shell = powershell.shell()
+    run = f"Import-Module Pester -ErrorAction Stop; Invoke-Pester -Path '{TESTS}' -CI"
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        places = {
+            "URI": served.uri,
+            "UNTRUSTED_URI": untrusted,
+            "SILENT_URI": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            # Where PowerShell keeps what it has found out about its modules.
+            "XDG_CACHE_HOME": str(Path.home() / ".cache"),
+        }
+        done = subprocess.run(
+            [shell, "-NoProfile", "-NonInteractive", "-Command", run],
+            env={**served.environment, **places, "TOKEN": served.token},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+LIVE = Path(__file__).parents[1].joinpath("powershell_live.ps1")
+
+
+@pytest.mark.database
+def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
+    shell = shutil.which("pwsh") or shutil.which("powershell")
+    if shell is None:
+        pytest.skip("no PowerShell here: https://aka.ms/install-powershell")
+    variables = {
+        "URI": served.uri,
+        "TOKEN": served.token,
+        "DB_USER": database.user,
+        "DB_PASSWORD": database.password,
+        "DSN": f"postgresql://{database.host}:{database.port}/{database.dbname}",
+    }
+    done = subprocess.run(
+        [shell, "-NoProfile", "-NonInteractive", "-File", str(LIVE), str(MODULE)],
+        env={**served.environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stderr == ""
+    # What -WhatIf says stands before it.
+    found = json.loads(done.stdout[done.stdout.index("\n{") :])
+    assert found["problems"] == [
+        f"Hotset.{name}"
+        for name in (
+            "NotConnected",
+            "Unencrypted",
+            "Http401",
+            "Timeout",
+            "JobFailed",
+            "Http404",
+            "Http404",
+            "Http404",
+            "Http422",
+            "JobFailed",
+            "PasswordInDsn",
+        )
+    ]
+    assert found["uri"] == served.uri
+    assert (found["runs"], found["nothing"], found["stopped"]) == (0, True, True)
+    assert found["nopm"] > 0
+    assert found["kinds"] == ["Hotset.TpccRun", "Double", "DateTime"]
+    assert found["states"] == ["running", "interrupted"]
+    assert any("shared_buffers" in line for line in found["memory"])
+    assert any("hotset_temp" in line for line in found["tempdb"])
+    assert "tpcc run" in found["table"]
+    assert "five transactions" in found["help"]
+    assert database.password not in done.stdout
