@@ -76,6 +76,7 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         " this computer.",
         "HOTSET_TOKEN_FILE": "The file with the API token (`~/.config/hotset/token`).",
         "HOTSET_TOKEN": "The API token itself.",
+        "XDG_CONFIG_HOME": "Base of the configuration folder (`~/.config`).",
     },
     "containers/compose.yaml": {
         "HOTSET_VERSION": "The image's tag.",
