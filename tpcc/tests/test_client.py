@@ -29,10 +29,13 @@ def test_unknown_database(database: PostgresDatabase) -> None:
 
 
 def test_new_order_with_the_unused_item_leaves_nothing(session: PostgresSession) -> None:
-    orders = "SELECT sum(d_next_o_id), (SELECT count(*) FROM order_line) FROM district"
+    orders = (
+        "SELECT sum(d_next_o_id), (SELECT count(*) FROM hotset_tpcc.order_line)"
+        " FROM hotset_tpcc.district"
+    )
     before = session.query(orders)
     with pytest.raises(IntendedRollback):
-        session.call("neword", (1, 1, 1, 1, (5, 6, UNUSED_ITEM), (1, 1, 1), (1, 2, 3)))
+        session.call("hotset_tpcc.neword", (1, 1, 1, 1, (5, 6, UNUSED_ITEM), (1, 1, 1), (1, 2, 3)))
     assert session.query(orders) == before
 
 
@@ -63,10 +66,10 @@ def test_lock_timeout_is_retryable_in_a_call(
     database: PostgresDatabase, session: PostgresSession
 ) -> None:
     with closing(database.session()) as other:
-        other.script("BEGIN; UPDATE warehouse SET w_ytd = w_ytd WHERE w_id = 1")
+        other.script("BEGIN; UPDATE hotset_tpcc.warehouse SET w_ytd = w_ytd WHERE w_id = 1")
         session.script("SET lock_timeout = 20")
         with pytest.raises(Aborted) as failure:
-            session.call("payment", (1, 1, 1, 1, 1, None, 5))
+            session.call("hotset_tpcc.payment", (1, 1, 1, 1, 1, None, 5))
     assert failure.value.cause == "lock timeout"
     assert failure.value.retryable
 
@@ -84,7 +87,7 @@ def test_a_terminated_session_is_gone(database: PostgresDatabase, session: Postg
     with closing(database.session()) as other:
         other.query(f"SELECT pg_terminate_backend({pid})")
     with pytest.raises(ServerGone):
-        session.call("slev", (1, 1, 15))
+        session.call("hotset_tpcc.slev", (1, 1, 15))
     with pytest.raises(ServerGone):
         session.query("SELECT 1")
     session.close()

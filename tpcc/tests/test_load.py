@@ -25,7 +25,7 @@ pytestmark = pytest.mark.database
 
 
 def test_row_counts(loaded: tuple[PostgresDatabase, LoadResult], session: PostgresSession) -> None:
-    counts = {name: _number(session, f"SELECT count(*) FROM {name}") for name in TABLES}
+    counts = {name: _number(session, f"SELECT count(*) FROM hotset_tpcc.{name}") for name in TABLES}
     assert counts["item"] == 100_000
     assert counts["stock"] == 200_000
     assert counts["customer"] == 60_000
@@ -45,7 +45,7 @@ def test_stock_level_searches_stock_by_key_whatever_random_reads_cost(
         session, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'stock'"
     )
     for _ in range(7):
-        assert 0 <= int(str(session.call("slev", (1, 2, 15))[0])) <= 300
+        assert 0 <= int(str(session.call("hotset_tpcc.slev", (1, 2, 15))[0])) <= 300
     session.script("SELECT pg_stat_force_next_flush()")
     after = _number(session, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'stock'")
     assert after == before
@@ -71,53 +71,59 @@ class Damage:
 OLD = "o_id = 7"  # delivered when it was loaded, with lines of no amount
 DAMAGE = {
     1: Damage(
-        "UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 1", {1: (1,), 9: (1, 1)}
+        "UPDATE hotset_tpcc.district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 1",
+        {1: (1,), 9: (1, 1)},
     ),
     2: Damage(
-        "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 2",
+        "UPDATE hotset_tpcc.district SET d_next_o_id = d_next_o_id + 1"
+        " WHERE d_w_id = 1 AND d_id = 2",
         {2: (1, 2)},
     ),
     3: Damage(
-        "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id ="
-        " (SELECT max(no_o_id) - 1 FROM new_order WHERE no_w_id = 1 AND no_d_id = 3)",
+        "DELETE FROM hotset_tpcc.new_order WHERE no_w_id = 1 AND no_d_id = 3 AND no_o_id ="
+        " (SELECT max(no_o_id) - 1 FROM hotset_tpcc.new_order WHERE no_w_id = 1 AND no_d_id = 3)",
         {3: (1, 3), 5: (1, 3), 11: (1, 3)},
     ),
     4: Damage(
-        f"UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_d_id = 4 AND {OLD}",
+        "UPDATE hotset_tpcc.orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1"
+        f" AND o_d_id = 4 AND {OLD}",
         {4: (1, 4), 6: (1, 4)},
     ),
     5: Damage(
-        f"UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 5 AND {OLD}",
+        "UPDATE hotset_tpcc.orders SET o_carrier_id = NULL WHERE o_w_id = 1"
+        f" AND o_d_id = 5 AND {OLD}",
         {5: (1, 5), 7: (1, 5)},
     ),
     6: Damage(
-        "UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 7 THEN 1 ELSE -1 END"
+        "UPDATE hotset_tpcc.orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 7 THEN 1 ELSE -1 END"
         " WHERE o_w_id = 1 AND o_d_id = 6 AND o_id IN (7, 8)",
         {6: (1, 6)},
     ),
     7: Damage(
-        "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 7"
+        "UPDATE hotset_tpcc.order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 7"
         f" AND ol_{OLD} AND ol_number = 1",
         {7: (1, 7)},
     ),
-    8: Damage("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2", {1: (2,), 8: (2,)}),
+    8: Damage(
+        "UPDATE hotset_tpcc.warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2", {1: (2,), 8: (2,)}
+    ),
     9: Damage(
-        "UPDATE history SET h_amount = h_amount + 1 WHERE ctid = (SELECT min(ctid) FROM"
-        " history WHERE h_w_id = 1 AND h_d_id = 9 AND h_c_w_id = 1 AND h_c_d_id = 9)",
+        "UPDATE hotset_tpcc.history SET h_amount = h_amount + 1 WHERE ctid = (SELECT min(ctid) FROM"
+        " hotset_tpcc.history WHERE h_w_id = 1 AND h_d_id = 9 AND h_c_w_id = 1 AND h_c_d_id = 9)",
         {8: (1,), 9: (1, 9), 10: (1, 9)},
     ),
     10: Damage(
-        "UPDATE customer SET c_balance = c_balance + 1 WHERE c_w_id = 1 AND c_d_id = 10"
+        "UPDATE hotset_tpcc.customer SET c_balance = c_balance + 1 WHERE c_w_id = 1 AND c_d_id = 10"
         " AND c_id = 3",
         {10: (1, 10), 12: (1, 10)},
     ),
     11: Damage(
-        "UPDATE customer SET c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = 2"
+        "UPDATE hotset_tpcc.customer SET c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = 2"
         " AND c_d_id = 1 AND c_id = 3",
         {11: (2, 1)},
     ),
     12: Damage(
-        "UPDATE customer SET c_ytd_payment = c_ytd_payment + 1 WHERE c_w_id = 2"
+        "UPDATE hotset_tpcc.customer SET c_ytd_payment = c_ytd_payment + 1 WHERE c_w_id = 2"
         " AND c_d_id = 2 AND c_id = 3",
         {12: (2, 2)},
     ),
@@ -177,8 +183,10 @@ def test_loading_reports_progress_and_takes_the_estimated_space(
     seen: list[LoadProgress] = []
     with closing(empty.session()) as session:
         load(empty, 1, observe=seen.append)
-        assert _number(session, "SELECT count(*) FROM warehouse") == 1
-        size = sum(_number(session, f"SELECT pg_total_relation_size('{t}')") for t in TABLES)
+        assert _number(session, "SELECT count(*) FROM hotset_tpcc.warehouse") == 1
+        size = sum(
+            _number(session, f"SELECT pg_total_relation_size('hotset_tpcc.{t}')") for t in TABLES
+        )
     assert estimate_bytes(1) == pytest.approx(size, rel=0.03)
     assert [p.step for p in seen[-4:]] == ["rows", "indexes", "statistics", "done"]
     assert seen[-1].warehouses_done == 1
@@ -186,25 +194,19 @@ def test_loading_reports_progress_and_takes_the_estimated_space(
     assert all(a.rows <= b.rows and a.seconds <= b.seconds for a, b in pairwise(seen))
 
 
-RELATIONS = "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-ROUTINES = "SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
-
-
-@pytest.mark.parametrize(
-    "there",
-    [
-        "CREATE TABLE warehouse (w_id integer)",
-        "CREATE FUNCTION slev(a integer, b integer, c integer) RETURNS integer LANGUAGE sql"
-        " AS 'SELECT 1'",
-    ],
+RELATIONS = (
+    "SELECT nspname::text, relname::text FROM pg_namespace AS n"
+    " LEFT JOIN pg_class ON relnamespace = n.oid WHERE nspname LIKE 'hotset%'"
 )
-def test_a_load_makes_nothing_where_a_name_is_taken(empty: PostgresDatabase, there: str) -> None:
+
+
+def test_a_load_makes_nothing_where_there_is_such_a_schema(empty: PostgresDatabase) -> None:
     with closing(empty.session()) as session:
-        session.script(there)
-        before = session.query(RELATIONS), session.query(ROUTINES)
+        session.script("CREATE SCHEMA hotset_tpcc CREATE TABLE mine (a integer)")
+        before = session.query(RELATIONS)
         with pytest.raises(LoadFailed, match="already exists"):
             load(empty, 1)
-        assert (session.query(RELATIONS), session.query(ROUTINES)) == before
+        assert session.query(RELATIONS) == before == [("hotset_tpcc", "mine")]
 
 
 def test_a_failing_worker_fails_the_load_which_drops_what_it_made(
@@ -214,13 +216,13 @@ def test_a_failing_worker_fails_the_load_which_drops_what_it_made(
 
     def narrow(database: PostgresDatabase, session: PostgresSession) -> None:
         create(database, session)
-        session.script("ALTER TABLE item DROP COLUMN i_data")
+        session.script("ALTER TABLE hotset_tpcc.item DROP COLUMN i_data")
 
     monkeypatch.setattr(schema, "create", narrow)
     with pytest.raises(LoadFailed, match=r'error 42703: column "i_data" of relation "item" does'):
         load(empty, 1)
     with closing(empty.session()) as session:
-        assert session.query(RELATIONS) == session.query(ROUTINES) == []
+        assert session.query(RELATIONS) == []
 
 
 def test_an_interrupted_load_drops_what_it_made(empty: PostgresDatabase) -> None:
@@ -231,7 +233,7 @@ def test_an_interrupted_load_drops_what_it_made(empty: PostgresDatabase) -> None
     with pytest.raises(KeyboardInterrupt):
         load(empty, 2, observe=interrupt)
     with closing(empty.session()) as session:
-        assert session.query(RELATIONS) == session.query(ROUTINES) == []
+        assert session.query(RELATIONS) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")

@@ -18,11 +18,11 @@ LATEST = Statement("order_status", "a customer's latest order")
 @pytest.fixture
 def index(database: PostgresDatabase) -> Iterator[str]:
     """What drops the index of a customer's orders; it is made again."""
-    yield "DROP INDEX orders_by_customer"
+    yield "DROP INDEX hotset_tpcc.orders_by_customer"
     with closing(database.session()) as session:
         session.script(
             "CREATE UNIQUE INDEX IF NOT EXISTS orders_by_customer"
-            " ON orders (o_w_id, o_d_id, o_c_id, o_id)"
+            " ON hotset_tpcc.orders (o_w_id, o_d_id, o_c_id, o_id)"
         )
 
 

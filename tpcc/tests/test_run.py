@@ -230,7 +230,8 @@ def test_what_a_standstill_holds_up_to_the_end_and_beyond_is_told(
 
 def lock_all(session: Session) -> None:
     """Take every table at once: one after the other could end in a deadlock with the users."""
-    tables = "warehouse, customer, stock, district, orders"
+    names = ("warehouse", "customer", "stock", "district", "orders")
+    tables = ", ".join(f"hotset_tpcc.{name}" for name in names)
     while True:
         try:
             session.script(f"BEGIN; LOCK TABLE {tables} NOWAIT")
@@ -289,11 +290,11 @@ def test_a_load_that_was_killed_before_its_end_is_named(empty: PostgresDatabase)
     """Its rows may all be there, and without their keys a run is slow and says not why."""
     with closing(empty.session()) as session:
         create(empty, session)
-        session.script("INSERT INTO warehouse SELECT 1, 0, 0, '', '', '', '', '', ''")
+        session.script("INSERT INTO hotset_tpcc.warehouse SELECT 1, 0, 0, '', '', '', '', '', ''")
         with pytest.raises(SetupError, match=r"load was not finished: customer, .* warehouse have"):
             run(empty, replace(OPTIONS, warehouses=1))
         session.script(";".join(batches("postgres", "indexes")))
-        session.script("ALTER TABLE stock DROP CONSTRAINT stock_pkey")
+        session.script("ALTER TABLE hotset_tpcc.stock DROP CONSTRAINT stock_pkey")
         with pytest.raises(SetupError, match="load was not finished: stock has no primary key"):
             run(empty, replace(OPTIONS, warehouses=1))
 
@@ -306,7 +307,7 @@ def test_unloaded_database(empty: PostgresDatabase) -> None:
 def test_a_stall_fails_the_run_and_keeps_what_was_measured(database: PostgresDatabase) -> None:
     def lock(event: Tick | Phase) -> None:
         if isinstance(event, Tick) and event.second == 0:
-            holder.script("BEGIN; LOCK TABLE district")
+            holder.script("BEGIN; LOCK TABLE hotset_tpcc.district")
 
     options = replace(OPTIONS, rampup_s=0, duration_s=30, stall_s=2)
     with (
@@ -327,12 +328,14 @@ def test_refused_transactions_are_counted_with_their_cause(
     """One kind fails every time; the others go on, and the run is none."""
     options = replace(OPTIONS, rampup_s=0, duration_s=1.5)
     with closing(database.session()) as session:
-        session.script("ALTER TABLE history ADD CONSTRAINT full_up CHECK (false) NOT VALID")
+        session.script(
+            "ALTER TABLE hotset_tpcc.history ADD CONSTRAINT full_up CHECK (false) NOT VALID"
+        )
         try:
             with pytest.raises(NotServed, match=r"payment: none of .* got through") as failure:
                 run(driven(database, driver), options)
         finally:
-            session.script("ALTER TABLE history DROP CONSTRAINT full_up")
+            session.script("ALTER TABLE hotset_tpcc.history DROP CONSTRAINT full_up")
     result = failure.value.partial
     assert isinstance(result, Repeat)
     assert result.nopm > 0
@@ -386,7 +389,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
     with closing(database.session()) as holder:
         holder.script("ALTER ROLE tester SET lock_timeout = '5ms'")
         try:
-            holder.script("BEGIN; UPDATE warehouse SET w_ytd = w_ytd WHERE w_id = 1")
+            holder.script("BEGIN; UPDATE hotset_tpcc.warehouse SET w_ytd = w_ytd WHERE w_id = 1")
             with pytest.raises(NotServed, match=r"payment: .* failed, more than 2%") as failure:
                 run(driven(database, driver), replace(OPTIONS, rampup_s=0, duration_s=2))
         finally:

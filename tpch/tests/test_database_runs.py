@@ -34,10 +34,14 @@ pytestmark = pytest.mark.database
 
 SCALE = 0.01
 SUMS = {
-    name: f"SELECT count(*), sum(hashtextextended(t::text, 0)) FROM {name} t" for name in TABLES
+    name: f"SELECT count(*), sum(hashtextextended(t::text, 0)) FROM hotset_tpch.{name} t"
+    for name in TABLES
 }
 
-RELATIONS = "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+RELATIONS = (
+    "SELECT nspname::text, relname::text FROM pg_namespace AS n"
+    " LEFT JOIN pg_class ON relnamespace = n.oid WHERE nspname LIKE 'hotset%'"
+)
 
 
 def contents(session: PostgresTpchSession) -> dict[str, list[Row]]:
@@ -66,21 +70,21 @@ def test_keys_and_statistics_are_there(session: PostgresTpchSession) -> None:
         session.query(
             "SELECT contype::text, count(*) FROM pg_constraint"
             " WHERE contype <> 'n' AND conrelid::regclass::text = ANY"  # PostgreSQL 18 has NOT NULL
-            f" (ARRAY{list(TABLES)}) GROUP BY contype"
+            f" (ARRAY{[f'hotset_tpch.{name}' for name in TABLES]}) GROUP BY contype"
         )
     )
     assert kinds == {"p": 8, "f": 8}
     # From PostgreSQL 16 on, COPY leaves pages without rows behind the last one that has some.
     assert session.query(
         "SELECT count(*) FROM pg_class WHERE relname = 'lineitem' AND reltuples = 60175"
-        " AND relallvisible > (SELECT max((ctid::text::point)[0]) FROM lineitem)"
+        " AND relallvisible > (SELECT max((ctid::text::point)[0]) FROM hotset_tpch.lineitem)"
     ) == [(1,)]
 
 
 def test_the_estimate_of_its_size(session: PostgresTpchSession) -> None:
     (row,) = session.query(
         "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r'"
-        " AND relnamespace = 'public'::regnamespace"
+        " AND relnamespace = 'hotset_tpch'::regnamespace"
     )
     assert float(str(row[0])) == pytest.approx(schema.estimate_bytes(SCALE), rel=0.15)
 
@@ -180,23 +184,23 @@ def _wrong(found: CheckResult) -> set[str]:
 
 DAMAGE = {
     "a line is lost": (
-        "DELETE FROM lineitem WHERE l_orderkey = 1 AND l_linenumber = 2",
+        "DELETE FROM hotset_tpch.lineitem WHERE l_orderkey = 1 AND l_linenumber = 2",
         {"lineitem", "query 1"},
     ),
     "an order is shipped later": (
-        "UPDATE orders SET o_orderdate = date '1993-07-05' WHERE o_orderkey = 7",
+        "UPDATE hotset_tpch.orders SET o_orderdate = date '1993-07-05' WHERE o_orderkey = 7",
         {"query 4"},
     ),
     "a customer's order points nowhere": (
         "SET session_replication_role = replica;"
-        " UPDATE orders SET o_custkey = 999999 WHERE o_orderkey = 32;"
+        " UPDATE hotset_tpch.orders SET o_custkey = 999999 WHERE o_orderkey = 32;"
         " RESET session_replication_role",
         {"orders -> customer"},
     ),
     "a name is misspelt": (
-        "UPDATE supplier SET s_name = 'Supplier#' WHERE s_suppkey IN"
-        " (SELECT s_suppkey FROM supplier, nation WHERE s_nationkey = n_nationkey"
-        " AND n_name = 'CANADA')",
+        "UPDATE hotset_tpch.supplier SET s_name = 'Supplier#' WHERE s_suppkey IN"
+        " (SELECT s_suppkey FROM hotset_tpch.supplier, hotset_tpch.nation"
+        " WHERE s_nationkey = n_nationkey AND n_name = 'CANADA')",
         {"query 20"},
     ),
 }
@@ -239,7 +243,7 @@ def test_refresh_functions_leave_the_database_as_it_was(
     for number in (0, 1, 0):
         update = refresh.update_set(SCALE, number)
         refresh.insert(session, update)
-        (orders,) = session.query("SELECT count(*) FROM orders")
+        (orders,) = session.query("SELECT count(*) FROM hotset_tpch.orders")
         assert orders == (15_015,)
         refresh.delete(database, session, update)
         assert contents(session) == before
@@ -320,7 +324,7 @@ def test_a_server_that_goes_away_leaves_what_was_measured(
     assert run.refresh_s is None
     monkeypatch.undo()
     assert power.run(database, queries=(6,)).refresh_s is not None
-    assert session.query("SELECT count(*) FROM orders") == [(15000,)]
+    assert session.query("SELECT count(*) FROM hotset_tpch.orders") == [(15000,)]
 
 
 def test_ctrl_c_cancels_the_query_and_takes_the_refresh_back(

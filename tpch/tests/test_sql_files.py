@@ -2,6 +2,7 @@
 HOTSET_SQLSERVER_DSN names a server."""
 
 import os
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ FILES = (
     "foreign_keys",
     "statistics",
     "drop",
-    "marks",
     "counts",
     "integrity",
     "refresh_delete",
@@ -88,6 +88,19 @@ def test_both_engines_have_the_same_batches(subtests: pytest.Subtests) -> None:
             assert len(ours) == len(theirs)
             for batch in theirs:
                 assert sqlglot.parse(batch.replace(":1", "1"), read="tsql")
+
+
+@pytest.mark.parametrize("engine", ["postgres", "sqlserver"])
+def test_every_table_of_every_file_is_in_hotsets_schema(engine: str) -> None:
+    names = (*(f"{number:02d}" for number in queries.ALL), *FILES, "marked_schema")
+    for name in names:
+        for batch in schema.batches(engine, name):
+            text = re.sub(r"--.*|'[^']*'", "", batch)
+            for table in (*schema.TABLES, "tpch_load"):
+                kept = re.findall(rf"(?:FROM|JOIN|INTO|UPDATE|TABLE|ON) {table}\b", text)
+                assert kept == [], name
+    *_, mark = schema.batches(engine, "marked_schema")
+    assert f"'{ownership.TPCH.mark}'" in mark
 
 
 @pytest.mark.parametrize("engine", ["postgres", "sqlserver"])

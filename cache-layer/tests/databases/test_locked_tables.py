@@ -57,11 +57,11 @@ def test_a_check_of_tpcc_says_who_has_its_table(
     database: PostgresDatabase, owner: psycopg.Connection
 ) -> None:
     """It waited until whoever had it let go, without a word."""
-    owner.execute("LOCK TABLE order_line IN ACCESS EXCLUSIVE MODE")
+    owner.execute("LOCK TABLE hotset_tpcc.order_line IN ACCESS EXCLUSIVE MODE")
     report = Reporter(quiet=True)
-    refused(lambda: tpcc.check(database, report), owner, "order_line")
+    refused(lambda: tpcc.check(database, report), owner, "hotset_tpcc.order_line")
     options = RunOptions(warehouses=2, users=1, rampup_s=0.0, duration_s=1.0)
-    refused(lambda: tpcc.Runs(report).run(database, options), owner, "order_line")
+    refused(lambda: tpcc.Runs(report).run(database, options), owner, "hotset_tpcc.order_line")
 
 
 def test_a_check_of_tpch_says_who_has_its_table(
@@ -69,23 +69,23 @@ def test_a_check_of_tpch_says_who_has_its_table(
 ) -> None:
     monkeypatch.setenv("HOTSET_PASSWORD", database.password)
     with closing(database.session()) as session:
-        session.script("CREATE TABLE tpch_load (scale_factor float); ")
+        session.script("CREATE SCHEMA hotset_tpch CREATE TABLE tpch_load (scale_factor float); ")
     try:
-        owner.execute("LOCK TABLE tpch_load IN ACCESS EXCLUSIVE MODE")
+        owner.execute("LOCK TABLE hotset_tpch.tpch_load IN ACCESS EXCLUSIVE MODE")
         request = tpch.Check(engine="postgres", dsn=dsn_of(database))
-        refused(lambda: tpch.check(request, Context()), owner, "tpch_load")
+        refused(lambda: tpch.check(request, Context()), owner, "hotset_tpch.tpch_load")
     finally:
         owner.rollback()
         with closing(database.session()) as session:
-            session.script("DROP TABLE tpch_load")
+            session.script("DROP SCHEMA hotset_tpch CASCADE")
 
 
 def test_who_waits_for_a_table_to_himself_is_told_with_whom_he_waits_for(
     database: PostgresDatabase, owner: psycopg.Connection
 ) -> None:
     with closing(psycopg.connect(dsn_of(database), password=database.password)) as reader:
-        reader.execute("SELECT count(*) FROM district")
-        owner.pgconn.send_query(b"BEGIN; LOCK TABLE district IN ACCESS EXCLUSIVE MODE")
+        reader.execute("SELECT count(*) FROM hotset_tpcc.district")
+        owner.pgconn.send_query(b"BEGIN; LOCK TABLE hotset_tpcc.district IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(Locked, match=f"itself waits for {reader.info.backend_pid}: "):
             tpcc.check(database, Reporter(quiet=True))
         reader.rollback()

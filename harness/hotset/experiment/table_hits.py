@@ -16,11 +16,15 @@ from hotset.hitratio.tracepoints import NotCountedError
 from hotset.reports.model.document import Workload
 from hotset.reports.model.windows import Part
 from hotset.tier import kinds
+from hotset.tpcc import schema as tpcc
+from hotset.tpch import schema as tpch
 
 from .site.arms import Placed
 from .site.context import Site
 
 _KEPT = 24
+_IMPLIED = ("public", tpcc.SCHEMA, tpch.SCHEMA)
+"""A run has one workload, in one of these."""
 _REST = "(all others)"
 
 
@@ -60,12 +64,15 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
 def _table_name(relation: str) -> str:
     """Name a table or an index for a report; the server's own share a name.
 
-    >>> _table_name("public.stock"), _table_name("pg_catalog.pg_proc"), _table_name("(log)")
-    ('stock', '(system tables)', '(log)')
+    >>> _table_name("hotset_tpcc.stock"), _table_name("public.customer"), _table_name("(log)")
+    ('stock', 'customer', '(log)')
+    >>> _table_name("pg_catalog.pg_proc")
+    '(system tables)'
     """
     if relation.startswith("pg_catalog."):
         return "(system tables)"
-    return relation.removeprefix("public.")
+    schema, _, name = relation.partition(".")
+    return name if schema in _IMPLIED else relation
 
 
 def _part(name: str, tally: Tally) -> Part:

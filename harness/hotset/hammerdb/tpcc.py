@@ -87,7 +87,7 @@ def run(
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
     text = script.write_timed_run(connection.engine, options.users, dictionary)
-    with OrderCounter(connection) as orders:
+    with OrderCounter(connection, by_hammerdb=True) as orders:
         watched = replace(batch, observe=_counting(orders, observe))
         outcome = execute(watched, dictionary, text, users=options.users + 1)
         counted = orders.counts(_COUNT_S)

@@ -33,7 +33,7 @@ class DropsAnIndex(Reporter):
         if self._waiting:
             self._waiting = False
             with closing(self._database.session()) as session:
-                session.script("DROP INDEX orders_by_customer")
+                session.script("DROP INDEX hotset_tpcc.orders_by_customer")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def indexed(database: PostgresDatabase) -> Iterator[PostgresDatabase]:
     with closing(database.session()) as session:
         session.script(
             "CREATE UNIQUE INDEX IF NOT EXISTS orders_by_customer"
-            " ON orders (o_w_id, o_d_id, o_c_id, o_id)"
+            " ON hotset_tpcc.orders (o_w_id, o_d_id, o_c_id, o_id)"
         )
 
 

@@ -198,7 +198,7 @@ def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> No
 
 def orders(database: PostgresDatabase) -> object:
     with closing(database.session()) as session:
-        return session.query("SELECT count(*), sum(o_id) FROM orders")
+        return session.query("SELECT count(*), sum(o_id) FROM hotset_tpcc.orders")
 
 
 def copies(database: PostgresDatabase) -> list[str]:
@@ -305,7 +305,7 @@ def test_windows_are_repeated_until_one_is_steady_or_the_time_is_over(
 
     def block() -> None:
         with closing(database.session()) as session:
-            session.script("BEGIN; LOCK TABLE warehouse")
+            session.script("BEGIN; LOCK TABLE hotset_tpcc.warehouse")
             blocked.wait(3)
             session.script("COMMIT")
 
@@ -411,7 +411,7 @@ def kill_while_it_runs(cluster: Server, database: PostgresDatabase) -> None:
     """Some seconds after the first new orders, however long the computer takes to come to them."""
 
     def orders(session: PostgresSession) -> int:
-        return int(session.query("SELECT sum(d_next_o_id) FROM district")[0][0])
+        return int(session.query("SELECT sum(d_next_o_id) FROM hotset_tpcc.district")[0][0])
 
     with closing(database.session()) as session:
         before, deadline = orders(session), time.monotonic() + 300
@@ -500,12 +500,12 @@ def test_a_file_that_cannot_be_written_costs_nobody_the_result(tpcc: Tpcc) -> No
 def test_build_does_not_overwrite_unasked(tpcc: Tpcc, database: PostgresDatabase) -> None:
     one_line(tpcc("build", "-w", "1"), 2, "has hotset's TPC-C already", "--replace")
     with closing(database.session()) as session:
-        assert session.query("SELECT count(*) FROM warehouse") == [(2,)]
+        assert session.query("SELECT count(*) FROM hotset_tpcc.warehouse") == [(2,)]
 
 
 @database_needed
 def test_check_names_what_is_violated(tpcc: Tpcc, database: PostgresDatabase) -> None:
-    damage = "UPDATE warehouse SET w_ytd = w_ytd {} 1 WHERE w_id = 2"
+    damage = "UPDATE hotset_tpcc.warehouse SET w_ytd = w_ytd {} 1 WHERE w_id = 2"
     with closing(database.session()) as session:
         session.script(damage.format("+"))
         try:
@@ -523,7 +523,7 @@ def test_a_check_of_a_load_that_was_killed_says_so(
 ) -> None:
     with closing(empty.session()) as session:
         create(empty, session)
-        session.script("INSERT INTO warehouse SELECT 1, 0, 0, '', '', '', '', '', ''")
+        session.script("INSERT INTO hotset_tpcc.warehouse SELECT 1, 0, 0, '', '', '', '', '', ''")
     words = ("the load was not finished", "hotset tpcc build --replace")
     one_line(Tpcc(hotset, empty)("check"), 4, *words)
 

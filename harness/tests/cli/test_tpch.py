@@ -198,11 +198,15 @@ def test_a_check(tpch: Tpch, whole: PostgresTpch) -> None:
     found = tpch("check", whole, "--queries", "1,6", "--format", "json")
     assert (found.code, json.loads(found.out)["holds"]) == (0, True)
     with closing(whole.session()) as session:
-        session.script("UPDATE lineitem SET l_quantity = l_quantity + 50 WHERE l_orderkey = 1")
+        session.script(
+            "UPDATE hotset_tpch.lineitem SET l_quantity = l_quantity + 50 WHERE l_orderkey = 1"
+        )
         try:
             wrong = tpch("check", whole, "--queries", "1,6")
         finally:
-            session.script("UPDATE lineitem SET l_quantity = l_quantity - 50 WHERE l_orderkey = 1")
+            session.script(
+                "UPDATE hotset_tpch.lineitem SET l_quantity = l_quantity - 50 WHERE l_orderkey = 1"
+            )
     assert wrong.code == 5
     assert "1 of 18 checks failed" in wrong.out
 
@@ -238,7 +242,7 @@ def test_a_wrong_password(tpch: Tpch, whole: PostgresTpch) -> None:
 def test_ctrl_c_cancels_the_query_on_the_server(tpch: Tpch, whole: PostgresTpch) -> None:
     """A lock keeps query 6 waiting, as long as nobody cancels it."""
     with closing(whole.session()) as session:
-        session.script("BEGIN; LOCK TABLE lineitem IN ACCESS EXCLUSIVE MODE")
+        session.script("BEGIN; LOCK TABLE hotset_tpch.lineitem IN ACCESS EXCLUSIVE MODE")
         done = tpch("run", whole, "--queries", "6", interrupt=("query 6 (1 of 1)", signal.SIGINT))
         waiting = session.query("SELECT count(*) FROM pg_locks WHERE NOT granted")
         session.script("ROLLBACK")
@@ -253,14 +257,14 @@ def test_ctrl_c_leaves_what_was_measured(
 ) -> None:
     """Query 6 finishes, and query 5 waits for a lock until Ctrl-C."""
     with closing(whole.session()) as session:
-        before = session.query("SELECT count(*) FROM orders")
-        session.script("BEGIN; LOCK TABLE region IN ACCESS EXCLUSIVE MODE")
+        before = session.query("SELECT count(*) FROM hotset_tpch.orders")
+        session.script("BEGIN; LOCK TABLE hotset_tpch.region IN ACCESS EXCLUSIVE MODE")
         done = tpch(
             *("run", whole, "--queries", "6,5", *more, "--format", "json"),
             interrupt=("query 5 (2 of 2)", signal.SIGINT),
         )
         session.script("ROLLBACK")
-        assert session.query("SELECT count(*) FROM orders") == before
+        assert session.query("SELECT count(*) FROM hotset_tpch.orders") == before
     assert done.code == 130, done.err
     assert "interrupted; what had been measured is in the result" in done.err
     power = json.loads(done.out)["power"]
@@ -273,7 +277,7 @@ def test_a_server_that_dies_leaves_what_was_measured(
 ) -> None:
     """Query 6 finishes, query 22 waits for a lock, and the server is killed."""
     session = whole.session()
-    session.script("BEGIN; LOCK TABLE customer IN ACCESS EXCLUSIVE MODE")
+    session.script("BEGIN; LOCK TABLE hotset_tpch.customer IN ACCESS EXCLUSIVE MODE")
 
     def kill_when_it_waits() -> None:
         deadline = time.monotonic() + 30

@@ -74,7 +74,7 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
         expect(page.get_by_role("rowheader", name="order-status").first).to_be_visible()
 
         hand.click("link", "Hit ratios")
-        expect(page.get_by_role("row", name=re.compile(r"^public\.stock "))).to_be_visible()
+        expect(page.get_by_role("row", name=re.compile(r"^hotset_tpcc\.stock "))).to_be_visible()
         took = time.monotonic() - begun
         print(f"{hand.clicks} clicks, {took:.0f} s")
         assert hand.clicks <= 5
@@ -108,9 +108,9 @@ def sized(page: Page) -> None:
 
 def pinned(page: Page) -> None:
     """From the page of what is hot, and from there no more."""
-    for verb, kept in (("Pin", ("table:public.item",)), ("Unpin", ())):
+    for verb, kept in (("Pin", ("table:hotset_tpcc.item",)), ("Unpin", ())):
         page.goto("/heat")
-        page.get_by_role("button", name=f"{verb} table:public.item").click()
+        page.get_by_role("button", name=f"{verb} table:hotset_tpcc.item").click()
         page.wait_for_url("**/jobs/*")
         expect(page.locator("h1 .state")).to_have_text("done")
         assert pins.read_preferences(Local(), live.DISK).pinned == kept
@@ -119,14 +119,14 @@ def pinned(page: Page) -> None:
 def shared(page: Page) -> None:
     page.goto("/warmup")
     page.get_by_text("Pinned, excluded and shared").click()
-    page.fill("#f-g-target", "table:public.stock")
+    page.fill("#f-g-target", "table:hotset_tpcc.stock")
     page.fill("#f-g-guarantee", "10%")
     page.fill("#f-g-limit", "40%")
     page.get_by_role("button", name="Set the share").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("h1 .state")).to_have_text("done")
     (share,) = pins.read_preferences(Local(), live.DISK).shares
-    assert (share.target, share.guarantee, share.limit) == ("table:public.stock", "10%", "40%")
+    assert (share.target, share.guarantee, share.limit) == ("table:hotset_tpcc.stock", "10%", "40%")
     page.goto("/warmup")
     page.get_by_text("Pinned, excluded and shared").click()
     expect(page.get_by_text("guaranteed 10%, limit 40%")).to_be_visible()

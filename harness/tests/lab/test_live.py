@@ -63,8 +63,8 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
     before = found.report.counters
     database = connect.database("postgres", up.dsn, password.read_text())
     with closing(database.session()) as session:
-        assert session.query("SELECT count(*) FROM warehouse") == [(1,)]
-        session.script("SELECT sum(s_quantity) FROM stock")
+        assert session.query("SELECT count(*) FROM hotset_tpcc.warehouse") == [(1,)]
+        session.script("SELECT sum(s_quantity) FROM hotset_tpcc.stock")
         ((folder,),) = session.query("SHOW data_directory")
     after = lifecycle.inspect(cards.find(local, live.DISK)).report.counters
     assert before is not None

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from hotset.core.environment import PASSWORD
 from hotset.databases.postgres.client import PostgresDatabase
+from hotset.tpcc.schema import SCHEMA
 
 from .. import postgres
 from ..page import Page, table
@@ -197,6 +198,8 @@ def wait_for_orders(database: PostgresDatabase, process: subprocess.Popen[bytes]
 def sample(database: PostgresDatabase, pid: int) -> Sample:
     """The server's counts and the driver's CPU. Server sessions publish theirs once a second."""
     with closing(database.session()) as session:
+        # go-tpc's tables and HammerDB's are in no schema of their own.
+        session.script(f"SET search_path = {SCHEMA}, public")
         at = time.monotonic()
         ((orders, transactions),) = session.query(
             "SELECT (SELECT sum(d_next_o_id) FROM district)::bigint, xact_commit + xact_rollback"

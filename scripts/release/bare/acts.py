@@ -56,12 +56,11 @@ COLD = _on_server(
 )
 STOP = _on_server("pg_ctlcluster $(ls /usr/lib/postgresql) shop stop && umount /srv/db")
 
-# Two databases: both benchmarks have a table of customers.
 _TPCC, _TPCH = (
     f"--dsn 'host=127.0.0.1 port=5433 user=postgres dbname={name}'" for name in ("tpcc", "tpch")
 )
 _SHORT = "--users 2 --rampup 0 --duration 2"
-_SQL = "SELECT count(*) FROM warehouse;"
+_SQL = "SELECT count(*) FROM hotset_tpcc.warehouse;"
 BENCHMARKS = (
     as_postgres("createdb tpcc", "createdb tpch"),
     Act(f"hotset tpcc build --warehouses 1 {_TPCC}", says="all 12 conditions hold"),

@@ -16,7 +16,15 @@ from .data.nurand import Constants
 from .database import Database, LibpqDatabase, Session
 from .native import NativeCrew, settings
 from .record import RunOptions
-from .schema import DISTRICTS, FIRST_ORDER, SetupError, has_statement, require_finished, statement
+from .schema import (
+    DISTRICTS,
+    FIRST_ORDER,
+    SetupError,
+    has_statement,
+    require_finished,
+    statement,
+    unqualified,
+)
 from .transactions import hottest_fifth
 from .workload import TpccWorkload
 
@@ -112,20 +120,21 @@ def _check_room(session: Session, connections: str, users: int) -> None:
 class OrderCounter:
     """Reads sum(d_next_o_id) at the window's edges, in a thread: a slow disk delays nothing."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, by_hammerdb: bool = False) -> None:
+        """:param by_hammerdb: its tables are counted, instead of hotset's own."""
+        count = statement(database.engine, "count_orders")
+        self._sql = unqualified(count) if by_hammerdb else count
         self._asked: SimpleQueue[bool] = SimpleQueue()
         self._answers: SimpleQueue[tuple[float, int] | None] = SimpleQueue()
         self._session = database.session()
         threading.Thread(target=self._serve, name="order-counter", daemon=True).start()
 
     def _serve(self) -> None:
-        sql = statement(self._database.engine, "count_orders")
         with closing(self._session):
             while self._asked.get():
                 at = time.monotonic()
                 try:
-                    rows: list[Row] = self._session.query(sql)
+                    rows: list[Row] = self._session.query(self._sql)
                     self._answers.put((at, int(str(rows[0][0]))))
                 except (Aborted, ServerGone):
                     self._answers.put(None)  # the users' own connections tell the reason

@@ -35,8 +35,7 @@ from hotset.load.worker import (
 from .data.nurand import Constants
 from .program import PROGRAM, program
 from .record import DriverMissing, RunOptions
-from .schema import PROCEDURES
-from .transactions import DECKS, KEYING_S, THINK_S, Kind, home_of
+from .transactions import DECKS, KEYING_S, PROCEDURE, THINK_S, Kind, home_of
 
 _USERS_PER_THREAD = 32
 """One thread does about 50,000 transactions a second; more users want more of them."""
@@ -53,7 +52,7 @@ def settings(libpq: Libpq, options: RunOptions, constants: Constants) -> dict[st
         "libpq": libpq.library,
         "connection": libpq.parameters,
         "setup": libpq.setup,
-        "procedures": PROCEDURES,
+        "procedures": [PROCEDURE[kind] for kind in Kind],
         "errors": {
             "intended_rollback": libpq.intended_rollback,
             "retryable": libpq.retryable,

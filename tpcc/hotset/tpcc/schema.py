@@ -1,4 +1,4 @@
-"""The nine tables: names, columns, sizes; and the SQL files that make them."""
+"""The nine tables in their schema: names, columns, sizes; and the SQL files that make them."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from hotset.core.sql import Aborted, DatabaseError
 
 from .database import Database, Session
 
+SCHEMA = "hotset_tpcc"
+"""Where tables and procedures are; the SQL files spell it out."""
 DISTRICTS = 10
 """Districts per warehouse (clause 1.2.1)."""
 CUSTOMERS = 3000
@@ -146,6 +148,11 @@ def has_statement(engine: str, name: str) -> bool:
     return (files("hotset.tpcc") / "sql" / engine / f"{name}.sql").is_file()
 
 
+def unqualified(sql: str) -> str:
+    """A statement for the tables in the schema of whoever asks, where HammerDB makes its own."""
+    return sql.replace(f"{SCHEMA}.", "")
+
+
 PROCEDURES = ("neword", "payment", "ostat", "delivery", "slev")
 """New-order, payment, order-status, delivery, stock-level: SQL files and procedure names."""
 
@@ -156,12 +163,13 @@ def run_script(database: Database, session: Session, name: str) -> None:
         session.script(batch)
 
 
-def present(session: Session) -> list[str]:
-    """Which of the nine tables there are."""
+def present(session: Session, *, by_hammerdb: bool = False) -> list[str]:
+    """Which of the nine tables there are, of hotset's own or of HammerDB's."""
 
     def there(table: str) -> bool:
+        asked = f"SELECT count(*) FROM {SCHEMA}.{table} WHERE 1 = 0"
         try:
-            session.query(f"SELECT count(*) FROM {table} WHERE 1 = 0")
+            session.query(unqualified(asked) if by_hammerdb else asked)
         except Aborted:
             return False
         return True
@@ -170,18 +178,16 @@ def present(session: Session) -> list[str]:
 
 
 def create(database: Database, session: Session) -> None:
-    """Make the nine empty tables (keys come after the load) and the five procedures, all or none.
+    """Make the schema with the nine empty tables (keys come after the load) and the five
+    procedures, all or none.
 
-    They carry hotset's mark where the server takes one: a compatible one may know no such thing.
-
-    Raises Aborted where something has one of their names already; nothing is made then.
+    Raises Aborted where there is such a schema already; nothing is made then.
     """
+    procedures = (f"procedures/{procedure}" for procedure in PROCEDURES)
     session.script("BEGIN TRANSACTION")
-    for name in ("schema", *(f"procedures/{procedure}" for procedure in PROCEDURES)):
+    for name in ("marked_schema", "schema", *procedures):
         run_script(database, session, name)
     session.script("COMMIT TRANSACTION")
-    with suppress(Aborted):
-        run_script(database, session, "marks")
 
 
 def require_finished(database: Database, session: Session) -> None:
@@ -202,6 +208,16 @@ def require_finished(database: Database, session: Session) -> None:
         )
 
 
+def drop(database: Database, session: Session) -> None:
+    """Remove the schema with all that `create` made in it, or nothing.
+
+    Raises Aborted where something else is in it or needs what is; the transaction stays open.
+    """
+    session.script("BEGIN TRANSACTION")
+    run_script(database, session, "drop")
+    session.script("COMMIT TRANSACTION")
+
+
 @contextmanager
 def nothing_half_done(database: Database) -> Iterator[None]:
     """Drop what `create` made when what is done inside fails, as far as the server lets it."""
@@ -209,5 +225,5 @@ def nothing_half_done(database: Database) -> Iterator[None]:
         yield
     except BaseException:
         with suppress(DatabaseError), closing(database.session()) as session:
-            run_script(database, session, "drop")
+            drop(database, session)
         raise

@@ -12,7 +12,7 @@ from hotset.load.streams import stream
 
 from .data.nurand import LAST_NAMES, Constants, nurand, shares
 from .record import Items
-from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES, TABLES
+from .schema import CUSTOMERS, DISTRICTS, ITEMS, PROCEDURES, SCHEMA, TABLES
 
 
 class Kind(IntEnum):
@@ -31,11 +31,7 @@ class Kind(IntEnum):
 
 
 PROCEDURE: dict[Kind, str] = {
-    Kind.NEW_ORDER: PROCEDURES[0],
-    Kind.PAYMENT: PROCEDURES[1],
-    Kind.ORDER_STATUS: PROCEDURES[2],
-    Kind.DELIVERY: PROCEDURES[3],
-    Kind.STOCK_LEVEL: PROCEDURES[4],
+    kind: f"{SCHEMA}.{name}" for kind, name in zip(Kind, PROCEDURES, strict=True)
 }
 
 DECK: tuple[Kind, ...] = (

@@ -67,7 +67,7 @@ def load(
 
     A load that fails or is interrupted drops its tables, as long as the server answers.
 
-    Raises LoadFailed (something has one of the names already, for one), CannotConnect,
+    Raises LoadFailed (there is such a schema already, for one), CannotConnect,
     record.Lacks, record.DataFailed, or ValueError for a scale that gives no whole rows.
     """
     require_scale(scale)
@@ -164,5 +164,6 @@ def _work(session: Session, database: Database, job: _Job) -> int:  # noqa: ARG0
     if isinstance(job, _Script):
         session.script(job.sql)
     else:
-        session.load(job.table, schema.TABLES[job.table].columns, data.chunks(job.path))
+        columns = schema.TABLES[job.table].columns
+        session.load(f"{schema.SCHEMA}.{job.table}", columns, data.chunks(job.path))
     return job.size

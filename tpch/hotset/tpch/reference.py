@@ -24,6 +24,7 @@ def answers(made: DataSet, numbers: Iterable[int] = queries.ALL) -> Iterator[tup
     import duckdb
 
     with duckdb.connect(":memory:") as engine:
+        engine.execute(f"CREATE SCHEMA {schema.SCHEMA}")
         for batch in schema.batches(_DIALECT, "schema"):
             engine.execute(batch)
         for table in made.files:
@@ -43,7 +44,8 @@ def _fill(engine: duckdb.DuckDBPyConnection, made: DataSet, table: str) -> None:
     )
     # The `|` that ends each line makes one more column.
     engine.execute(
-        f"INSERT INTO {table} SELECT {', '.join(columns)} FROM read_csv(?, delim = '|',"
-        " header = false, quote = '', escape = '', auto_detect = false, columns = ?)",
+        f"INSERT INTO {schema.SCHEMA}.{table} SELECT {', '.join(columns)} FROM"
+        " read_csv(?, delim = '|', header = false, quote = '', escape = '',"
+        " auto_detect = false, columns = ?)",
         [[str(path) for path in made.files[table]], {**columns, "nothing": "VARCHAR"}],
     )

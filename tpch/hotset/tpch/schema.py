@@ -1,4 +1,4 @@
-"""The eight tables: names, columns, sizes; and the SQL files that make them."""
+"""The eight tables in their schema: names, columns, sizes; and the SQL files that make them."""
 
 import re
 from collections.abc import Iterator
@@ -12,6 +12,9 @@ from hotset.core.errors import HotsetError, Remedy
 from hotset.core.sql import DatabaseError, Refused
 
 from .database import Database, Session
+
+SCHEMA = "hotset_tpch"
+"""Where the tables are; the SQL files spell it out."""
 
 
 class SetupError(HotsetError):
@@ -162,17 +165,24 @@ def run_script(database: Database, session: Session, name: str) -> None:
 
 
 def create(database: Database, session: Session) -> None:
-    """Make the empty tables, all or none, without keys: those come after the load.
+    """Make the schema with the empty tables, all or none, without keys: those come after the load.
 
-    They carry hotset's mark where the server takes one: a compatible one may know no such thing.
-
-    Raises Refused where something has one of their names already; nothing is made then.
+    Raises Refused where there is such a schema already; nothing is made then.
     """
     session.script("BEGIN TRANSACTION")
-    run_script(database, session, "schema")
+    for name in ("marked_schema", "schema"):
+        run_script(database, session, name)
     session.script("COMMIT TRANSACTION")
-    with suppress(Refused):
-        run_script(database, session, "marks")
+
+
+def drop(database: Database, session: Session) -> None:
+    """Remove the schema with all that `create` made in it, or nothing.
+
+    Raises Refused where something else is in it or needs what is; the transaction stays open.
+    """
+    session.script("BEGIN TRANSACTION")
+    run_script(database, session, "drop")
+    session.script("COMMIT TRANSACTION")
 
 
 @contextmanager
@@ -182,7 +192,7 @@ def nothing_half_done(database: Database) -> Iterator[None]:
         yield
     except BaseException:
         with suppress(DatabaseError), closing(database.session()) as session:
-            run_script(database, session, "drop")
+            drop(database, session)
         raise
 
 
@@ -192,7 +202,7 @@ def read_scale(session: Session) -> float:
     Raises SetupError when it holds none that was loaded to its end.
     """
     try:
-        rows = session.query("SELECT scale_factor FROM tpch_load")
+        rows = session.query(f"SELECT scale_factor FROM {SCHEMA}.tpch_load")
     except Refused:
         rows = []
     if len(rows) != 1:

@@ -226,7 +226,7 @@ class PostgresSession:
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> int:
         """COPY rows in text format, in one transaction."""
         statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-            sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+            sql.Identifier(*table.split(".")), sql.SQL(", ").join(map(sql.Identifier, columns))
         )
         count = 0
         with self._errors(), self._connection.cursor() as cursor:

@@ -91,7 +91,7 @@ class PostgresTpchSession:
     def load(self, table: str, columns: Sequence[str], chunks: Iterable[bytes]) -> int:
         """COPY text as it is."""
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT text, DELIMITER '|')").format(
-            sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+            sql.Identifier(*table.split(".")), sql.SQL(", ").join(map(sql.Identifier, columns))
         )
         with self._errors(), self._connection.cursor() as cursor:
             self._limit(None)

@@ -52,7 +52,7 @@ def question(request: OfDatabase, kit: Kit) -> str | None:
 def drop(request: Drop, kit: Kit, context: Context) -> Lines:
     """Remove what a kit made.
 
-    :raises RequestError: it is somebody else's, or something of somebody else's needs it.
+    :raises RequestError: something of somebody else's is in its schema, or needs it.
     """
     from .. import alone, ownership
 

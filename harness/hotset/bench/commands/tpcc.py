@@ -69,8 +69,8 @@ def _question(request: Build | Drop) -> str | None:
 def build(request: Build, context: Context) -> Lines:
     """Load warehouses, then check the twelve consistency conditions (clause 3.3.2).
 
-    Refuses if there are TPC-C tables already, or anything else with a name that it needs. Drops
-    what it made when it fails. Exit code 4 if a condition does not hold.
+    They are in a schema of their own, hotset_tpcc. Refuses if there is one already. Drops what it
+    made when it fails. Exit code 4 if a condition does not hold.
     """
     from .. import alone, ownership
     from .. import tpcc as workload
@@ -293,7 +293,7 @@ def check_conditions(request: Check, context: Context) -> Conditions:
 def drop(request: Drop, context: Context) -> Lines:
     """Remove the TPC-C tables and procedures that hotset made.
 
-    Refuses if they are somebody else's, or if something of somebody else's needs them.
+    Refuses if something of somebody else's is in their schema, or needs them.
     """
     from .. import ownership
 

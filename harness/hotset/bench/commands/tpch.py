@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.errors import Interrupted, RequestError
+from hotset.core.errors import Interrupted, Remedy, RequestError
 from hotset.core.extras import Extra
 from hotset.core.operation import (
     Cli,
@@ -105,8 +105,8 @@ def _question(request: Build | Drop) -> str | None:
 def build(request: Build, context: Context) -> Lines:
     """Load the eight tables, with keys, indexes and statistics.
 
-    Refuses if there are TPC-H tables already, or anything else with a name that it needs. Drops
-    what it made when it fails. The generated data stays in the cache folder for the next build.
+    They are in a schema of their own, hotset_tpch. Refuses if there is one already. Drops what it
+    made when it fails. The generated data stays in the cache folder for the next build.
     """
     from hotset.tpch import data, load
 
@@ -120,14 +120,14 @@ def build(request: Build, context: Context) -> Lines:
         raise _not_hammerdb("replace")
     where, kit = kits.database(request), ownership.TPCH
     with alone.on(where, kit, report, removes=request.replace):
-        found = ownership.holdings(where)
-        ownership.require_free(found, kit, replacing=request.replace)
+        found, by_hammerdb = ownership.holdings(where, kit), request.driver == "hammerdb"
+        ownership.require_free(found, replacing=request.replace, by_hammerdb=by_hammerdb)
         with ownership.saying_what_stays(where, kit, report.say):
-            if request.driver == "hammerdb":
+            if by_hammerdb:
                 with ownership.marking_hammerdbs(where, kit):
                     _build_by_hammerdb(where, scale, context)
             else:
-                _load(request, where, bool(found.ours(kit)), report)
+                _load(request, where, found.is_loaded, report)
     return Lines()
 
 
@@ -328,13 +328,13 @@ def _measure(
     from hotset.tpch.run import power, throughput
 
     report, seed = context.report, request.seed
+    refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
+    if request.driver == "hammerdb":
+        return RunOutcome(numbers, _run_by_hammerdb(request, refreshing, context), None)
     database = _database(request)
     # A locked table is told before anything is measured.
     with closing(_database(request, looks=True).session()) as session:
         schema.require_scale(session, request.scale)
-    refreshing = len(numbers) == 22 if request.refresh is None else request.refresh
-    if request.driver == "hammerdb":
-        return RunOutcome(numbers, _run_by_hammerdb(request, refreshing, context), None)
     try:
         with report.task(f"power run, {len(numbers)} queries"):
             first = power.run(
@@ -447,7 +447,7 @@ def check(request: Check, context: Context) -> TpchCheck:
 def drop(request: Drop, context: Context) -> Lines:
     """Remove the TPC-H tables that hotset made.
 
-    Refuses if they are somebody else's, or if something of somebody else's needs them.
+    Refuses if something of somebody else's is in their schema, or needs them.
     """
     from .. import ownership
 
@@ -481,7 +481,16 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResu
     from hotset.hammerdb import tpch as hammerdb
     from hotset.hammerdb.process.progress import observer
 
+    from .. import ownership
+
     scale, connection, report = _hammerdbs_scale(request), kits.database(request), context.report
+    found = ownership.holdings(connection, ownership.TPCH)
+    if not found.beside:
+        raise RequestError(
+            f"{found.place} has no TPC-H where HammerDB would look for it",
+            Remedy("have HammerDB build it", "tpch build", {"driver": "hammerdb", "scale": scale}),
+            field="driver",
+        )
     with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
         return hammerdb.run(connection, scale, folder, refresh=refresh, observe=observer(report))
 

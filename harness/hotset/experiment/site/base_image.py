@@ -39,9 +39,9 @@ from ..file.workload_tables import SqlTable, TpccTable, TpchTable
 from .context import PLACE, SavedDatabase, SavedImage, mount, volume_on_data
 
 _LOADERS = ("rows.py", "load.py", "nurand.py")
-_TPCC_SQL = ("schema.sql", "indexes.sql", "statistics.sql")
+_TPCC_SQL = ("marked_schema.sql", "schema.sql", "indexes.sql", "statistics.sql")
 _PROCEDURES = "procedures"
-_TPCH_SQL = ("schema", "indexes", "foreign_keys", "statistics", "finish")
+_TPCH_SQL = ("marked_schema", "schema", "indexes", "foreign_keys", "statistics", "finish")
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
 _LOAD_LOG = Bytes(256 * 1024**2)
 

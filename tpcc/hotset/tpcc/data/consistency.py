@@ -14,7 +14,7 @@ from hotset.core.record import Versioned
 from hotset.reports.model.windows import Condition
 
 from ..database import Database, Session
-from ..schema import batches
+from ..schema import batches, unqualified
 
 _TITLE = re.compile(r"^-- (\d+): (.+)$", re.MULTILINE)
 _LIMIT = 3
@@ -48,12 +48,17 @@ def check(
     session: Session,
     numbers: Collection[int] = ALL,
     observe: Callable[[Condition], None] = lambda _: None,
+    *,
+    by_hammerdb: bool = False,
 ) -> list[Condition]:
-    """Check the conditions of `sql/<engine>/consistency.sql` (all twelve, or some), in order.
+    """Check the conditions of `sql/<engine>/consistency.sql` (all twelve, or some), in order, of
+    hotset's own tables or of HammerDB's.
 
     They cover every warehouse of the database. `observe` is told of each as it is checked.
     """
     queries = batches(database.engine, "consistency")
+    if by_hammerdb:
+        queries = tuple(map(unqualified, queries))
     results = []
     for number in sorted(numbers):
         results.append(_condition(queries[number - 1], session))

@@ -79,7 +79,7 @@ def load(
     most one per warehouse); keys and statistics come after, since
     building an index once is far cheaper than keeping it up.
 
-    Raises LoadFailed (something has one of the names already, for one), CannotConnect, or
+    Raises LoadFailed (there is such a schema already, for one), CannotConnect, or
     ValueError for less than one warehouse.
     """
     if warehouses < 1:
@@ -177,5 +177,8 @@ def _copy_all(session: Session, warehouse: int, seed: int, now: datetime) -> int
     """Load the rows of one warehouse, or of what belongs to none; returns how many."""
     tables = [t for t in TABLES.values() if t.per_warehouse == (warehouse != _ITEMS_ONLY)]
     return sum(
-        session.copy(t.name, t.columns, table_rows(t.name, warehouse, seed, now)) for t in tables
+        session.copy(
+            f"{schema.SCHEMA}.{t.name}", t.columns, table_rows(t.name, warehouse, seed, now)
+        )
+        for t in tables
     )

@@ -68,8 +68,8 @@ def update_set(scale: float, number: int) -> UpdateSet:
 
 def insert(session: Session, update: UpdateSet) -> None:
     """RF1: the orders, then their lines."""
-    session.load("orders", schema.TABLES["orders"].columns, [update.orders])
-    session.load("lineitem", schema.TABLES["lineitem"].columns, [update.lines])
+    for table, rows in (("orders", update.orders), ("lineitem", update.lines)):
+        session.load(f"{schema.SCHEMA}.{table}", schema.TABLES[table].columns, [rows])
 
 
 def delete(database: Database, session: Session, update: UpdateSet) -> None:

@@ -14,7 +14,7 @@
 -- Two dozen bytes of counters in a row of 120, updated by every payment of the warehouse: one
 -- row per page and room for some 60 versions, so that pruning is rare and users of different
 -- warehouses never meet on a page.
-CREATE TABLE warehouse (
+CREATE TABLE hotset_tpcc.warehouse (
     w_id       integer        NOT NULL,
     w_ytd      numeric(18, 2) NOT NULL,
     w_tax      numeric(4, 4)  NOT NULL,
@@ -27,7 +27,7 @@ CREATE TABLE warehouse (
 ) WITH (fillfactor = 10);
 
 -- Updated by every new-order and payment: as above, at ten rows per warehouse.
-CREATE TABLE district (
+CREATE TABLE hotset_tpcc.district (
     d_w_id      integer        NOT NULL,
     d_next_o_id integer        NOT NULL,
     d_id        smallint       NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE district (
 
 -- Rows of about 570 bytes, 14 to a page: 10 % is room for one version, which is enough
 -- because payments spread over 30,000 customers per warehouse.
-CREATE TABLE customer (
+CREATE TABLE hotset_tpcc.customer (
     c_w_id         integer        NOT NULL,
     c_id           integer        NOT NULL,
     c_payment_cnt  integer        NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE customer (
     c_data         varchar(500)   NOT NULL
 ) WITH (fillfactor = 90);
 
-CREATE TABLE history (
+CREATE TABLE hotset_tpcc.history (
     h_c_id   integer       NOT NULL,
     h_c_w_id integer       NOT NULL,
     h_w_id   integer       NOT NULL,
@@ -78,14 +78,14 @@ CREATE TABLE history (
     h_data   varchar(24)   NOT NULL
 );
 
-CREATE TABLE new_order (
+CREATE TABLE hotset_tpcc.new_order (
     no_w_id integer  NOT NULL,
     no_o_id integer  NOT NULL,
     no_d_id smallint NOT NULL
 );
 
 -- Updated once in its life, by the delivery.
-CREATE TABLE orders (
+CREATE TABLE hotset_tpcc.orders (
     o_w_id       integer   NOT NULL,
     o_id         integer   NOT NULL,
     o_c_id       integer   NOT NULL,
@@ -98,7 +98,7 @@ CREATE TABLE orders (
 
 -- Updated once in its life, all lines of an order together and those lie side by side:
 -- room for the new versions of a whole order.
-CREATE TABLE order_line (
+CREATE TABLE hotset_tpcc.order_line (
     ol_w_id        integer       NOT NULL,
     ol_o_id        integer       NOT NULL,
     ol_d_id        smallint      NOT NULL,
@@ -111,7 +111,7 @@ CREATE TABLE order_line (
     ol_dist_info   char(24)      NOT NULL
 ) WITH (fillfactor = 85);
 
-CREATE TABLE item (
+CREATE TABLE hotset_tpcc.item (
     i_id    integer       NOT NULL,
     i_im_id integer       NOT NULL,
     i_price numeric(5, 2) NOT NULL,
@@ -121,7 +121,7 @@ CREATE TABLE item (
 
 -- The table a new-order touches most: ten scattered rows of about 330 bytes. Room for two
 -- versions per page of 22 rows.
-CREATE TABLE stock (
+CREATE TABLE hotset_tpcc.stock (
     s_w_id       integer     NOT NULL,
     s_i_id       integer     NOT NULL,
     s_order_cnt  bigint      NOT NULL,

@@ -1,19 +1,19 @@
 -- Freeze now what a run would otherwise rewrite (hint bits, freezing), and let the planner know
 -- the sizes. VACUUM must stand alone, hence one batch each; the tables go side by side.
-VACUUM (FREEZE, ANALYZE) order_line
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.order_line
 -- GO
-VACUUM (FREEZE, ANALYZE) stock
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.stock
 -- GO
-VACUUM (FREEZE, ANALYZE) customer
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.customer
 -- GO
-VACUUM (FREEZE, ANALYZE) orders
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.orders
 -- GO
-VACUUM (FREEZE, ANALYZE) history
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.history
 -- GO
-VACUUM (FREEZE, ANALYZE) new_order
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.new_order
 -- GO
-VACUUM (FREEZE, ANALYZE) item
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.item
 -- GO
-VACUUM (FREEZE, ANALYZE) district
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.district
 -- GO
-VACUUM (FREEZE, ANALYZE) warehouse
+VACUUM (FREEZE, ANALYZE) hotset_tpcc.warehouse

@@ -4,5 +4,5 @@ SELECT wanted.name
   FROM unnest(ARRAY['customer', 'district', 'item', 'new_order', 'order_line', 'orders', 'stock',
                     'warehouse']) AS wanted (name)
  WHERE NOT EXISTS (SELECT FROM pg_constraint
-                    WHERE contype = 'p' AND conrelid = to_regclass(wanted.name))
+                    WHERE contype = 'p' AND conrelid = to_regclass('hotset_tpcc.' || wanted.name))
  ORDER BY 1

@@ -2,24 +2,24 @@
 -- secondary indexes every implementation has. Foreign keys are left out, as is usual: the loader
 -- and the procedures keep them, and consistency.sql checks what matters.
 -- One batch per table: they are built side by side.
-ALTER TABLE order_line ADD CONSTRAINT order_line_key
+ALTER TABLE hotset_tpcc.order_line ADD CONSTRAINT order_line_key
     PRIMARY KEY CLUSTERED (ol_w_id, ol_d_id, ol_o_id, ol_number);
 GO
-ALTER TABLE stock ADD CONSTRAINT stock_key PRIMARY KEY CLUSTERED (s_w_id, s_i_id);
+ALTER TABLE hotset_tpcc.stock ADD CONSTRAINT stock_key PRIMARY KEY CLUSTERED (s_w_id, s_i_id);
 GO
-ALTER TABLE customer ADD CONSTRAINT customer_key PRIMARY KEY CLUSTERED (c_w_id, c_d_id, c_id);
+ALTER TABLE hotset_tpcc.customer ADD CONSTRAINT customer_key PRIMARY KEY CLUSTERED (c_w_id, c_d_id, c_id);
 -- By last name, in order of first name (clauses 2.5.2.2 and 2.6.2.2).
-CREATE INDEX customer_by_name ON customer (c_w_id, c_d_id, c_last, c_first);
+CREATE INDEX customer_by_name ON hotset_tpcc.customer (c_w_id, c_d_id, c_last, c_first);
 GO
-ALTER TABLE orders ADD CONSTRAINT orders_key PRIMARY KEY CLUSTERED (o_w_id, o_d_id, o_id);
+ALTER TABLE hotset_tpcc.orders ADD CONSTRAINT orders_key PRIMARY KEY CLUSTERED (o_w_id, o_d_id, o_id);
 -- A customer's latest order (clause 2.6.2.2).
-CREATE UNIQUE INDEX orders_by_customer ON orders (o_w_id, o_d_id, o_c_id, o_id);
+CREATE UNIQUE INDEX orders_by_customer ON hotset_tpcc.orders (o_w_id, o_d_id, o_c_id, o_id);
 GO
-ALTER TABLE new_order ADD CONSTRAINT new_order_key
+ALTER TABLE hotset_tpcc.new_order ADD CONSTRAINT new_order_key
     PRIMARY KEY CLUSTERED (no_w_id, no_d_id, no_o_id);
-ALTER TABLE item ADD CONSTRAINT item_key PRIMARY KEY CLUSTERED (i_id);
+ALTER TABLE hotset_tpcc.item ADD CONSTRAINT item_key PRIMARY KEY CLUSTERED (i_id);
 -- One row to a page: users of different warehouses and districts never meet on a page's latch.
-ALTER TABLE district ADD CONSTRAINT district_key
+ALTER TABLE hotset_tpcc.district ADD CONSTRAINT district_key
     PRIMARY KEY CLUSTERED (d_w_id, d_id) WITH (FILLFACTOR = 1);
-ALTER TABLE warehouse ADD CONSTRAINT warehouse_key
+ALTER TABLE hotset_tpcc.warehouse ADD CONSTRAINT warehouse_key
     PRIMARY KEY CLUSTERED (w_id) WITH (FILLFACTOR = 1);

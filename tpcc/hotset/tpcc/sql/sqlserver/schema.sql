@@ -6,7 +6,7 @@
 -- specification's lengths. All columns that transactions change have a fixed length, but for
 -- c_data: rows are changed in place and pages do not split afterwards. What every transaction adds
 -- to is wide enough for a year at a million new orders a minute on one warehouse.
-CREATE TABLE warehouse (
+CREATE TABLE hotset_tpcc.warehouse (
     w_id       int            NOT NULL,
     w_ytd      decimal(18, 2) NOT NULL,
     w_tax      decimal(4, 4)  NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE warehouse (
     w_zip      char(9)        NOT NULL
 );
 
-CREATE TABLE district (
+CREATE TABLE hotset_tpcc.district (
     d_w_id      int            NOT NULL,
     d_id        smallint       NOT NULL,
     d_next_o_id int            NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE district (
     d_zip       char(9)        NOT NULL
 );
 
-CREATE TABLE customer (
+CREATE TABLE hotset_tpcc.customer (
     c_w_id         int            NOT NULL,
     c_d_id         smallint       NOT NULL,
     c_id           int            NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE customer (
     c_data         varchar(500)   NOT NULL
 );
 
-CREATE TABLE history (
+CREATE TABLE hotset_tpcc.history (
     h_c_id   int           NOT NULL,
     h_c_w_id int           NOT NULL,
     h_c_d_id smallint      NOT NULL,
@@ -67,13 +67,13 @@ CREATE TABLE history (
     h_data   varchar(24)   NOT NULL
 );
 
-CREATE TABLE new_order (
+CREATE TABLE hotset_tpcc.new_order (
     no_w_id int      NOT NULL,
     no_d_id smallint NOT NULL,
     no_o_id int      NOT NULL
 );
 
-CREATE TABLE orders (
+CREATE TABLE hotset_tpcc.orders (
     o_w_id       int          NOT NULL,
     o_d_id       smallint     NOT NULL,
     o_id         int          NOT NULL,
@@ -84,7 +84,7 @@ CREATE TABLE orders (
     o_entry_d    datetime2(3) NOT NULL
 );
 
-CREATE TABLE order_line (
+CREATE TABLE hotset_tpcc.order_line (
     ol_w_id        int           NOT NULL,
     ol_d_id        smallint      NOT NULL,
     ol_o_id        int           NOT NULL,
@@ -97,7 +97,7 @@ CREATE TABLE order_line (
     ol_dist_info   char(24)      NOT NULL
 );
 
-CREATE TABLE item (
+CREATE TABLE hotset_tpcc.item (
     i_id    int           NOT NULL,
     i_im_id int           NOT NULL,
     i_price decimal(5, 2) NOT NULL,
@@ -105,7 +105,7 @@ CREATE TABLE item (
     i_data  varchar(50)   NOT NULL
 );
 
-CREATE TABLE stock (
+CREATE TABLE hotset_tpcc.stock (
     s_w_id       int         NOT NULL,
     s_i_id       int         NOT NULL,
     s_quantity   smallint    NOT NULL,

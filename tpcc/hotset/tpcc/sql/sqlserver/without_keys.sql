@@ -4,5 +4,6 @@ SELECT wanted.name
   FROM (VALUES ('customer'), ('district'), ('item'), ('new_order'), ('order_line'), ('orders'),
                ('stock'), ('warehouse')) AS wanted (name)
  WHERE NOT EXISTS (SELECT 1 FROM sys.indexes AS i
-                    WHERE i.object_id = OBJECT_ID(wanted.name) AND i.is_primary_key = 1)
+                    WHERE i.object_id = OBJECT_ID('hotset_tpcc.' + wanted.name)
+                      AND i.is_primary_key = 1)
  ORDER BY wanted.name

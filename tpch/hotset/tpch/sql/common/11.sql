@@ -2,7 +2,7 @@
 SELECT
     ps_partkey,
     sum(ps_supplycost * ps_availqty) AS value
-FROM partsupp, supplier, nation
+FROM hotset_tpch.partsupp, hotset_tpch.supplier, hotset_tpch.nation
 WHERE
     ps_suppkey = s_suppkey
     AND s_nationkey = n_nationkey
@@ -10,7 +10,7 @@ WHERE
 GROUP BY ps_partkey
 HAVING sum(ps_supplycost * ps_availqty) > (
     SELECT sum(ps_supplycost * ps_availqty) * :2
-    FROM partsupp, supplier, nation
+    FROM hotset_tpch.partsupp, hotset_tpch.supplier, hotset_tpch.nation
     WHERE
         ps_suppkey = s_suppkey
         AND s_nationkey = n_nationkey

@@ -4,8 +4,8 @@ SELECT
     count(*) AS custdist
 FROM (
     SELECT c_custkey, count(o_orderkey) AS c_count
-    FROM customer
-    LEFT OUTER JOIN orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%:1%:2%'
+    FROM hotset_tpch.customer
+    LEFT OUTER JOIN hotset_tpch.orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%:1%:2%'
     GROUP BY c_custkey
 ) AS c_orders
 GROUP BY c_count

@@ -4,7 +4,7 @@ SELECT
     p_type,
     p_size,
     count(DISTINCT ps_suppkey) AS supplier_cnt
-FROM partsupp, part
+FROM hotset_tpch.partsupp, hotset_tpch.part
 WHERE
     p_partkey = ps_partkey
     AND p_brand <> ':1'
@@ -12,7 +12,7 @@ WHERE
     AND p_size IN (:3, :4, :5, :6, :7, :8, :9, :10)
     AND ps_suppkey NOT IN (
         SELECT s_suppkey
-        FROM supplier
+        FROM hotset_tpch.supplier
         WHERE s_comment LIKE '%Customer%Complaints%'
     )
 GROUP BY p_brand, p_type, p_size

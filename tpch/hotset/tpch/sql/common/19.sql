@@ -1,6 +1,6 @@
 -- Q19, discounted revenue (clause 2.4.19)
 SELECT sum(l_extendedprice * (1 - l_discount)) AS revenue
-FROM lineitem, part
+FROM hotset_tpch.lineitem, hotset_tpch.part
 WHERE
     (
         p_partkey = l_partkey

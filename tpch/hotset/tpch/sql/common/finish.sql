@@ -1,2 +1,2 @@
 -- Written last: a database without this row is not, or not wholly, loaded.
-INSERT INTO tpch_load (scale_factor) VALUES (:1)
+INSERT INTO hotset_tpch.tpch_load (scale_factor) VALUES (:1)

@@ -1,17 +1,17 @@
 -- The eight tables of clause 1.4, without keys: those come after the load (indexes.sql).
 -- Order keys outgrow 32 bits from scale 358 on. The columns stand in the order of clause 4.2.3.
-CREATE TABLE region (
+CREATE TABLE hotset_tpch.region (
     r_regionkey integer NOT NULL,
     r_name char(25) NOT NULL,
     r_comment varchar(152) NOT NULL
 );
-CREATE TABLE nation (
+CREATE TABLE hotset_tpch.nation (
     n_nationkey integer NOT NULL,
     n_name char(25) NOT NULL,
     n_regionkey integer NOT NULL,
     n_comment varchar(152) NOT NULL
 );
-CREATE TABLE supplier (
+CREATE TABLE hotset_tpch.supplier (
     s_suppkey integer NOT NULL,
     s_name char(25) NOT NULL,
     s_address varchar(40) NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE supplier (
     s_acctbal decimal(15, 2) NOT NULL,
     s_comment varchar(101) NOT NULL
 );
-CREATE TABLE customer (
+CREATE TABLE hotset_tpch.customer (
     c_custkey integer NOT NULL,
     c_name varchar(25) NOT NULL,
     c_address varchar(40) NOT NULL,
@@ -30,7 +30,7 @@ CREATE TABLE customer (
     c_mktsegment char(10) NOT NULL,
     c_comment varchar(117) NOT NULL
 );
-CREATE TABLE part (
+CREATE TABLE hotset_tpch.part (
     p_partkey integer NOT NULL,
     p_name varchar(55) NOT NULL,
     p_mfgr char(25) NOT NULL,
@@ -41,14 +41,14 @@ CREATE TABLE part (
     p_retailprice decimal(15, 2) NOT NULL,
     p_comment varchar(23) NOT NULL
 );
-CREATE TABLE partsupp (
+CREATE TABLE hotset_tpch.partsupp (
     ps_partkey integer NOT NULL,
     ps_suppkey integer NOT NULL,
     ps_availqty integer NOT NULL,
     ps_supplycost decimal(15, 2) NOT NULL,
     ps_comment varchar(199) NOT NULL
 );
-CREATE TABLE orders (
+CREATE TABLE hotset_tpch.orders (
     o_orderkey bigint NOT NULL,
     o_custkey integer NOT NULL,
     o_orderstatus char(1) NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE orders (
     o_shippriority integer NOT NULL,
     o_comment varchar(79) NOT NULL
 );
-CREATE TABLE lineitem (
+CREATE TABLE hotset_tpch.lineitem (
     l_orderkey bigint NOT NULL,
     l_partkey integer NOT NULL,
     l_suppkey integer NOT NULL,
@@ -78,6 +78,6 @@ CREATE TABLE lineitem (
     l_comment varchar(44) NOT NULL
 );
 -- Empty until the end of a load (finish.sql).
-CREATE TABLE tpch_load (
+CREATE TABLE hotset_tpch.tpch_load (
     scale_factor decimal(12, 4) NOT NULL
 );

@@ -10,7 +10,7 @@ SELECT
     avg(l_extendedprice) AS avg_price,
     avg(l_discount) AS avg_disc,
     count(*) AS count_order
-FROM lineitem
+FROM hotset_tpch.lineitem
 WHERE l_shipdate <= date '1998-12-01' - interval ':1' day
 GROUP BY l_returnflag, l_linestatus
 ORDER BY l_returnflag, l_linestatus

@@ -2,13 +2,13 @@
 SELECT
     o_orderpriority,
     count(*) AS order_count
-FROM orders
+FROM hotset_tpch.orders
 WHERE
     o_orderdate >= date ':1'
     AND o_orderdate < date ':1' + interval '3' month
     AND EXISTS (
         SELECT 1
-        FROM lineitem
+        FROM hotset_tpch.lineitem
         WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate
     )
 GROUP BY o_orderpriority

@@ -1,6 +1,6 @@
 -- Q6, forecasting revenue change (clause 2.4.6)
 SELECT sum(l_extendedprice * l_discount) AS revenue
-FROM lineitem
+FROM hotset_tpch.lineitem
 WHERE
     l_shipdate >= date ':1'
     AND l_shipdate < date ':1' + interval '1' year

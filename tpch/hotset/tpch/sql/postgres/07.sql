@@ -10,7 +10,7 @@ FROM (
         n2.n_name AS cust_nation,
         extract(year FROM l_shipdate) AS l_year,
         l_extendedprice * (1 - l_discount) AS volume
-    FROM supplier, lineitem, orders, customer, nation n1, nation n2
+    FROM hotset_tpch.supplier, hotset_tpch.lineitem, hotset_tpch.orders, hotset_tpch.customer, hotset_tpch.nation n1, hotset_tpch.nation n2
     WHERE
         s_suppkey = l_suppkey
         AND o_orderkey = l_orderkey

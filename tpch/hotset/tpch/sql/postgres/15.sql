@@ -3,7 +3,7 @@ WITH revenue AS (
     SELECT
         l_suppkey AS supplier_no,
         sum(l_extendedprice * (1 - l_discount)) AS total_revenue
-    FROM lineitem
+    FROM hotset_tpch.lineitem
     WHERE
         l_shipdate >= date ':1'
         AND l_shipdate < date ':1' + interval '3' month
@@ -15,7 +15,7 @@ SELECT
     s_address,
     s_phone,
     total_revenue
-FROM supplier, revenue
+FROM hotset_tpch.supplier, revenue
 WHERE
     s_suppkey = supplier_no
     AND total_revenue = (SELECT max(total_revenue) FROM revenue)

@@ -1,15 +1,15 @@
 -- Q20, potential part promotion (clause 2.4.20)
 SELECT s_name, s_address
-FROM supplier, nation
+FROM hotset_tpch.supplier, hotset_tpch.nation
 WHERE
     s_suppkey IN (
         SELECT ps_suppkey
-        FROM partsupp
+        FROM hotset_tpch.partsupp
         WHERE
-            ps_partkey IN (SELECT p_partkey FROM part WHERE p_name LIKE ':1%')
+            ps_partkey IN (SELECT p_partkey FROM hotset_tpch.part WHERE p_name LIKE ':1%')
             AND ps_availqty > (
                 SELECT 0.5 * sum(l_quantity)
-                FROM lineitem
+                FROM hotset_tpch.lineitem
                 WHERE
                     l_partkey = ps_partkey
                     AND l_suppkey = ps_suppkey

@@ -5,17 +5,17 @@ SELECT
     sum(c_acctbal) AS totacctbal
 FROM (
     SELECT substring(c_phone FROM 1 FOR 2) AS cntrycode, c_acctbal
-    FROM customer
+    FROM hotset_tpch.customer
     WHERE
         substring(c_phone FROM 1 FOR 2) IN (':1', ':2', ':3', ':4', ':5', ':6', ':7')
         AND c_acctbal > (
             SELECT avg(c_acctbal)
-            FROM customer
+            FROM hotset_tpch.customer
             WHERE
                 c_acctbal > 0.00
                 AND substring(c_phone FROM 1 FOR 2) IN (':1', ':2', ':3', ':4', ':5', ':6', ':7')
         )
-        AND NOT EXISTS (SELECT 1 FROM orders WHERE o_custkey = c_custkey)
+        AND NOT EXISTS (SELECT 1 FROM hotset_tpch.orders WHERE o_custkey = c_custkey)
 ) AS custsale
 GROUP BY cntrycode
 ORDER BY cntrycode

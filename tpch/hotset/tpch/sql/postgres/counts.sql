@@ -1,15 +1,15 @@
-SELECT 'region', count(*) FROM region
+SELECT 'region', count(*) FROM hotset_tpch.region
 UNION ALL
-SELECT 'nation', count(*) FROM nation
+SELECT 'nation', count(*) FROM hotset_tpch.nation
 UNION ALL
-SELECT 'supplier', count(*) FROM supplier
+SELECT 'supplier', count(*) FROM hotset_tpch.supplier
 UNION ALL
-SELECT 'customer', count(*) FROM customer
+SELECT 'customer', count(*) FROM hotset_tpch.customer
 UNION ALL
-SELECT 'part', count(*) FROM part
+SELECT 'part', count(*) FROM hotset_tpch.part
 UNION ALL
-SELECT 'partsupp', count(*) FROM partsupp
+SELECT 'partsupp', count(*) FROM hotset_tpch.partsupp
 UNION ALL
-SELECT 'orders', count(*) FROM orders
+SELECT 'orders', count(*) FROM hotset_tpch.orders
 UNION ALL
-SELECT 'lineitem', count(*) FROM lineitem
+SELECT 'lineitem', count(*) FROM hotset_tpch.lineitem

@@ -1,17 +1,17 @@
 -- VACUUM marks pages all-visible, which index-only scans need, and sets now the hint bits that the
 -- first run would otherwise write. It must stand alone, hence one batch each.
-VACUUM (ANALYZE) lineitem
+VACUUM (ANALYZE) hotset_tpch.lineitem
 -- GO
-VACUUM (ANALYZE) orders
+VACUUM (ANALYZE) hotset_tpch.orders
 -- GO
-VACUUM (ANALYZE) partsupp
+VACUUM (ANALYZE) hotset_tpch.partsupp
 -- GO
-VACUUM (ANALYZE) customer
+VACUUM (ANALYZE) hotset_tpch.customer
 -- GO
-VACUUM (ANALYZE) part
+VACUUM (ANALYZE) hotset_tpch.part
 -- GO
-VACUUM (ANALYZE) supplier
+VACUUM (ANALYZE) hotset_tpch.supplier
 -- GO
-VACUUM (ANALYZE) nation
+VACUUM (ANALYZE) hotset_tpch.nation
 -- GO
-VACUUM (ANALYZE) region
+VACUUM (ANALYZE) hotset_tpch.region

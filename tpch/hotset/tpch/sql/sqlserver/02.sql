@@ -8,7 +8,7 @@ SELECT TOP 100
     s_address,
     s_phone,
     s_comment
-FROM part, supplier, partsupp, nation, region
+FROM hotset_tpch.part, hotset_tpch.supplier, hotset_tpch.partsupp, hotset_tpch.nation, hotset_tpch.region
 WHERE
     p_partkey = ps_partkey
     AND s_suppkey = ps_suppkey
@@ -19,7 +19,7 @@ WHERE
     AND r_name = ':3'
     AND ps_supplycost = (
         SELECT min(ps_supplycost)
-        FROM partsupp, supplier, nation, region
+        FROM hotset_tpch.partsupp, hotset_tpch.supplier, hotset_tpch.nation, hotset_tpch.region
         WHERE
             p_partkey = ps_partkey
             AND s_suppkey = ps_suppkey

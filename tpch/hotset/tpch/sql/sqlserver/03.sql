@@ -4,7 +4,7 @@ SELECT TOP 10
     sum(l_extendedprice * (1 - l_discount)) AS revenue,
     o_orderdate,
     o_shippriority
-FROM customer, orders, lineitem
+FROM hotset_tpch.customer, hotset_tpch.orders, hotset_tpch.lineitem
 WHERE
     c_mktsegment = ':1'
     AND c_custkey = o_custkey

@@ -2,13 +2,13 @@
 SELECT
     o_orderpriority,
     count(*) AS order_count
-FROM orders
+FROM hotset_tpch.orders
 WHERE
     o_orderdate >= CAST(':1' AS date)
     AND o_orderdate < DATEADD(month, 3, CAST(':1' AS date))
     AND EXISTS (
         SELECT 1
-        FROM lineitem
+        FROM hotset_tpch.lineitem
         WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate
     )
 GROUP BY o_orderpriority

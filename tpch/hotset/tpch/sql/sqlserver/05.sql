@@ -2,7 +2,7 @@
 SELECT
     n_name,
     sum(l_extendedprice * (1 - l_discount)) AS revenue
-FROM customer, orders, lineitem, supplier, nation, region
+FROM hotset_tpch.customer, hotset_tpch.orders, hotset_tpch.lineitem, hotset_tpch.supplier, hotset_tpch.nation, hotset_tpch.region
 WHERE
     c_custkey = o_custkey
     AND l_orderkey = o_orderkey

@@ -7,7 +7,7 @@ FROM (
         YEAR(o_orderdate) AS o_year,
         l_extendedprice * (1 - l_discount) AS volume,
         n2.n_name AS nation
-    FROM part, supplier, lineitem, orders, customer, nation n1, nation n2, region
+    FROM hotset_tpch.part, hotset_tpch.supplier, hotset_tpch.lineitem, hotset_tpch.orders, hotset_tpch.customer, hotset_tpch.nation n1, hotset_tpch.nation n2, hotset_tpch.region
     WHERE
         p_partkey = l_partkey
         AND s_suppkey = l_suppkey

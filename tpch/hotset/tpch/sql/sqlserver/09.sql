@@ -8,7 +8,7 @@ FROM (
         n_name AS nation,
         YEAR(o_orderdate) AS o_year,
         l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity AS amount
-    FROM part, supplier, lineitem, partsupp, orders, nation
+    FROM hotset_tpch.part, hotset_tpch.supplier, hotset_tpch.lineitem, hotset_tpch.partsupp, hotset_tpch.orders, hotset_tpch.nation
     WHERE
         s_suppkey = l_suppkey
         AND ps_suppkey = l_suppkey

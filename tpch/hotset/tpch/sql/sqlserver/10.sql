@@ -8,7 +8,7 @@ SELECT TOP 20
     c_address,
     c_phone,
     c_comment
-FROM customer, orders, lineitem, nation
+FROM hotset_tpch.customer, hotset_tpch.orders, hotset_tpch.lineitem, hotset_tpch.nation
 WHERE
     c_custkey = o_custkey
     AND l_orderkey = o_orderkey

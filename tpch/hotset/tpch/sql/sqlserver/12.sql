@@ -7,7 +7,7 @@ SELECT
     sum(CASE
         WHEN o_orderpriority <> '1-URGENT' AND o_orderpriority <> '2-HIGH' THEN 1 ELSE 0
     END) AS low_line_count
-FROM orders, lineitem
+FROM hotset_tpch.orders, hotset_tpch.lineitem
 WHERE
     o_orderkey = l_orderkey
     AND l_shipmode IN (':1', ':2')

@@ -6,11 +6,11 @@ SELECT TOP 100
     o_orderdate,
     o_totalprice,
     sum(l_quantity) AS sum_qty
-FROM customer, orders, lineitem
+FROM hotset_tpch.customer, hotset_tpch.orders, hotset_tpch.lineitem
 WHERE
     o_orderkey IN (
         SELECT l_orderkey
-        FROM lineitem
+        FROM hotset_tpch.lineitem
         GROUP BY l_orderkey
         HAVING sum(l_quantity) > :1
     )

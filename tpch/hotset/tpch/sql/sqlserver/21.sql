@@ -2,7 +2,7 @@
 SELECT TOP 100
     s_name,
     count(*) AS numwait
-FROM supplier, lineitem l1, orders, nation
+FROM hotset_tpch.supplier, hotset_tpch.lineitem l1, hotset_tpch.orders, hotset_tpch.nation
 WHERE
     s_suppkey = l1.l_suppkey
     AND o_orderkey = l1.l_orderkey
@@ -10,12 +10,12 @@ WHERE
     AND l1.l_receiptdate > l1.l_commitdate
     AND EXISTS (
         SELECT 1
-        FROM lineitem l2
+        FROM hotset_tpch.lineitem l2
         WHERE l2.l_orderkey = l1.l_orderkey AND l2.l_suppkey <> l1.l_suppkey
     )
     AND NOT EXISTS (
         SELECT 1
-        FROM lineitem l3
+        FROM hotset_tpch.lineitem l3
         WHERE
             l3.l_orderkey = l1.l_orderkey
             AND l3.l_suppkey <> l1.l_suppkey

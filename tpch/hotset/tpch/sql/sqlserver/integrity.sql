@@ -1,24 +1,24 @@
 -- Rows whose foreign key (clause 1.4.2.3) finds nothing, whether or not the server enforces it.
-SELECT 'lineitem -> orders', count_big(*) FROM lineitem
-WHERE NOT EXISTS (SELECT 1 FROM orders WHERE o_orderkey = l_orderkey)
+SELECT 'lineitem -> orders', count_big(*) FROM hotset_tpch.lineitem
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.orders WHERE o_orderkey = l_orderkey)
 UNION ALL
-SELECT 'lineitem -> partsupp', count_big(*) FROM lineitem
-WHERE NOT EXISTS (SELECT 1 FROM partsupp WHERE ps_partkey = l_partkey AND ps_suppkey = l_suppkey)
+SELECT 'lineitem -> partsupp', count_big(*) FROM hotset_tpch.lineitem
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.partsupp WHERE ps_partkey = l_partkey AND ps_suppkey = l_suppkey)
 UNION ALL
-SELECT 'orders -> customer', count_big(*) FROM orders
-WHERE NOT EXISTS (SELECT 1 FROM customer WHERE c_custkey = o_custkey)
+SELECT 'orders -> customer', count_big(*) FROM hotset_tpch.orders
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.customer WHERE c_custkey = o_custkey)
 UNION ALL
-SELECT 'partsupp -> part', count_big(*) FROM partsupp
-WHERE NOT EXISTS (SELECT 1 FROM part WHERE p_partkey = ps_partkey)
+SELECT 'partsupp -> part', count_big(*) FROM hotset_tpch.partsupp
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.part WHERE p_partkey = ps_partkey)
 UNION ALL
-SELECT 'partsupp -> supplier', count_big(*) FROM partsupp
-WHERE NOT EXISTS (SELECT 1 FROM supplier WHERE s_suppkey = ps_suppkey)
+SELECT 'partsupp -> supplier', count_big(*) FROM hotset_tpch.partsupp
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.supplier WHERE s_suppkey = ps_suppkey)
 UNION ALL
-SELECT 'customer -> nation', count_big(*) FROM customer
-WHERE NOT EXISTS (SELECT 1 FROM nation WHERE n_nationkey = c_nationkey)
+SELECT 'customer -> nation', count_big(*) FROM hotset_tpch.customer
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.nation WHERE n_nationkey = c_nationkey)
 UNION ALL
-SELECT 'supplier -> nation', count_big(*) FROM supplier
-WHERE NOT EXISTS (SELECT 1 FROM nation WHERE n_nationkey = s_nationkey)
+SELECT 'supplier -> nation', count_big(*) FROM hotset_tpch.supplier
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.nation WHERE n_nationkey = s_nationkey)
 UNION ALL
-SELECT 'nation -> region', count_big(*) FROM nation
-WHERE NOT EXISTS (SELECT 1 FROM region WHERE r_regionkey = n_regionkey)
+SELECT 'nation -> region', count_big(*) FROM hotset_tpch.nation
+WHERE NOT EXISTS (SELECT 1 FROM hotset_tpch.region WHERE r_regionkey = n_regionkey)

@@ -10,7 +10,7 @@
 -- and the whole order rolls back after its full work, as clause 2.4.2.3 wants.
 -- Quantities, prices and texts of the single lines are not sent back to the terminal, and
 -- S_DATA and I_DATA are not compared ("brand-generic"): as in other stored-procedure kits.
-CREATE PROCEDURE neword
+CREATE PROCEDURE hotset_tpcc.neword
     @w_id int, @d_id int, @c_id int, @all_local int,
     @items varchar(200), @supplies varchar(200), @quantities varchar(200)
 AS
@@ -24,25 +24,25 @@ BEGIN
 
     BEGIN TRANSACTION;
     SELECT @c_last = c_last, @c_credit = c_credit, @c_discount = c_discount
-      FROM customer WHERE c_w_id = @w_id AND c_d_id = @d_id AND c_id = @c_id;
-    SELECT @w_tax = w_tax FROM warehouse WHERE w_id = @w_id;
+      FROM hotset_tpcc.customer WHERE c_w_id = @w_id AND c_d_id = @d_id AND c_id = @c_id;
+    SELECT @w_tax = w_tax FROM hotset_tpcc.warehouse WHERE w_id = @w_id;
 
-    UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = @w_id AND d_id = @d_id;
+    UPDATE hotset_tpcc.district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = @w_id AND d_id = @d_id;
     SELECT @o_id = d_next_o_id - 1, @d_tax = d_tax
-      FROM district WHERE d_w_id = @w_id AND d_id = @d_id;
+      FROM hotset_tpcc.district WHERE d_w_id = @w_id AND d_id = @d_id;
 
-    INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_ol_cnt, o_all_local, o_entry_d)
+    INSERT INTO hotset_tpcc.orders (o_w_id, o_d_id, o_id, o_c_id, o_ol_cnt, o_all_local, o_entry_d)
     VALUES (@w_id, @d_id, @o_id, @c_id, @count, @all_local, getdate());
-    INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES (@w_id, @d_id, @o_id);
+    INSERT INTO hotset_tpcc.new_order (no_w_id, no_d_id, no_o_id) VALUES (@w_id, @d_id, @o_id);
 
-    UPDATE stock
+    UPDATE hotset_tpcc.stock
        SET s_quantity = CASE WHEN s_quantity >= want.quantity + 10
                              THEN s_quantity - want.quantity
                              ELSE s_quantity - want.quantity + 91 END,
            s_ytd = s_ytd + want.quantity,
            s_order_cnt = s_order_cnt + 1,
            s_remote_cnt = s_remote_cnt + CASE WHEN want.supply <> @w_id THEN 1 ELSE 0 END
-      FROM stock
+      FROM hotset_tpcc.stock
       JOIN (SELECT CAST(substring(@items, 10 * number - 9, 10) AS int) AS item,
                    CAST(substring(@supplies, 10 * number - 9, 10) AS int) AS supply,
                    CAST(substring(@quantities, 10 * number - 9, 10) AS int) AS quantity
@@ -51,7 +51,7 @@ BEGIN
              WHERE number <= @count) AS want
         ON s_w_id = want.supply AND s_i_id = want.item;
 
-    INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id,
+    INSERT INTO hotset_tpcc.order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id,
                             ol_quantity, ol_amount, ol_dist_info)
     SELECT @w_id, @d_id, @o_id, want.number, want.item, want.supply, want.quantity,
            want.quantity * i_price,
@@ -66,8 +66,8 @@ BEGIN
               FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13),
                            (14), (15)) AS numbers (number)
              WHERE number <= @count) AS want
-      JOIN item ON i_id = want.item
-      JOIN stock ON s_w_id = want.supply AND s_i_id = want.item;
+      JOIN hotset_tpcc.item ON i_id = want.item
+      JOIN hotset_tpcc.stock ON s_w_id = want.supply AND s_i_id = want.item;
     SET @lines = @@ROWCOUNT;
 
     IF @lines < @count
@@ -75,7 +75,7 @@ BEGIN
         ROLLBACK TRANSACTION;
         THROW 50241, 'item number is not valid', 1;
     END;
-    SELECT @total = sum(ol_amount) FROM order_line
+    SELECT @total = sum(ol_amount) FROM hotset_tpcc.order_line
      WHERE ol_w_id = @w_id AND ol_d_id = @d_id AND ol_o_id = @o_id;
     COMMIT TRANSACTION;
     SELECT @o_id, @total * (1 - @c_discount) * (1 + @w_tax + @d_tax), @c_last, @c_credit,

@@ -1,6 +1,6 @@
 -- Order-status (clause 2.6.2): a customer's balance and latest order. The lines are read and
 -- summed up; they are not sent back one by one.
-CREATE PROCEDURE ostat @w_id int, @d_id int, @c_id int, @c_last varchar(16)
+CREATE PROCEDURE hotset_tpcc.ostat @w_id int, @d_id int, @c_id int, @c_last varchar(16)
 AS
 BEGIN
     SET NOCOUNT ON;
@@ -14,19 +14,19 @@ BEGIN
         SELECT @c_id = c_id
           FROM (SELECT c_id, row_number() OVER (ORDER BY c_first) AS place,
                        count(*) OVER () AS namesakes
-                  FROM customer
+                  FROM hotset_tpcc.customer
                  WHERE c_w_id = @w_id AND c_d_id = @d_id AND c_last = @c_last) AS listed
          WHERE place = (namesakes + 1) / 2;
 
     SELECT @c_first = c_first, @c_last = c_last, @c_balance = c_balance
-      FROM customer WHERE c_w_id = @w_id AND c_d_id = @d_id AND c_id = @c_id;
+      FROM hotset_tpcc.customer WHERE c_w_id = @w_id AND c_d_id = @d_id AND c_id = @c_id;
 
     SELECT TOP (1) @o_id = o_id, @carrier_id = o_carrier_id, @entry_d = o_entry_d
-      FROM orders WHERE o_w_id = @w_id AND o_d_id = @d_id AND o_c_id = @c_id
+      FROM hotset_tpcc.orders WHERE o_w_id = @w_id AND o_d_id = @d_id AND o_c_id = @c_id
      ORDER BY o_id DESC;
 
     SELECT @lines = count(*), @amount = sum(ol_amount)
-      FROM order_line WHERE ol_w_id = @w_id AND ol_d_id = @d_id AND ol_o_id = @o_id;
+      FROM hotset_tpcc.order_line WHERE ol_w_id = @w_id AND ol_d_id = @d_id AND ol_o_id = @o_id;
     COMMIT TRANSACTION;
     SELECT @c_id, @c_first, @c_last, @c_balance, @o_id, @carrier_id, @entry_d, @lines, @amount;
 END;
