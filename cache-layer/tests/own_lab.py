@@ -33,7 +33,7 @@ def quick_lab(factory: pytest.TempPathFactory, spec: LabSpec) -> Iterator[Lab]:
 
 
 class SharedLab:
-    """A lab for one test after the other: one whose machine died is raised anew for the next."""
+    """A lab for one test after the other: one whose machine died is raised again for the next."""
 
     def __init__(self, factory: pytest.TempPathFactory, spec: LabSpec) -> None:
         self._factory = factory

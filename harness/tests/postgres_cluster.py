@@ -55,7 +55,7 @@ class Cluster:
         try:
             yield self.database(name)
         finally:
-            # A session of its own: a test may have started the server anew.
+            # A session of its own: a test may have started the server again.
             with closing(self.database().session()) as owner:
                 owner.script(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -538,7 +538,7 @@ def judged() -> RunDocument:
 
 
 def changed(document: RunDocument, **changes: object) -> RunDocument:
-    """A copy, validated anew, whose caveats are derived again."""
+    """A copy, validated again, whose caveats are derived again."""
     raw = document.model_dump() | {"warnings": ()} | changes
     return warned(RunDocument.model_validate(raw))
 

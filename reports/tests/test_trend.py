@@ -83,7 +83,7 @@ UNCHANGED: dict[str, Callable[[], Nights]] = {
 
 @pytest.mark.parametrize("kind", UNCHANGED)
 def test_thirty_nights_that_only_scatter_raise_no_alarm(kind: str) -> None:
-    """Judged anew each night, `--fail` fires in at most one series of twenty; with differences of
+    """Judged again each night, `--fail` fires in at most one series of twenty; with differences of
     neighbours for noise it did in half of those with two modes or an autocorrelation of 0.8."""
     false = sum(fires(UNCHANGED[kind]()) for _ in range(200))
     assert false <= 0.05 * 200

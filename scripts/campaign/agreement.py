@@ -112,11 +112,11 @@ class Agreement:
 
     def kernels(self, figure: Figure) -> list[float]:
         """A figure of each of the kernel's replays; none where it does not count that."""
-        return [found for one in self.replays if (found := figure(one.kernel)) is not None]
+        return [value for replay in self.replays if (value := figure(replay.kernel)) is not None]
 
     def ours(self, figure: Figure) -> list[float]:
         """As :meth:`kernels`."""
-        return [found for one in self.replays if (found := figure(one.ours)) is not None]
+        return [value for replay in self.replays if (value := figure(replay.ours)) is not None]
 
     def points(self) -> dict[str, float]:
         """By kind of request, by how many percentage points our hit ratio is above the kernel's,
@@ -209,8 +209,8 @@ def simulate(local: Local, load: Load, age_s: float = 0.0, policy: str = "smq") 
             at, rest = line.split(maxsplit=1)
             trace.write(f"{float(at) + age_s:.6f} {rest}\n")
         trace.flush()
-        found = _simulate(local, load, Path(trace.name), policy)
-    return replace(found, read_misses=found.read_misses - 1)
+        hits = _simulate(local, load, Path(trace.name), policy)
+    return replace(hits, read_misses=hits.read_misses - 1)
 
 
 def _simulate(local: Local, load: Load, trace: Path, policy: str) -> Hits:
@@ -226,9 +226,9 @@ def _simulate(local: Local, load: Load, trace: Path, policy: str) -> Hits:
         *("--trace", str(trace)),
         "--json",
     ]
-    found: dict[str, Any] = json.loads(local.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
+    figures: dict[str, Any] = json.loads(local.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
     names = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
-    return Hits(*(int(found[name]) for name in names))
+    return Hits(*(int(figures[name]) for name in names))
 
 
 def at_once(local: Local, load: Load) -> Hits:
@@ -244,21 +244,21 @@ def at_once(local: Local, load: Load) -> Hits:
         *("--trace", str(load.trace)),
         "--json",
     ]
-    found: dict[str, Any] = json.loads(local.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
-    writes, write_hits = int(found["writes"]), int(found["write_hits"])
-    read_hits = int(found["hits"]) - write_hits
-    read_misses = int(found["requests"]) - writes - read_hits
+    figures: dict[str, Any] = json.loads(local.run(argv, timeout_s=_REPLAY_LIMIT_S).stdout)
+    writes, write_hits = int(figures["writes"]), int(figures["write_hits"])
+    read_hits = int(figures["hits"]) - write_hits
+    read_misses = int(figures["requests"]) - writes - read_hits
     if load.kind == "bcache":
         # The kernel counts reads alone.
         return Hits(read_hits, read_misses, None, None, None, None)
-    moved = int(found["promotions"]), int(found["demotions"])
+    moved = int(figures["promotions"]), int(figures["demotions"])
     return Hits(read_hits, read_misses, write_hits, writes - write_hits, *moved)
 
 
 def agreement(lab: Lab, load: Load, replays: int = 1) -> Agreement:
     """One load on both, so many times."""
-    found = tuple(_replay(lab, load) for _ in range(replays))
-    return Agreement(load.name, load.kind, found, at_once(Local(), load))
+    replayed = tuple(_replay(lab, load) for _ in range(replays))
+    return Agreement(load.name, load.kind, replayed, at_once(Local(), load))
 
 
 def _replay(lab: Lab, load: Load) -> Replay:

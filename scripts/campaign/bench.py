@@ -48,7 +48,7 @@ MIB = 1024**2
 FOLDER = PurePosixPath("/srv/shop")
 RECORDS = FOLDER / "records"
 NAME = "shop"
-FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/lab-{one}") for one in ("flash", "origin"))
+FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/lab-{name}") for name in ("flash", "origin"))
 RULES = """\
 KERNEL=="ubdb1", SYMLINK+="disk/by-id/lab-flash"
 KERNEL=="ubdb2", SYMLINK+="disk/by-id/lab-origin"
@@ -68,22 +68,22 @@ Files = frozenset[str]
 
 def server(lab: Lab) -> Server:
     """The lab's machine as a server without tiers, off."""
-    found = Server(lab.machine, lab.folder)
-    systemd.set_up(found.machine, RULES, FSTAB)
-    found.sh(f"mkdir -p {FOLDER}; sync")
-    found.power_cut()
-    found.keep()
-    return found
+    server = Server(lab.machine, lab.folder)
+    systemd.set_up(server.machine, RULES, FSTAB)
+    server.sh(f"mkdir -p {FOLDER}; sync")
+    server.power_cut()
+    server.keep()
+    return server
 
 
-def boot_fresh(found: Server) -> None:
+def boot_fresh(server: Server) -> None:
     """Switch it on as a server that never had a tier, with blank disks."""
-    found.restore()
-    size = found.flashes.stat().st_size
+    server.restore()
+    size = server.flashes.stat().st_size
     for bytes_ in (0, size):
-        os.truncate(found.flashes, bytes_)
-    systemd.partition(found.flashes, PARTITIONS_MIB)
-    found.boot()
+        os.truncate(server.flashes, bytes_)
+    systemd.partition(server.flashes, PARTITIONS_MIB)
+    server.boot()
 
 
 def nothing(_: object) -> None:
@@ -115,14 +115,14 @@ class Bench:
         if self.verb == "create":
             return self.read(ORIGIN)
         self.create(self.machine)
-        device = self.found().disk.device
+        device = self.attached().disk.device
         self._hold_back(device)
         self._write(device, "after")
         before = self.read(device)
         if self.verb == "repair clean":
-            lifecycle.flush(self.found(), nothing)
+            lifecycle.flush(self.attached(), nothing)
         if self.verb in ("activate", "repair", "repair clean"):
-            lifecycle.deactivate(self.found(), nothing)
+            lifecycle.deactivate(self.attached(), nothing)
         if self.verb in ("repair", "repair clean"):
             self._spoil()
         # What was written is to be there after a power cut, whatever the verb does.
@@ -134,23 +134,23 @@ class Bench:
         if self.verb == "create":
             self.create(machine)
             return
-        found = replace(self.found(), machine=machine)
+        attached = replace(self.attached(), machine=machine)
         verbs: dict[Verb, Callable[[], object]] = {
-            "deactivate": lambda: lifecycle.deactivate(found, nothing),
-            "activate": lambda: lifecycle.activate(found, nothing),
-            "flush": lambda: lifecycle.flush(found, nothing),
+            "deactivate": lambda: lifecycle.deactivate(attached, nothing),
+            "activate": lambda: lifecycle.activate(attached, nothing),
+            "flush": lambda: lifecycle.flush(attached, nothing),
             "grow": lambda: self._resize(machine, 112),
             "shrink": lambda: self._resize(machine, 72),
-            "set": lambda: retuning.retune(found, None, "writethrough", nothing, nothing),
-            "repair": lambda: repairing.repair(found, nothing, yes=True),
-            "repair clean": lambda: repairing.repair(found, nothing),
-            "detach": lambda: self.detach(found),
+            "set": lambda: retuning.retune(attached, None, "writethrough", nothing, nothing),
+            "repair": lambda: repairing.repair(attached, nothing, yes=True),
+            "repair clean": lambda: repairing.repair(attached, nothing),
+            "detach": lambda: self.detach(attached),
         }
         verbs[self.verb]()
 
     def writer(self) -> Writer:
         """One at work on the tier, which is mounted until it ends."""
-        self.sh(f"mount {self.found().disk.device} {FOLDER}")
+        self.sh(f"mount {self.attached().disk.device} {FOLDER}")
         return Writer(self.server.guest, RECORDS)
 
     def use(self) -> Files:
@@ -172,13 +172,13 @@ class Bench:
             if writer is not None:
                 self._end(writer)
             if device is not None:
-                found = self._wrong(device, before, writer)
-                if found:
-                    return f"through the tier: {found}"
-                self.detach(self.found())
-            found = self._wrong(ORIGIN, before, writer)
-            if found:
-                return f"on the origin: {found}"
+                fault = self._wrong(device, before, writer)
+                if fault:
+                    return f"through the tier: {fault}"
+                self.detach(self.attached())
+            fault = self._wrong(ORIGIN, before, writer)
+            if fault:
+                return f"on the origin: {fault}"
             self.sh(f"e2fsck -fn {ORIGIN}")
             return self._find_leftovers()
         except Exception as error:
@@ -227,13 +227,13 @@ class Bench:
         creation.create(machine, wanted, True, nothing)
 
     def _resize(self, machine: Machine, mib: int) -> None:
-        found = replace(self.found(), machine=machine)
-        resizing.resize(found, Bytes(mib * MIB), True, nothing, nothing)
+        attached = replace(self.attached(), machine=machine)
+        resizing.resize(attached, Bytes(mib * MIB), True, nothing, nothing)
 
-    def detach(self, found: AttachedDisk) -> None:
-        lifecycle.detach(found, False, False, nothing, nothing)
+    def detach(self, attached: AttachedDisk) -> None:
+        lifecycle.detach(attached, False, False, nothing, nothing)
 
-    def found(self) -> AttachedDisk:
+    def attached(self) -> AttachedDisk:
         return cards.find(self.machine, NAME)
 
     def recover(self, untouched: bool) -> PurePosixPath | None:
@@ -243,31 +243,31 @@ class Bench:
         :raises OriginChangedError: nobody knows, and the flash holds writes that the origin lacks.
         """
         for _ in range(_ROUNDS):
-            there = cards.list_disks(self.machine)
-            if not there or there[0].disk.phase == "creating":
+            disks = cards.list_disks(self.machine)
+            if not disks or disks[0].disk.phase == "creating":
                 if self.verb == "detach":
                     return None
                 self.create(self.machine)
                 continue
-            found = there[0]
-            if found.disk.phase == "detaching":
-                self.detach(found)
+            attached = disks[0]
+            if attached.disk.phase == "detaching":
+                self.detach(attached)
                 return None
             try:
-                lifecycle.activate(found, nothing)
+                lifecycle.activate(attached, nothing)
             except MetadataDamagedError:
-                repairing.repair(found, nothing, yes=True)
+                repairing.repair(attached, nothing, yes=True)
             except lifecycle.OriginChangedError:
                 if not untouched:
                     raise
-                lifecycle.keep_flash(found)
+                lifecycle.keep_flash(attached)
                 continue
-            report = self.found().tier.report()
+            report = self.attached().tier.report()
             if report.state != "active":
                 raise CommandError(
                     "tier", Result(("report",), 1, report.state, " ".join(report.notes), 0.0)
                 )
-            return found.disk.device
+            return attached.disk.device
         raise AssertionError("it does not come to rest")
 
     def _hold_back(self, device: PurePosixPath) -> None:
@@ -289,19 +289,19 @@ class Bench:
 
     def read(self, device: PurePosixPath) -> Files:
         """Checksums of every file, and of what lies behind the file system."""
-        found = self.sh(
+        output = self.sh(
             f"mount {device} {FOLDER}; cd {FOLDER};"
             f" find . -type f ! -path ./{RECORDS.name} | xargs -r md5sum; cd /;"
             f" umount {FOLDER};"
             f" dd if={device} bs=64k skip={_BEHIND_MIB * 16} count=64 iflag=direct status=none"
             " | md5sum"
         )
-        return frozenset(found.splitlines())
+        return frozenset(output.splitlines())
 
     def _spoil(self) -> None:
         """Damage the index of the metadata's space map: what ``cache_repair`` can mend. Of a clean
         cache, what the metadata begin with."""
-        at = self.found().disk.metadata[0].start // 4096
+        at = self.attached().disk.metadata[0].start // 4096
         if self.verb == "repair clean":
             self.sh(
                 f"dd if=/dev/urandom of={FLASH} bs=4096 seek={at} count=256 oflag=direct"

@@ -57,15 +57,15 @@ class Outcome:
     records: int | None = None
 
     def line(self) -> str:
-        found = "all files as written" if not self.failures else f"{len(self.failures)} FAILED"
+        text = "all files as written" if not self.failures else f"{len(self.failures)} FAILED"
         if self.records is not None:
-            found += f" ({self.records} records by a writer at work)"
+            text += f" ({self.records} records by a writer at work)"
         # After a step, or before the first.
         moments = self.steps if self.ending in _WITHIN else self.steps + 1
         amid = f" ({self.amid} amid a command)" if self.ending in _WITHIN else ""
         return (
             f"{self.kind:9}  {self.verb:12}  {self.ending:16}  cut short at {len(self.tried):3} of"
-            f" {moments:3} moments{amid}: {found}"
+            f" {moments:3} moments{amid}: {text}"
         )
 
 

@@ -74,7 +74,7 @@ def run(
     """
     for kind in kinds:
         for number in numbers:
-            dice, openers = (random.Random(f"{one} {number}") for one in (kind, "openers"))
+            dice, openers = (random.Random(f"{name} {number}") for name in (kind, "openers"))
             life = Life(server, kind, number, dice, openers)
             try:
                 _live(life)
@@ -160,13 +160,13 @@ def _refuse_while_open(life: Life, verb: Callable[[], object]) -> None:
 
 
 def _deactivate(life: Life) -> None:
-    _refuse_while_open(life, lambda: lifecycle.deactivate(life.bench.found(), nothing))
-    lifecycle.deactivate(life.bench.found(), nothing)
+    _refuse_while_open(life, lambda: lifecycle.deactivate(life.bench.attached(), nothing))
+    lifecycle.deactivate(life.bench.attached(), nothing)
     life.story.append("deactivate")
 
 
 def _flush(life: Life) -> None:
-    lifecycle.flush(life.bench.found(), nothing)
+    lifecycle.flush(life.bench.attached(), nothing)
     life.story.append("flush")
 
 
@@ -177,10 +177,10 @@ def _write_through(life: Life) -> None:
 
 def _detach_cut_short(life: Life) -> None:
     """Whoever did it does not come back for now."""
-    _refuse_while_open(life, lambda: life.bench.detach(life.bench.found()))
+    _refuse_while_open(life, lambda: life.bench.detach(life.bench.attached()))
     mortal = KillableMachine(life.server.machine, life.dice.randrange(_DETACH_STEPS))
     with suppress(Killed):
-        life.bench.detach(replace(life.bench.found(), machine=mortal))
+        life.bench.detach(replace(life.bench.attached(), machine=mortal))
     life.story.append(f"detach, killed after step {len(mortal.ran)}")
 
 
@@ -224,8 +224,8 @@ def _boot(life: Life) -> None:
     life.server.boot()
     later = life.bench.use()
     if later:
-        names = tuple(one.split()[1] for one in later)
-        life.due = {one for one in life.due if not one.endswith(names)} | later
+        names = tuple(line.split()[1] for line in later)
+        life.due = {entry for entry in life.due if not entry.endswith(names)} | later
         life.story.append("it is mounted and written to")
 
 

@@ -57,27 +57,27 @@ def main() -> int:
     given = parser.parse_args()
     mends = tomllib.loads((ROOT / "scripts/campaign/mends.toml").read_text())
     outcomes = _read(given.save)
-    known = {one.commit for one in outcomes}
+    known = {outcome.commit for outcome in outcomes}
     tree = _worktree(given.work / "checkout")
     for kind in ("data", "others"):
         for commit in mends[kind]:
             if commit in known or commit not in (given.commit or [commit]):
                 continue
             try:
-                found = take_back(tree, commit, given.folders, about_data=kind == "data")
+                outcome = take_back(tree, commit, given.folders, about_data=kind == "data")
             except DoesNotComeOffError:
                 print(f"{commit}: it does not come off today's program", flush=True)
                 continue
-            if found is None:
+            if outcome is None:
                 print(f"{commit}: its folders do not notice", flush=True)
                 continue
-            outcomes.append(found)
+            outcomes.append(outcome)
             print(json.dumps(asdict(outcomes[-1])), flush=True)
-            lines = (json.dumps(asdict(one)) for one in outcomes)
+            lines = (json.dumps(asdict(outcome)) for outcome in outcomes)
             given.save.write_text("".join(f"{line}\n" for line in lines))
-    missed = [one for one in outcomes if not one.noticed_by]
+    missed = [outcome for outcome in outcomes if not outcome.noticed_by]
     print(f"{len(outcomes)} mends taken back, {len(missed)} not noticed")
-    return 1 if any(one.about_data for one in missed) else 0
+    return 1 if any(outcome.about_data for outcome in missed) else 0
 
 
 def _read(file: Path) -> list[Outcome]:
@@ -130,14 +130,14 @@ def _revert(tree: Path, commit: str) -> list[str]:
     with suppress(subprocess.CalledProcessError):  # its tests and pages may well have
         _git("-c", "merge.renameLimit=0", "revert", "--no-commit", commit, where=tree)
     changed = _git("diff", "HEAD", "--name-only", "--no-renames", where=tree).split()
-    programs = [one for one in changed if is_program(one)]
+    programs = [path for path in changed if is_program(path)]
     unmerged = _git("diff", "--name-only", "--diff-filter=U", where=tree).split()
     if not programs or set(programs) & set(unmerged):
         raise DoesNotComeOffError(commit)
-    there = set(_git("ls-tree", "-r", "--name-only", "HEAD", where=tree).splitlines())
-    for one in set(changed) - set(programs):
-        back = ["checkout", "HEAD", "--"] if one in there else ["rm", "--quiet", "--force", "--"]
-        _git(*back, one, where=tree)
+    tracked = set(_git("ls-tree", "-r", "--name-only", "HEAD", where=tree).splitlines())
+    for path in set(changed) - set(programs):
+        back = ["checkout", "HEAD", "--"] if path in tracked else ["rm", "--quiet", "--force", "--"]
+        _git(*back, path, where=tree)
     return programs
 
 
@@ -158,12 +158,12 @@ def is_program(file: str) -> bool:
 
 def tests_of(tree: Path, programs: list[str]) -> list[list[str]]:
     """The commands that run the tests of the folders of some files."""
-    crates = sorted({one.split("/")[2] for one in programs if one.endswith(".rs")})
-    commands = [["cargo", "test", "--package", _package(tree, one)] for one in crates]
+    crates = sorted({program.split("/")[2] for program in programs if program.endswith(".rs")})
+    commands = [["cargo", "test", "--package", _package(tree, crate)] for crate in crates]
     folders = set[str]()
-    for one in programs:
-        if one.endswith(".py"):
-            top, _, subject, *_ = Path(one).parts
+    for program in programs:
+        if program.endswith(".py"):
+            top, _, subject, *_ = Path(program).parts
             tests = f"{top}/tests/{subject}"
             folders.add(tests if (tree / tests).is_dir() else f"{top}/tests")
     if folders:
@@ -194,7 +194,9 @@ def _fails(tree: Path, commands: list[list[str]]) -> str:
         )
         if done.returncode != 0:
             marks = ("FAILED ", "ERROR ", "test result: FAILED", "... FAILED")
-            lines = [line for line in done.stdout.splitlines() if any(one in line for one in marks)]
+            lines = [
+                line for line in done.stdout.splitlines() if any(mark in line for mark in marks)
+            ]
             if not lines:
                 # A program or a test that cannot even be compiled without it notices nothing.
                 raise DoesNotComeOffError(f"{' '.join(argv)} ends with {done.returncode}")

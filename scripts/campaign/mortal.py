@@ -103,11 +103,11 @@ def kill_after(seconds: float) -> CutOff:
 def cut_power_after(machine: Uml, seconds: float) -> CutOff:
     """The power goes while a command runs."""
 
-    def cut_off(there: Machine, command: Command) -> bool:
+    def cut_off(target: Machine, command: Command) -> bool:
         timer = threading.Timer(seconds, machine.power_cut)
         timer.start()
         try:
-            there.execute(command)
+            target.execute(command)
         except MachineGoneError:
             return True
         finally:

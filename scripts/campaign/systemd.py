@@ -95,9 +95,9 @@ class Server:
         with suppress(MachineGoneError, CommandError):
             self.machine.run(["systemctl", "--no-block", "poweroff"])
         self._stack.close()
-        found, _, _ = select.select([ended], [], [], _POWER_OFF_LIMIT_S)
+        ready, _, _ = select.select([ended], [], [], _POWER_OFF_LIMIT_S)
         os.close(ended)
-        if not found:
+        if not ready:
             raise MachineGoneError(f"it did not power off in {_POWER_OFF_LIMIT_S:.0f} s")
         print(f"down in {time.monotonic() - begun:.1f} s")
         self.guest.power_cut()

@@ -69,9 +69,9 @@ class Writer:
         try:
             with self._host.talk(self._argv) as ask:
                 while not self._is_to_end.is_set():
-                    said = ask(str(self.acknowledged), _ANSWER_S).strip()
-                    if said != str(self.acknowledged):
-                        self._failure = said or "it ended"
+                    answer = ask(str(self.acknowledged), _ANSWER_S).strip()
+                    if answer != str(self.acknowledged):
+                        self._failure = answer or "it ended"
                         return
                     self.acknowledged += 1
         except (MachineGoneError, CommandError, TimeoutError, OSError) as error:

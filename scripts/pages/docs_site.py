@@ -41,10 +41,10 @@ def stage() -> Iterator[tuple[str, str | None]]:
         if not name.endswith(".md"):
             yield name, None
             continue
-        text, found = rewritten(name, (ROOT / name).read_text(encoding="utf-8"))
+        text, targets = rewritten(name, (ROOT / name).read_text(encoding="utf-8"))
         yield name, with_plain_bars(text)
-        left += sorted(found - seen)
-        seen |= found
+        left += sorted(targets - seen)
+        seen |= targets
 
 
 def with_plain_bars(text: str) -> str:
@@ -64,7 +64,7 @@ def with_plain_bars(text: str) -> str:
 
 def rewritten(name: str, text: str) -> tuple[str, set[str]]:
     """A page with its links to folders replaced, and the files that it links to."""
-    found: set[str] = set()
+    targets: set[str] = set()
 
     def replace(link: re.Match[str]) -> str:
         label, (path, hash_, anchor) = link[1], link[2].partition("#")
@@ -77,10 +77,10 @@ def rewritten(name: str, text: str) -> tuple[str, set[str]]:
             target, path = f"{target}/README.md", f"{path.rstrip('/')}/README.md"
             if not (ROOT / target).exists():
                 return label[1:-1]
-        found.add(target)
+        targets.add(target)
         return f"{label}({path}{hash_}{anchor})"
 
-    return LINK.sub(replace, text), found
+    return LINK.sub(replace, text), targets
 
 
 def build(folder: Path, name: str, files: Iterable[tuple[str, str | None]]) -> None:
@@ -108,11 +108,11 @@ def build(folder: Path, name: str, files: Iterable[tuple[str, str | None]]) -> N
 
 def describe(folder: Path) -> None:
     """Write the list of versions, newest first, and a page above that leads to the newest."""
-    there = [one.name for one in folder.iterdir() if (one / "index.html").is_file()]
-    newest, *others = sorted(there, key=numbers, reverse=True)
+    versions = [path.name for path in folder.iterdir() if (path / "index.html").is_file()]
+    newest, *others = sorted(versions, key=numbers, reverse=True)
     listed = [
-        {"version": one, "title": one, "aliases": ["latest"] if one == newest else []}
-        for one in (newest, *others)
+        {"version": version, "title": version, "aliases": ["latest"] if version == newest else []}
+        for version in (newest, *others)
     ]
     (folder / "versions.json").write_text(json.dumps(listed, indent=1) + "\n")
     (folder / "index.html").write_text(LATEST.format(version=newest))
@@ -124,7 +124,7 @@ def numbers(name: str) -> tuple[list[int], str]:
     >>> sorted(["0.10.0", "0.9.1", "0.9.0"], key=numbers)
     ['0.9.0', '0.9.1', '0.10.0']
     """
-    return [int(one) for one in re.findall(r"\d+", name)], name
+    return [int(digits) for digits in re.findall(r"\d+", name)], name
 
 
 if __name__ == "__main__":

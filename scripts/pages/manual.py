@@ -67,7 +67,7 @@ def page(words: Words, command: Any) -> str:  # noqa: ANN401 - typer's parser
         f'.TH "{name.upper()}" "1" "{_date()}" "hotset {__version__}" "hotset\'s manual"',
         *_section("Name", [rf"{_hyphens(name)} \- {roff(_summary(help_text[0]))}"]),
         *_section("Synopsis", list(_synopsis(words, command))),
-        *_section("Description", _between(".PP", [[roff(one)] for one in help_text])),
+        *_section("Description", _between(".PP", [[roff(paragraph)] for paragraph in help_text])),
         *_section("Commands", _terms(_commands(words, below))),
         *_section("Arguments", _terms(_explain(shown, options=False))),
         *_section("Options", _terms(_explain(shown, options=True))),
@@ -101,10 +101,10 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _between(mark: str, parts: Sequence[Sequence[str]]) -> list[str]:
-    found: list[str] = []
+    joined: list[str] = []
     for part in parts:
-        found += [mark, *part] if found else [*part]
-    return found
+        joined += [mark, *part] if joined else [*part]
+    return joined
 
 
 def _synopsis(words: Words, command: Any) -> Iterator[str]:  # noqa: ANN401 - typer's parser
@@ -115,30 +115,30 @@ def _synopsis(words: Words, command: Any) -> Iterator[str]:  # noqa: ANN401 - ty
     if not below or command.invoke_without_command:
         if below:
             yield ".br"
-        used = [roff(one) for one in reference.usage(reference.parameters(command))]
+        used = [roff(word) for word in reference.usage(reference.parameters(command))]
         yield " ".join([own, *used])
 
 
 def _commands(words: Words, below: Mapping[str, Any]) -> dict[str, str]:
     return {
-        f"`{'-'.join((*words, name))}`(1)": reference.paragraphs(one.help).split("\n\n")[0]
-        for name, one in below.items()
+        f"`{'-'.join((*words, name))}`(1)": reference.paragraphs(command.help).split("\n\n")[0]
+        for name, command in below.items()
     }
 
 
 def _explain(shown: Sequence[Any], *, options: bool) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in shown:
-        if reference.is_option(one) != options:
+    meanings: dict[str, str] = {}
+    for parameter in shown:
+        if reference.is_option(parameter) != options:
             continue
-        value, default = reference.metavar(one), reference.default_of(one)
-        names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-        notes = ["Required."] if one.required and options else []
+        value, default = reference.metavar(parameter), reference.default_of(parameter)
+        names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+        notes = ["Required."] if parameter.required and options else []
         notes += [f"Default: {default}."] if default else []
-        notes += [f"Environment: `{one.envvar}`."] if one.envvar else []
+        notes += [f"Environment: `{parameter.envvar}`."] if parameter.envvar else []
         term = f"{names} {value}".rstrip() if options else value
-        found[term] = " ".join([reference.one_line(one.help), *notes])
-    return found
+        meanings[term] = " ".join([reference.one_line(parameter.help), *notes])
+    return meanings
 
 
 def _keep() -> dict[str, str]:
@@ -194,7 +194,7 @@ def _hyphens(text: str) -> str:
 def _characters(text: str) -> str:
     special = {"\\": r"\e", "'": r"\(aq", "^": r"\(ha", "~": r"\(ti", "`": r"\(ga"}
     return "".join(
-        special.get(one) or (one if one.isascii() else f"\\[u{ord(one):04X}]") for one in text
+        special.get(char) or (char if char.isascii() else f"\\[u{ord(char):04X}]") for char in text
     )
 
 

@@ -57,8 +57,8 @@ class Act:
         """
         first, *others = shown.split("\n")
         self.say(f"$ {first}", 0.3)
-        for one in others:
-            self.say(f"> {one}", 0.1)
+        for other in others:
+            self.say(f"> {other}", 0.1)
         self.lasts_s += TYPING_S
         environment = os.environ | {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
         typed = shown.partition(" | ")[0].replace("\\\n", " ")
@@ -71,8 +71,8 @@ class Act:
             for count, line in enumerate(process.stdout):
                 now = time.monotonic()
                 if count < head:
-                    told = line.rstrip().replace(str(folder), SHOWN_FOLDER)
-                    self.say(told, min(now - before, WAIT_S_MAX))
+                    text = line.rstrip().replace(str(folder), SHOWN_FOLDER)
+                    self.say(text, min(now - before, WAIT_S_MAX))
                 before = now
         if process.returncode:
             sys.stderr.write("\n".join(line for _, line in self.lines) + "\n")
@@ -165,7 +165,7 @@ def server(where: Path, *, new: bool = False) -> Iterator[None]:
 
 
 def draw(acts: Sequence[Act]) -> str:
-    """An SVG that shows the acts one after another, and begins anew."""
+    """An SVG that shows the acts one after another, and begins again."""
     begins = [0.0]
     for act in acts:
         begins.append(begins[-1] + act.lasts_s + READING_S)

@@ -152,8 +152,8 @@ def files() -> dict[Path, str]:
 
 def cli() -> str:
     root = typer.main.get_command(create())
-    found = list(commands(root, ("hotset",)))
-    leaves = [(words, command) for words, command in found if not commands_below(command)]
+    every = list(commands(root, ("hotset",)))
+    leaves = [(words, command) for words, command in every if not commands_below(command)]
     lines = [
         _GENERATED,
         "# Command line",
@@ -173,7 +173,7 @@ def cli() -> str:
     for user, variables in ENVIRONMENT.items():
         rows = [(f"`{name}`", text) for name, text in variables.items()]
         lines += ["", f"### {user}", "", *_table(("Variable", "Meaning"), rows)]
-    for words, command in found:
+    for words, command in every:
         lines += ["", *_command(words, command)]
     return "\n".join(lines) + "\n"
 
@@ -193,7 +193,7 @@ def parameters(command: Any) -> list[Any]:  # noqa: ANN401 - typer's parser
 def commands_below(command: Any) -> Mapping[str, Any]:  # noqa: ANN401 - typer's parser
     """The commands of a group that are not hidden, by their last word; of a command: none."""
     below = getattr(command, "commands", None) or {}
-    return {name: one for name, one in below.items() if not one.hidden}
+    return {name: command for name, command in below.items() if not command.hidden}
 
 
 def _command(words: tuple[str, ...], command: Any) -> list[str]:  # noqa: ANN401 - typer's parser
@@ -205,7 +205,7 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:  # noqa: ANN401
     shown = parameters(command)
     if not inner or command.invoke_without_command:
         lines += ["", "```", " ".join([*words, *usage(shown)]), "```"]
-    rows = [_row(one) for one in shown]
+    rows = [_row(parameter) for parameter in shown]
     if rows:
         lines += ["", *_table(("Argument or option", "Default", "Meaning"), rows)]
     return lines
@@ -213,38 +213,40 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:  # noqa: ANN401
 
 def usage(shown: list[Any]) -> Iterator[str]:
     """Yield what follows the words of a command in its synopsis."""
-    if any(is_option(one) for one in shown):
+    if any(is_option(parameter) for parameter in shown):
         yield "[OPTIONS]"
-    for one in shown:
-        if not is_option(one):
-            yield metavar(one)
+    for parameter in shown:
+        if not is_option(parameter):
+            yield metavar(parameter)
 
 
-def _row(one: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's parser
-    names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-    value = metavar(one)
-    name = (f"{names} `{value}`" if value else names) if is_option(one) else f"`{value}`"
-    default = "required" if one.required else default_of(one)
-    meaning = one_line(one.help)
-    if one.envvar:
-        meaning += f" Environment: `{one.envvar}`."
+def _row(parameter: Any) -> tuple[str, str, str]:  # noqa: ANN401 - typer's parser
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    value = metavar(parameter)
+    name = (f"{names} `{value}`" if value else names) if is_option(parameter) else f"`{value}`"
+    default = "required" if parameter.required else default_of(parameter)
+    meaning = one_line(parameter.help)
+    if parameter.envvar:
+        meaning += f" Environment: `{parameter.envvar}`."
     return name, default, meaning
 
 
-def is_option(one: Any) -> bool:  # noqa: ANN401 - typer's parser
+def is_option(parameter: Any) -> bool:  # noqa: ANN401 - typer's parser
     """True if a parameter has a name on the command line; else it is an argument."""
-    return bool(one.opts[0].startswith("-"))
+    return bool(parameter.opts[0].startswith("-"))
 
 
-def metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
+def metavar(parameter: Any) -> str:  # noqa: ANN401 - typer's parser
     """Return the placeholder of its value: `PATH`, `a|b`; nothing for an option that takes none."""
-    if one.metavar:
-        bare = str(one.metavar) + "..." * (not is_option(one) and one.type_descriptor.is_list)
-        return bare if is_option(one) or one.required else f"[{bare}]"
-    kind = one.type_descriptor.annotation
-    if not is_option(one):
-        name = str(one.name).upper() + "…" * one.type_descriptor.is_list
-        return name if one.required else f"[{name}]"
+    if parameter.metavar:
+        bare = str(parameter.metavar) + "..." * (
+            not is_option(parameter) and parameter.type_descriptor.is_list
+        )
+        return bare if is_option(parameter) or parameter.required else f"[{bare}]"
+    kind = parameter.type_descriptor.annotation
+    if not is_option(parameter):
+        name = str(parameter.name).upper() + "…" * parameter.type_descriptor.is_list
+        return name if parameter.required else f"[{name}]"
     if kind is bool:
         return ""
     if get_origin(kind) is Literal:
@@ -254,13 +256,13 @@ def metavar(one: Any) -> str:  # noqa: ANN401 - typer's parser
     return _VALUES.get(kind, "TEXT")
 
 
-def default_of(one: Any) -> str:  # noqa: ANN401 - typer's parser
+def default_of(parameter: Any) -> str:  # noqa: ANN401 - typer's parser
     """Its default between backticks; nothing where there is none worth saying."""
-    value = one.default
-    if value is None or value in ([], "") or (value is False and not one.secondary_opts):
+    value = parameter.default
+    if value is None or value in ([], "") or (value is False and not parameter.secondary_opts):
         return ""
     if isinstance(value, bool):
-        return f"`{(one.opts if value else one.secondary_opts)[0]}`"
+        return f"`{(parameter.opts if value else parameter.secondary_opts)[0]}`"
     return f"`{value.value if isinstance(value, Enum) else value}`"
 
 
@@ -365,14 +367,14 @@ def keys(whole: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _inner_models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     for field in model.model_fields.values():
-        for one in (field.annotation, *get_args(field.annotation)):
-            if isinstance(one, type) and issubclass(one, BaseModel):
-                yield from (one, *_inner_models(one))
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from (kind, *_inner_models(kind))
 
 
 def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(node, list):
-        return [_plain(one) for one in node]
+        return [_plain(part) for part in node]
     if not isinstance(node, dict):
         return node
     # A key named ``title`` holds a schema; pydantic's own titles are text.
@@ -384,55 +386,55 @@ def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(made.get("description"), str):
         made["description"] = one_line(made["description"])
     if "anyOf" in made:
-        kinds = [one for one in made.pop("anyOf") if one != {"type": "null"}]
+        kinds = [kind for kind in made.pop("anyOf") if kind != {"type": "null"}]
         made |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     return made
 
 
 def _is_inline(described: Mapping[str, Any]) -> bool:
     """Written in one line, as ``nopm = { before = 1, after = 2 }``."""
-    return all(one.get("type") == "number" for one in described["properties"].values())
+    return all(about.get("type") == "number" for about in described["properties"].values())
 
 
-def _resolve(top: Mapping[str, Any], one: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    name = str(one.get("$ref", "")).rpartition("/")[2]
-    found: Mapping[str, Any] | None = top["$defs"].get(name)
-    return found
+def _resolve(top: Mapping[str, Any], about: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    name = str(about.get("$ref", "")).rpartition("/")[2]
+    model: Mapping[str, Any] | None = top["$defs"].get(name)
+    return model
 
 
 def _tables(top: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, one in top["properties"].items():
-        if (inner := _resolve(top, one)) and not _is_inline(inner):
+    for name, about in top["properties"].items():
+        if (inner := _resolve(top, about)) and not _is_inline(inner):
             yield name, inner
 
 
 def _values(
     top: Mapping[str, Any], described: Mapping[str, Any], prefix: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, one in described["properties"].items():
-        inner = _resolve(top, one)
+    for name, about in described["properties"].items():
+        inner = _resolve(top, about)
         if inner is None or _is_inline(inner):
             yield (
                 f"{prefix}{name}",
-                dict(one) | ({"properties": inner["properties"]} if inner else {}),
+                dict(about) | ({"properties": inner["properties"]} if inner else {}),
             )
 
 
 def _rows(top: Mapping[str, Any], described: Mapping[str, Any], prefix: str) -> list[str]:
     rows = []
-    for key, one in _values(top, described, prefix):
+    for key, about in _values(top, described, prefix):
         is_required = key.rpartition(".")[2] in described.get("required", ())
-        default = one.get("default")
+        default = about.get("default")
         shown = "" if default in (None, "", []) else f"`{json.dumps(default)}`"
         rows.append(
-            (f"`{key}`", _kind(one), "required" if is_required else shown, one["description"])
+            (f"`{key}`", _kind(about), "required" if is_required else shown, about["description"])
         )
     return _table(("Key", "Type", "Default", "Meaning"), rows)
 
 
-def _kind(one: Mapping[str, Any]) -> str:
+def _kind(about: Mapping[str, Any]) -> str:
     """A type in words, from its JSON Schema."""
-    kinds = one.get("anyOf", [one])
+    kinds = about.get("anyOf", [about])
     choices = [f"`{value}`" for kind in kinds for value in kind.get("enum", ()) or _const(kind)]
     named = [_name(kind) for kind in kinds if "enum" not in kind and "const" not in kind]
     if _SIZE in kinds:
@@ -440,22 +442,22 @@ def _kind(one: Mapping[str, Any]) -> str:
     return " or ".join([*named, *([" ".join(choices)] if choices else [])])
 
 
-def _const(one: Mapping[str, Any]) -> tuple[str, ...]:
-    return (one["const"],) if "const" in one else ()
+def _const(about: Mapping[str, Any]) -> tuple[str, ...]:
+    return (about["const"],) if "const" in about else ()
 
 
-def _name(one: Mapping[str, Any]) -> str:
-    if "properties" in one:
-        return f"`{{ {', '.join(f'{name} = …' for name in one['properties'])} }}`"
-    if one["type"] == "array":
-        return f"list of {_kind(one['items'])}"
-    above, low, high = (one.get(name) for name in ("exclusiveMinimum", "minimum", "maximum"))
+def _name(about: Mapping[str, Any]) -> str:
+    if "properties" in about:
+        return f"`{{ {', '.join(f'{name} = …' for name in about['properties'])} }}`"
+    if about["type"] == "array":
+        return f"list of {_kind(about['items'])}"
+    above, low, high = (about.get(name) for name in ("exclusiveMinimum", "minimum", "maximum"))
     limits = [
         f"{sign} {limit}"
         for sign, limit in ((">", above), ("≥", low), ("≤", high))
         if limit is not None
     ]
-    return " ".join([_NAMES[one["type"]], ", ".join(limits)]).strip()
+    return " ".join([_NAMES[about["type"]], ", ".join(limits)]).strip()
 
 
 # Markdown
@@ -463,7 +465,7 @@ def _name(one: Mapping[str, Any]) -> str:
 
 def paragraphs(text: str | None) -> str:
     """The help of a command as Markdown."""
-    return "\n\n".join(one_line(one) for one in (text or "").strip().split("\n\n"))
+    return "\n\n".join(one_line(paragraph) for paragraph in (text or "").strip().split("\n\n"))
 
 
 def one_line(text: str | None) -> str:

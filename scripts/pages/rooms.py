@@ -20,12 +20,12 @@ FOLDERS = ("cache-layer", "tpcc", "tpch", "reports", "harness")
 @cache
 def modules() -> dict[str, Path]:
     """The source files by their dotted names."""
-    found = {}
+    files = {}
     for folder in FOLDERS:
         for file in (ROOT / folder / "hotset").rglob("*.py"):
             name = ".".join(file.relative_to(ROOT / folder).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = file
-    return found
+            files[name.removesuffix(".__init__")] = file
+    return files
 
 
 @cache
@@ -62,12 +62,14 @@ def imports(module: str, lazy: bool = True) -> frozenset[str]:
 def beside(needed: Mapping[Module, Collection[Module]], parent: Module) -> dict[str, set[str]]:
     """Which of the rooms right below a parent need which others of them, by whatever way."""
     depth = len(parent)
-    found: dict[str, set[str]] = {}
+    neighbours: dict[str, set[str]] = {}
     for name, others in needed.items():
         if name[:depth] == parent and len(name) > depth:
-            near = {one[depth] for one in others if one[:depth] == parent and len(one) > depth}
-            found.setdefault(name[depth], set()).update(near - {name[depth]})
-    return found
+            near = {
+                other[depth] for other in others if other[:depth] == parent and len(other) > depth
+            }
+            neighbours.setdefault(name[depth], set()).update(near - {name[depth]})
+    return neighbours
 
 
 def require_no_circle(graph: Mapping[str, Collection[str]], where: str) -> None:
@@ -91,10 +93,12 @@ def page() -> str:
         "|---|---|---|---|",
     ]
     names = {room(name) for name in modules()}
-    for name in sorted(names, key=lambda one: (len(_below(one)), one)):
-        inside = [one for one in modules() if room(one) == name]
-        soon = {room(one) for module in inside for one in imports(module, lazy=False)} - {name}
-        late = {room(one) for module in inside for one in imports(module)} - {name} - soon
+    for name in sorted(names, key=lambda name: (len(_below(name)), name)):
+        inside = [module for module in modules() if room(module) == name]
+        soon = {room(imported) for module in inside for imported in imports(module, lazy=False)} - {
+            name
+        }
+        late = {room(imported) for module in inside for imported in imports(module)} - {name} - soon
         lines.append(f"| `{name}` | {_purpose(name)} | {_list(soon)} | {_list(late)} |")
     return "\n".join(lines) + "\n"
 
@@ -107,14 +111,19 @@ def room(module: str) -> str:
 @cache
 def _below(name: str) -> frozenset[str]:
     """All rooms that one needs, by whatever way."""
-    near = {room(one) for module in modules() if room(module) == name for one in imports(module)}
+    near = {
+        room(imported)
+        for module in modules()
+        if room(module) == name
+        for imported in imports(module)
+    }
     near -= {name}
-    return frozenset(near).union(*(_below(one) for one in near))
+    return frozenset(near).union(*(_below(other) for other in near))
 
 
 def _purpose(name: str) -> str:
-    said = ast.get_docstring(tree(modules()[name])) or ""
-    return " ".join(said.partition("\n\n")[0].split()).rstrip(".").replace("|", "\\|")
+    docstring = ast.get_docstring(tree(modules()[name])) or ""
+    return " ".join(docstring.partition("\n\n")[0].split()).rstrip(".").replace("|", "\\|")
 
 
 def _list(names: set[str]) -> str:

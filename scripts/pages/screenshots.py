@@ -138,10 +138,10 @@ def _console(folder: Path) -> Iterator[str]:
         env={**os.environ, "HOTSET_CONSOLE_PASSWORD_FILE": str(password)},
     ) as process:
         assert process.stderr is not None
-        found = re.search(r"https?://\S+", process.stderr.readline())
-        assert found is not None
+        match = re.search(r"https?://\S+", process.stderr.readline())
+        assert match is not None
         try:
-            yield found[0].rstrip("/")
+            yield match[0].rstrip("/")
         finally:
             process.send_signal(signal.SIGINT)
 

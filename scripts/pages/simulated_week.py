@@ -38,7 +38,7 @@ EVENTS: tuple[tuple[float, float | None, EventKind, str], ...] = (
     (NIGHT_H[1], None, "console", "this console started"),
     (WARMED_H, 0.4, "warm-up", "warmup run shop database:tpcc"),
     (30.0, 0.05, "unreachable", "nothing answers at db1: No route to host"),
-    (RESET_H, None, "reset", "shop: its counters began anew"),
+    (RESET_H, None, "reset", "shop: its counters restarted"),
     (TPCC_H[0], 1.0, "benchmark", "tpcc run"),
     (3.0, None, "warm-up", "warmup run shop table:public.orders table:public.order_line failed"),
     (0.0, None, "console", "this console ended"),
@@ -121,14 +121,14 @@ def _count(
     ratio = 0.97 - cold - 0.05 * (1 - day) - drawn.uniform(0, 0.015)
     load = (300 + 2500 * day + (4000 if has_tpcc else 0)) * drawn.uniform(0.9, 1.1)
     size = shop.size or SIZE
-    found: dict[str, Counted] = {}
+    counted: dict[str, Counted] = {}
     if not RESET_H - 0.05 < hours < RESET_H + 0.05:
-        found[shop.identity] = _amounts(step, load, ratio), _levels(size, day, 0.9)
+        counted[shop.identity] = _amounts(step, load, ratio), _levels(size, day, 0.9)
     if len(disks) > 1 and hours > REMADE_H:
-        found["a1"] = _amounts(step, load / 6, 0.7), _levels(SIZE, 0.1, 0.5)
+        counted["a1"] = _amounts(step, load / 6, 0.7), _levels(SIZE, 0.1, 0.5)
     elif len(disks) > 1 and hours < REMADE_H - 1:
-        found["a2"] = _amounts(step, load / 8, 0.8), _levels(SIZE, 0.1, 0.6)
-    return found
+        counted["a2"] = _amounts(step, load / 8, 0.8), _levels(SIZE, 0.1, 0.6)
+    return counted
 
 
 def _amounts(step: int, rate: float, ratio: float) -> list[int]:

@@ -55,7 +55,7 @@ def main() -> int:
     except ValueError as error:
         print(f"audit: audit.toml: {error}", file=sys.stderr)
         return 2
-    folders = [ROOT / one for one in CRATES]
+    folders = [ROOT / crate for crate in CRATES]
     worst = max(
         describe("crates", lambda: crates(folders, given.advisories, ignored, today)),
         describe("Python packages", lambda: python(ROOT, given.osv, ignored)),
@@ -72,18 +72,18 @@ def exceptions(text: str, today: date) -> list[str]:
     :raises ValueError: an entry has not the three keys, no reason, or its day is over.
     """
     entries = tomllib.loads(text).get("exception", [])
-    for number, one in enumerate(entries, start=1):
-        where = f"exception {number} ({one.get('id', 'without id')})"
-        if one.keys() != _KEYS.keys() or any(type(one[key]) is not _KEYS[key] for key in _KEYS):
+    for number, entry in enumerate(entries, start=1):
+        where = f"exception {number} ({entry.get('id', 'without id')})"
+        if entry.keys() != _KEYS.keys() or any(type(entry[key]) is not _KEYS[key] for key in _KEYS):
             raise ValueError(f"{where}: needs id and reason, texts, and until, a day; no other key")
-        if not one["reason"].strip():
+        if not entry["reason"].strip():
             raise ValueError(f"{where}: reason is empty: say why hotset may go on with it")
-        if one["until"] <= today:
+        if entry["until"] <= today:
             raise ValueError(
-                f"{where}: until was {one['until']}: raise the dependency, or look whether the"
+                f"{where}: until was {entry['until']}: raise the dependency, or look whether the"
                 " reason still holds and set a later day"
             )
-    return [one["id"] for one in entries]
+    return [entry["id"] for entry in entries]
 
 
 def describe(what: str, look: Callable[[], tuple[Outcome, str]]) -> Outcome:
@@ -104,14 +104,14 @@ def crates(
     """All that is in the lock files, by cargo-deny: vulnerable, unsound, unmaintained, yanked.
 
     :param folders: each with a Cargo.lock.
-    :param advisories: holds a clone as cargo-deny names it; without, it is fetched anew.
+    :param advisories: holds a clone as cargo-deny names it; without, it is fetched again.
     :raises CannotAuditError: there is no list, or it is older than :data:`STALE`.
     """
     home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
     lists = (advisories or home / "advisory-dbs").resolve()
     with tempfile.TemporaryDirectory(prefix="hotset-audit-") as work:
         config = Path(work) / "deny.toml"
-        ours = [one for one in ignored if one.startswith("RUSTSEC-")]
+        ours = [advisory for advisory in ignored if advisory.startswith("RUSTSEC-")]
         # What JSON has for a text and a list of them, TOML has, too.
         text = f"db-path = {json.dumps(str(lists))}\nignore = {json.dumps(ours)}\n"
         config.write_text(f"[advisories]\n{text}", encoding="utf-8")
@@ -120,7 +120,7 @@ def crates(
         if not advisories:
             _run([*argv, "fetch", "db"], folders[0])
         newest = _newest(lists)
-        outcomes = {_check([*argv, "check", "advisories"], one) for one in folders}
+        outcomes = {_check([*argv, "check", "advisories"], folder) for folder in folders}
     if outcomes == {Outcome.CLEAN} and today - newest > STALE:
         raise CannotAuditError(
             f"RustSec's list in {lists} ends with {newest}. It has nothing against them, and what"
@@ -158,7 +158,7 @@ def python(root: Path, osv: str | None, ignored: Sequence[str]) -> tuple[Outcome
     """
     argv = ["uv", "audit", "--locked", "--preview-features=audit-command"]
     argv += [f"--service-url={osv}"] if osv else []
-    argv += [f"--ignore={one}" for one in ignored if not one.startswith("RUSTSEC-")]
+    argv += [f"--ignore={advisory}" for advisory in ignored if not advisory.startswith("RUSTSEC-")]
     done = _run(argv, root, may_fail=True)
     if done.returncode not in (0, 1):
         raise CannotAuditError(f"{_last(done.stderr)} (uv 0.11 or newer; OSV=… names a mirror)")
@@ -183,7 +183,7 @@ def _run(
 
 
 def _last(text: str) -> str:
-    return ([one.strip() for one in text.splitlines() if one.strip()] or ["no answer"])[-1]
+    return ([line.strip() for line in text.splitlines() if line.strip()] or ["no answer"])[-1]
 
 
 if __name__ == "__main__":

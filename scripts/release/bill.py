@@ -27,8 +27,8 @@ def python_bill(root: Path) -> Bill:
     argv = ["uv", "export", "--quiet", "--locked", "--no-dev", "--all-extras"]
     argv += ["--format=cyclonedx1.5"]
     done = subprocess.run(argv, check=True, cwd=root, capture_output=True)
-    found: Bill = json.loads(done.stdout)
-    return found
+    bill: Bill = json.loads(done.stdout)
+    return bill
 
 
 def complete(
@@ -41,14 +41,19 @@ def complete(
     :param epoch: seconds; in place of the time at which it is made.
     """
     crates = sorted(crates)
-    parts = [*(_python(one) for one in bill["components"]), *map(_crate, crates)]
-    files = [_program(one, version) for one in sorted(programs)]
+    parts = [*(_python(component) for component in bill["components"]), *map(_crate, crates)]
+    files = [_program(program, version) for program in sorted(programs)]
     whole = bill["metadata"]["component"]
     at = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    owned = [one for one in bill["dependencies"] if one["ref"] == whole["bom-ref"]]
-    for one in owned:
-        one["dependsOn"] = [*one.get("dependsOn", ()), *(part["bom-ref"] for part in files)]
-    made = [{"ref": one["bom-ref"], "dependsOn": [c.purl for c in crates]} for one in files]
+    owned = [
+        dependency for dependency in bill["dependencies"] if dependency["ref"] == whole["bom-ref"]
+    ]
+    for dependency in owned:
+        dependency["dependsOn"] = [
+            *dependency.get("dependsOn", ()),
+            *(part["bom-ref"] for part in files),
+        ]
+    made = [{"ref": file["bom-ref"], "dependsOn": [c.purl for c in crates]} for file in files]
     purl = f"pkg:pypi/hotset@{version}"
     return {
         **bill,
@@ -65,36 +70,48 @@ def complete(
 def table(bill: Bill) -> str:
     """Each dependency and its licence, as Markdown; one that states none is said to."""
     lines = ["| package | version | licence |", "|---|---|---|"]
-    for one in bill["components"]:
-        if one["type"] == "library":
-            lines.append(f"| {one['purl'].split('@')[0]} | {one['version']} | {_describe(one)} |")
+    for component in bill["components"]:
+        if component["type"] == "library":
+            lines.append(
+                f"| {component['purl'].split('@')[0]} | {component['version']} |"
+                f" {_describe(component)} |"
+            )
     return "\n".join(lines) + "\n"
 
 
 def _describe(component: Mapping[str, Any]) -> str:
-    for one in component.get("licenses", ()):
-        return str(one.get("expression") or one["license"]["name"])
+    for licence in component.get("licenses", ()):
+        return str(licence.get("expression") or licence["license"]["name"])
     return "not stated"
 
 
 def _python(component: Mapping[str, Any]) -> Bill:
     try:
-        said = metadata(component["name"])
+        fields = metadata(component["name"])
     except PackageNotFoundError:
         return dict(component)  # for another system than this
-    if "License-Expression" in said:
-        return {**component, **_licences(said["License-Expression"])}
-    classes = [one for one in said.get_all("Classifier", []) if one.startswith("License ::")]
-    classes = [one for one in classes if one != "License :: OSI Approved"]
-    name = ", ".join(one.rpartition(" :: ")[2] for one in classes)
-    if not name and "License" in said:
-        name = said["License"].partition("\n")[0]
+    if "License-Expression" in fields:
+        return {**component, **_licences(fields["License-Expression"])}
+    classes = [
+        classifier
+        for classifier in fields.get_all("Classifier", [])
+        if classifier.startswith("License ::")
+    ]
+    classes = [classifier for classifier in classes if classifier != "License :: OSI Approved"]
+    name = ", ".join(classifier.rpartition(" :: ")[2] for classifier in classes)
+    if not name and "License" in fields:
+        name = fields["License"].partition("\n")[0]
     return {**component, "licenses": [{"license": {"name": name}}]} if name else dict(component)
 
 
 def _crate(crate: Crate) -> Bill:
-    found = {"type": "library", "bom-ref": crate.purl, "name": crate.name, "version": crate.version}
-    return {**found, "purl": crate.purl, **(_licences(crate.licence) if crate.licence else {})}
+    component = {
+        "type": "library",
+        "bom-ref": crate.purl,
+        "name": crate.name,
+        "version": crate.version,
+    }
+    return {**component, "purl": crate.purl, **(_licences(crate.licence) if crate.licence else {})}
 
 
 def _program(file: Path, version: str) -> Bill:

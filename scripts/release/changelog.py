@@ -16,9 +16,9 @@ def changelog(root: Path, version: str) -> str:
     :param version: a version that has no tag yet.
     """
     argv = ["git", "log", "--no-merges", "--format=%D%x1f%cs%x1f%s"]
-    said = subprocess.run(argv, check=True, cwd=root, stdout=subprocess.PIPE, text=True).stdout
+    output = subprocess.run(argv, check=True, cwd=root, stdout=subprocess.PIPE, text=True).stdout
     lines, name = ["# Changes"], version
-    for number, line in enumerate(said.splitlines()):
+    for number, line in enumerate(output.splitlines()):
         tags, day, subject = line.split("\x1f")
         tagged = _TAG.search(tags)
         if tagged or number == 0:

@@ -116,7 +116,9 @@ def build(dist: Path, extras: list[Extra]) -> Path:
     wheel = _wheel(dist)
     if shutil.which("mmdebstrap") is None:
         raise CannotBuildError("mmdebstrap is missing: apt-get install mmdebstrap")
-    machine = next(one for one in ARCHITECTURES if wheel.stem.endswith(one))
+    machine = next(
+        architecture for architecture in ARCHITECTURES if wheel.stem.endswith(architecture)
+    )
     epoch = int(_describe("git", "log", "-1", "--format=%ct"))
     into = dist / f"hotset-{__version__}-container-{machine}.tar"
     with tempfile.TemporaryDirectory(prefix="hotset-container-") as folder:
@@ -160,7 +162,7 @@ def unpack(root: Path, laid: Path, machine: str, epoch: int, extras: list[Extra]
     fill.write_text(_FILL)
     argv = ["mmdebstrap", "--quiet", f"--mode={mode}", "--variant=extract"]
     argv += [f"--architectures={ARCHITECTURES[machine]}", f"--include={','.join(packages)}"]
-    argv += [f"--dpkgopt=path-exclude=/usr/share/{one}/*" for one in _NOT_UNPACKED]
+    argv += [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in _NOT_UNPACKED]
     argv.append(f'--extract-hook=sh {fill} "$1" {laid}')
     mirror = os.environ.get("HOTSET_DEBIAN_MIRROR")
     _run(*argv, SUITE, str(root), *([mirror] if mirror else []), SOURCE_DATE_EPOCH=str(epoch))
@@ -195,17 +197,17 @@ def describe(machine: str, epoch: int, extras: list[Extra]) -> oci.Image:
 
 
 def _wheel(dist: Path) -> Path:
-    found = [
-        one
-        for one in dist.glob(f"hotset-{__version__}-*.whl")
-        if one.stem.endswith(tuple(ARCHITECTURES))
+    wheels = [
+        wheel
+        for wheel in dist.glob(f"hotset-{__version__}-*.whl")
+        if wheel.stem.endswith(tuple(ARCHITECTURES))
     ]
-    if len(found) != 1:
+    if len(wheels) != 1:
         raise CannotBuildError(
-            f"{dist} has {len(found)} wheels of {__version__} with programs, and the image is made"
+            f"{dist} has {len(wheels)} wheels of {__version__} with programs, and the image is made"
             " of one: make release"
         )
-    return found[0]
+    return wheels[0]
 
 
 def _run(*argv: str, **environment: str) -> None:

@@ -30,8 +30,8 @@ class Crate:
 
 def linked_crates(root: Path, target: str) -> list[Crate]:
     """All that the programs are made of but what is hotset's own, by name."""
-    found = set[Crate]()
-    for folder in sorted({one.crate for one in PROGRAMS}):
+    crates = set[Crate]()
+    for folder in sorted({program.crate for program in PROGRAMS}):
         argv = [
             "cargo",
             "metadata",
@@ -40,16 +40,20 @@ def linked_crates(root: Path, target: str) -> list[Crate]:
             f"--filter-platform={target}",
         ]
         done = subprocess.run(argv, check=True, cwd=root / folder, stdout=subprocess.PIPE)
-        names = {one.name for one in PROGRAMS if one.crate == folder}
-        found.update(_reach(json.loads(done.stdout), names))
-    return sorted(found)
+        names = {program.name for program in PROGRAMS if program.crate == folder}
+        crates.update(_reach(json.loads(done.stdout), names))
+    return sorted(crates)
 
 
 def _reach(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
     """From the programs' packages on, without what only builds or tests them."""
-    packages = {one["id"]: one for one in metadata["packages"]}
-    nodes = {one["id"]: one for one in metadata["resolve"]["nodes"]}
-    left = {id_ for id_, one in packages.items() if one["name"] in names and not one["source"]}
+    packages = {package["id"]: package for package in metadata["packages"]}
+    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+    left = {
+        id_
+        for id_, package in packages.items()
+        if package["name"] in names and not package["source"]
+    }
     seen = set[str]()
     while left:
         id_ = left.pop()
@@ -57,17 +61,19 @@ def _reach(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
         for each in nodes[id_]["deps"]:
             if any(kind["kind"] is None for kind in each["dep_kinds"]) and each["pkg"] not in seen:
                 left.add(each["pkg"])
-    for one in (packages[id_] for id_ in seen):
-        if one["source"]:
+    for package in (packages[id_] for id_ in seen):
+        if package["source"]:
             # As it was written before SPDX had expressions.
-            licence = (one["license"] or "").replace("/", " OR ")
-            yield Crate(one["name"], one["version"], licence, Path(one["manifest_path"]).parent)
+            licence = (package["license"] or "").replace("/", " OR ")
+            yield Crate(
+                package["name"], package["version"], licence, Path(package["manifest_path"]).parent
+            )
 
 
 def texts(crate: Crate) -> list[str]:
     """Read the texts of its licence, as they come with the source."""
-    files = sorted(one for one in crate.folder.iterdir() if one.name.upper().startswith(_TEXTS))
-    return [one.read_text(encoding="utf-8", errors="replace") for one in files if one.is_file()]
+    files = sorted(file for file in crate.folder.iterdir() if file.name.upper().startswith(_TEXTS))
+    return [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
 
 
 def notices(crates: Iterable[Crate]) -> str:
@@ -78,7 +84,7 @@ def notices(crates: Iterable[Crate]) -> str:
         "",
         "Rust's standard library: MIT OR Apache-2.0.",
         "glibc, linked statically into all but hotset-tpcc: LGPL-2.1-or-later. hotset's own source",
-        "is free, and `make release` in it links them anew, with a glibc of yours.",
+        "is free, and `make release` in it links them again, with a glibc of yours.",
         "",
     ]
     for crate in crates:

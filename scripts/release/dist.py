@@ -60,7 +60,7 @@ def release(dist: Path, target: str) -> None:
     work = dist / ".build"
     into = work / "programs" / target
     dist.mkdir(parents=True, exist_ok=True)
-    for old in (one for one in dist.iterdir() if one.is_file()):
+    for old in (file for file in dist.iterdir() if file.is_file()):
         old.unlink()
     shutil.rmtree(into, ignore_errors=True)
     programs.build(ROOT, target, work, into)
@@ -79,8 +79,8 @@ def release(dist: Path, target: str) -> None:
     made = packages.Release(ROOT, wheel, __version__, machine, epoch, (dist / "CHANGELOG.md",))
     packages.build(made, work / "packages", dist)
     (dist / SUMS).write_text(sums(dist), encoding="utf-8")
-    for one in sorted(one for one in dist.iterdir() if one.is_file()):
-        print(f"{one.stat().st_size:>12,}  {one.name}")
+    for file in sorted(file for file in dist.iterdir() if file.is_file()):
+        print(f"{file.stat().st_size:>12,}  {file.name}")
 
 
 def package(dist: Path, with_programs: Path, epoch: int) -> Path:
@@ -105,7 +105,7 @@ def require_tracked(source: Path) -> None:
     :raises CannotBuildError: it holds a file that git is told to ignore, such as a tool's cache.
     """
     with tarfile.open(source) as opened:
-        held = {one.name.partition("/")[2] for one in opened.getmembers() if one.isfile()}
+        held = {member.name.partition("/")[2] for member in opened.getmembers() if member.isfile()}
     known = {
         *_describe("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(
             "\0"
@@ -128,8 +128,10 @@ def require_small(wheel: Path) -> None:
 
 def sums(dist: Path) -> str:
     """Format the checksums as `sha256sum --check` reads them."""
-    files = sorted(one for one in dist.iterdir() if one.is_file() and one.name != SUMS)
-    return "".join(f"{hashlib.sha256(one.read_bytes()).hexdigest()}  {one.name}\n" for one in files)
+    files = sorted(file for file in dist.iterdir() if file.is_file() and file.name != SUMS)
+    return "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files
+    )
 
 
 def _build(what: list[str], dist: Path, environment: Mapping[str, str]) -> None:
@@ -143,7 +145,7 @@ def _build(what: list[str], dist: Path, environment: Mapping[str, str]) -> None:
 
 def _compare(target: str) -> int:
     """Two clones, at places of unlike names."""
-    found = []
+    sums = []
     with tempfile.TemporaryDirectory(prefix="hotset-release-") as folder:
         for name in ("one", "another-place"):
             clone = Path(folder) / name
@@ -151,12 +153,12 @@ def _compare(target: str) -> int:
             _run(["uv", "sync", "--quiet", "--locked", "--all-extras", f"--project={clone}"])
             python = clone / ".venv/bin/python"
             _run([str(python), "-m", "release.dist", f"--target={target}"], clone / "scripts")
-            found.append((clone / "dist" / SUMS).read_text())
-    one, other = (set(text.splitlines()) for text in found)
-    for line in sorted(one ^ other):
+            sums.append((clone / "dist" / SUMS).read_text())
+    first, other = (set(text.splitlines()) for text in sums)
+    for line in sorted(first ^ other):
         print(f"differs: {line}", file=sys.stderr)
-    print("both builds are equal" if one == other else "the builds differ", file=sys.stderr)
-    return int(one != other)
+    print("both builds are equal" if first == other else "the builds differ", file=sys.stderr)
+    return int(first != other)
 
 
 def _run(argv: list[str], folder: Path = ROOT) -> None:

@@ -39,19 +39,21 @@ def requirements(root: Path, extras: Iterable[Extra], python: str) -> dict[str, 
     :param python: the oldest: the others take what fits it.
     """
     argv = ["uv", "export", "--quiet", "--locked", "--no-dev", "--no-emit-project", "--no-header"]
-    argv += ["--no-annotate", *(f"--extra={one}" for one in extras)]
+    argv += ["--no-annotate", *(f"--extra={extra}" for extra in extras)]
     done = subprocess.run(argv, check=False, cwd=root, capture_output=True, text=True)
     if done.returncode:
         raise CannotBuildError(f"uv export: {done.stderr.strip()}")
     here = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
-    found = {}
+    lines = {}
     for line in done.stdout.replace("\\\n", " ").splitlines():
         text, *hashes = line.split(" --hash=")
-        one = Requirement(text.strip())
-        if one.name not in NOT_NEEDED and (one.marker is None or one.marker.evaluate(here)):
+        requirement = Requirement(text.strip())
+        if requirement.name not in NOT_NEEDED and (
+            requirement.marker is None or requirement.marker.evaluate(here)
+        ):
             hashed = " ".join(f"--hash={each.strip()}" for each in hashes)
-            found[one.name] = f"{one.name}{one.specifier} {hashed}"
-    return found
+            lines[requirement.name] = f"{requirement.name}{requirement.specifier} {hashed}"
+    return lines
 
 
 def install(
@@ -76,8 +78,8 @@ def install(
     work.mkdir(parents=True)
     compiled = [wanted[name] for name in _WITHOUT_WHEEL.get(machine, ()) if name in wanted]
     for python in pythons:
-        one = work / python
-        argv = ["uv", "pip", "install", "--quiet", "--no-deps", f"--target={one}"]
+        target = work / python
+        argv = ["uv", "pip", "install", "--quiet", "--no-deps", f"--target={target}"]
         argv += [f"--python={sys.executable}", f"--python-version={python}"]
         argv += [f"--python-platform={machine}-{glibc}", "--link-mode=copy"]
         with_wheel = [line for line in wanted.values() if line not in compiled]
@@ -86,9 +88,9 @@ def install(
             _compile([*argv, *_list(work / "sources.txt", compiled)], machine, pythons[0])
         if wheels:
             _run([*argv, "--only-binary=:all:", *map(str, wheels)])
-        _strip(one)
-        merge(one, into)
-        shutil.rmtree(one)
+        _strip(target)
+        merge(target, into)
+        shutil.rmtree(target)
 
 
 def _compile(argv: Sequence[str], machine: str, python: str) -> None:
@@ -142,10 +144,10 @@ def move_programs(site: Path, binaries: Path) -> None:
     """Put programs of wheels where their callers look, beside Python; scripts, which would name a
     Python of this computer, go."""
     scripts = site / "bin"
-    for one in scripts.glob("*"):
-        if one.read_bytes()[:4] == b"\x7fELF":
+    for program in scripts.glob("*"):
+        if program.read_bytes()[:4] == b"\x7fELF":
             binaries.mkdir(parents=True, exist_ok=True)
-            shutil.move(one, binaries / one.name)
+            shutil.move(program, binaries / program.name)
     shutil.rmtree(scripts, ignore_errors=True)
 
 
@@ -163,16 +165,16 @@ def _strip(folder: Path) -> None:
 def merge(folder: Path, into: Path) -> None:
     """:raises CannotBuildError: a file would be another for another Python."""
     into.mkdir(parents=True, exist_ok=True)
-    for one in sorted(folder.rglob("*")):
-        path = one.relative_to(folder)
-        there = into / path
-        if one.is_dir():
-            there.mkdir(parents=True, exist_ok=True)
-        elif not there.exists():
-            shutil.move(one, there)
+    for source in sorted(folder.rglob("*")):
+        path = source.relative_to(folder)
+        target = into / path
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        elif not target.exists():
+            shutil.move(source, target)
         elif path.parts[0].endswith(".dist-info") or str(path) in _PER_PYTHON:
             continue  # the tags of the wheel; how it was built
-        elif path.parts[0] != "bin" and one.read_bytes() != there.read_bytes():
+        elif path.parts[0] != "bin" and source.read_bytes() != target.read_bytes():
             raise CannotBuildError(
                 f"{path} is another for another Python, so that one folder cannot hold both: look"
                 " whether anything reads it, and name it in scripts/release/modules.py"
@@ -185,14 +187,22 @@ def licences(folder: Path, installed: Path) -> Iterable[str]:
     :param installed: where the folder will be.
     """
     for info in sorted(folder.glob("*.dist-info")):
-        said = message_from_string((info / "METADATA").read_text(encoding="utf-8"))
-        name, place = said["Name"], installed / info.name
-        authors = said["Author-email"] or said["Author"] or f"the authors of {name}"
-        terms = said["License-Expression"] or (said["License"] or "").partition("\n")[0]
-        classes = [one for one in said.get_all("Classifier", []) if one.startswith("License ::")]
-        terms = terms or ", ".join(one.rpartition(" :: ")[2] for one in classes) or "see there"
+        fields = message_from_string((info / "METADATA").read_text(encoding="utf-8"))
+        name, place = fields["Name"], installed / info.name
+        authors = fields["Author-email"] or fields["Author"] or f"the authors of {name}"
+        terms = fields["License-Expression"] or (fields["License"] or "").partition("\n")[0]
+        classes = [
+            classifier
+            for classifier in fields.get_all("Classifier", [])
+            if classifier.startswith("License ::")
+        ]
+        terms = (
+            terms
+            or ", ".join(classifier.rpartition(" :: ")[2] for classifier in classes)
+            or "see there"
+        )
         yield (
-            f"\nFiles: {place}/* and the modules of {name} {said['Version']}\n"
+            f"\nFiles: {place}/* and the modules of {name} {fields['Version']}\n"
             f"Copyright: {' '.join(authors.split())}\n"
             f"License: {terms}\n Its text is in {place}.\n"
         )

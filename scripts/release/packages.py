@@ -82,7 +82,7 @@ def build(
     """
     nfpm = _nfpm()
     shutil.rmtree(work, ignore_errors=True)
-    found: list[Path] = []
+    files: list[Path] = []
     extras, brought = list[Extra](), set[str]()
     for package in which:
         folder = work / package.name
@@ -91,9 +91,9 @@ def build(
         added = {name: line for name, line in wanted.items() if name not in brought}
         brought |= added.keys()
         lay_out(package, added, release, folder)
-        found += [_pack(nfpm, package, release, folder, kind, dist) for kind in kinds]
+        files += [_pack(nfpm, package, release, folder, kind, dist) for kind in kinds]
         shutil.rmtree(folder)
-    return found
+    return files
 
 
 def lay_out(package: Package, added: Mapping[str, str], release: Release, folder: Path) -> None:
@@ -114,9 +114,9 @@ def lay_out(package: Package, added: Mapping[str, str], release: Release, folder
     overrides = root / _SHARE / "lintian/overrides" / package.name
     overrides.parent.mkdir(parents=True)
     shutil.copy(described / "lintian-overrides", overrides)
-    for one in (folder / "scripts" / package.name).iterdir():
-        one.write_text(script(one), encoding="utf-8")
-        one.chmod(0o755)
+    for file in (folder / "scripts" / package.name).iterdir():
+        file.write_text(script(file), encoding="utf-8")
+        file.chmod(0o755)
     _settle(folder, release.epoch)
 
 
@@ -141,7 +141,7 @@ def _environment(root: Path, described: Path, release: Release) -> None:
     for python in release.pythons:
         (prefix / f"lib/python{python}").symlink_to("python3")
     # Folders of the other packages, where they are there.
-    others = [os.path.relpath(one.folder, _SITE) for one in PACKAGES[1:]]
+    others = [os.path.relpath(package.folder, _SITE) for package in PACKAGES[1:]]
     (root / _SITE / "hotset-packages.pth").write_text("\n".join(others) + "\n", encoding="ascii")
 
 
@@ -195,20 +195,22 @@ def _settle(folder: Path, epoch: int) -> None:
     """Whoever builds it, and whenever: the same modes and times."""
     for at, folders, files in os.walk(folder, topdown=False):
         for name in (*files, *folders):
-            one = Path(at, name)
-            if not one.is_symlink():
-                is_run = one.is_dir() or (one.stat().st_mode & 0o100 and ".so" not in one.suffixes)
-                one.chmod(0o755 if is_run else 0o644)
-            os.utime(one, (epoch, epoch), follow_symlinks=False)
+            path = Path(at, name)
+            if not path.is_symlink():
+                is_run = path.is_dir() or (
+                    path.stat().st_mode & 0o100 and ".so" not in path.suffixes
+                )
+                path.chmod(0o755 if is_run else 0o644)
+            os.utime(path, (epoch, epoch), follow_symlinks=False)
 
 
 def _nfpm() -> Path:
-    found = Path(sys.executable).with_name("nfpm")
-    if not found.exists():
+    path = Path(sys.executable).with_name("nfpm")
+    if not path.exists():
         raise CannotBuildError(
             "nfpm, which makes .deb and .rpm, is missing: uv sync --locked --all-extras"
         )
-    return found
+    return path
 
 
 def _pack(

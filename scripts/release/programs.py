@@ -45,23 +45,23 @@ def build(root: Path, target: str, work: Path, into: Path) -> None:
     """
     _require(target)
     into.mkdir(parents=True, exist_ok=True)
-    for one in PROGRAMS:
-        built = work / one.crate
+    for program in PROGRAMS:
+        built = work / program.crate
         argv = ["cargo", "--quiet", "build", "--release", "--locked", f"--target={target}"]
-        argv += [f"--target-dir={built}", f"--package={one.name}", f"--bin={one.name}"]
-        environment = {**os.environ, "RUSTFLAGS": _flags(root, one), "CARGO_INCREMENTAL": "0"}
+        argv += [f"--target-dir={built}", f"--package={program.name}", f"--bin={program.name}"]
+        environment = {**os.environ, "RUSTFLAGS": _flags(root, program), "CARGO_INCREMENTAL": "0"}
         environment |= _linker(target)
-        if subprocess.run(argv, check=False, cwd=root / one.crate, env=environment).returncode:
-            raise CannotBuildError(f"{one.name} does not compile for {target}")
-        shutil.copy(built / target / "release" / one.name, into / one.name)
+        if subprocess.run(argv, check=False, cwd=root / program.crate, env=environment).returncode:
+            raise CannotBuildError(f"{program.name} does not compile for {target}")
+        shutil.copy(built / target / "release" / program.name, into / program.name)
 
 
 def _linker(target: str) -> dict[str, str]:
     """Debian's cross-compiler, where one is installed; the caller's own choice goes before it."""
     machine, _, system = target.partition("-unknown-")
-    found = shutil.which(f"{machine}-{system}-gcc")
+    linker = shutil.which(f"{machine}-{system}-gcc")
     name = f"CARGO_TARGET_{target.upper().replace('-', '_')}_LINKER"
-    return {name: found} if found and name not in os.environ else {}
+    return {name: linker} if linker and name not in os.environ else {}
 
 
 def _flags(root: Path, program: Program) -> str:

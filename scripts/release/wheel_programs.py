@@ -30,9 +30,9 @@ class Programs(BuildHookInterface):  # type: ignore[type-arg]
         # Folders are those of other architectures, for servers (core/machines/fit.py).
         files = sorted(Path(folder).resolve().iterdir())
         build_data["pure_python"] = False
-        own = [one for one in files if one.is_file() and one.read_bytes()[:4] == b"\x7fELF"]
+        own = [file for file in files if file.is_file() and file.read_bytes()[:4] == b"\x7fELF"]
         build_data["tag"] = f"py3-none-{platform(own)}"
-        build_data["force_include"] |= {str(one): f"hotset/programs/{one.name}" for one in files}
+        build_data["force_include"] |= {str(file): f"hotset/programs/{file.name}" for file in files}
 
 
 def platform(programs: Iterable[Path]) -> str:
@@ -41,10 +41,12 @@ def platform(programs: Iterable[Path]) -> str:
     :raises ValueError: there are none, or they are not for one and the same kind of computer.
     """
     held = [file.read_bytes() for file in programs]
-    machines = {_ARCHITECTURES[int.from_bytes(one[18:20], "little")] for one in held}
+    machines = {_ARCHITECTURES[int.from_bytes(program[18:20], "little")] for program in held}
     # A static program names none.
-    found = [int(number) for one in held for number in re.findall(rb"\0GLIBC_2\.(\d+)", one)]
-    glibc = max([_OLDEST_GLIBC, *found])
+    minors = [
+        int(number) for program in held for number in re.findall(rb"\0GLIBC_2\.(\d+)", program)
+    ]
+    glibc = max([_OLDEST_GLIBC, *minors])
     if len(machines) != 1:
         raise ValueError(
             f"HOTSET_PROGRAMS has programs for {sorted(machines) or 'nothing'}: a wheel is for one"

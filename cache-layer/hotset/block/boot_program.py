@@ -39,14 +39,14 @@ def users(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> 
 
     :param writers: without who only reads it.
     """
-    said = machine.run([on(machine), "users", *["--writers"] * writers, str(device)])
-    return "" if said.made_up else said.stdout.strip()
+    result = machine.run([on(machine), "users", *["--writers"] * writers, str(device)])
+    return "" if result.made_up else result.stdout.strip()
 
 
 def require_unused(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> None:
     """:raises InUseError: somebody uses it; see :func:`users`."""
-    if said := users(machine, device, writers=writers):
-        raise InUseError(said)
+    if message := users(machine, device, writers=writers):
+        raise InUseError(message)
 
 
 def count_writes(machine: Machine, device: PurePosixPath) -> int | None:
@@ -56,13 +56,13 @@ def count_writes(machine: Machine, device: PurePosixPath) -> int | None:
 
     :raises PrerequisiteError: the kernel counts nothing there.
     """
-    said = machine.run([on(machine), "writes", str(device)])
-    if said.made_up:
+    result = machine.run([on(machine), "writes", str(device)])
+    if result.made_up:
         return None
-    if said.stdout.strip() == "uncounted":
+    if result.stdout.strip() == "uncounted":
         raise PrerequisiteError(
             f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
             " nobody would know whether it was changed meanwhile: write 1 there",
             Remedy("warm it up while it is in use", parameters={"method": "online"}),
         )
-    return int(said.stdout)
+    return int(result.stdout)

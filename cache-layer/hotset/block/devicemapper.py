@@ -146,9 +146,9 @@ def require(machine: Machine) -> None:
     """:raises PrerequisiteMissingError: the machine's kernel has no device mapper."""
     asked = machine.run(["dmsetup", "ls"], check=False)
     if asked.rc:
-        said = asked.stderr.strip().partition("\n")[0]
+        message = asked.stderr.strip().partition("\n")[0]
         raise PrerequisiteMissingError(
-            f"the kernel has no device mapper ({said}); a distribution's own has",
+            f"the kernel has no device mapper ({message}); a distribution's own has",
             IN_USER_SPACE,
         )
 
@@ -191,7 +191,7 @@ def wipe(machine: Machine, flash: PurePosixPath, parts: Sequence[Part]) -> None:
 
 def remove(machine: Machine, names: Iterable[str]) -> None:
     """Remove those of the named devices that stand, in this order."""
-    there = active_names(machine)
+    active = active_names(machine)
     for name in names:
-        if name in there:
+        if name in active:
             machine.run(["dmsetup", "remove", _RETRIES, name], timeout_s=_REMOVE_LIMIT_S)

@@ -74,8 +74,8 @@ class Device:
     @property
     def holds(self) -> str:
         """Known contents: signatures and partitions."""
-        found = (*self.signatures, *(f"partition {part}" for part in self.parts))
-        return ", ".join(found) or "nothing known"
+        contents = (*self.signatures, *(f"partition {part}" for part in self.parts))
+        return ", ".join(contents) or "nothing known"
 
 
 def type_of(machine: Machine, path: PurePosixPath) -> Literal["device", "file"] | None:
@@ -102,14 +102,14 @@ def inspect(machine: Machine, path: PurePosixPath) -> Device:
     argv = ["lsblk", "--json", "--bytes", "--output", columns, str(node)]
     tree = json.loads(machine.run(argv).stdout)["blockdevices"][0]
     known = [(tree.get(name) or "").strip() for name in ("vendor", "model")]
-    found = machine.run(["find", "-L", str(BY_ID), "-samefile", str(node)], check=False).stdout
+    output = machine.run(["find", "-L", str(BY_ID), "-samefile", str(node)], check=False).stdout
     readable, signatures = _signatures(machine, node)
     children = tree.get("children", [])
-    parts = tuple(one["name"] for one in children if one["type"] == "part")
+    parts = tuple(child["name"] for child in children if child["type"] == "part")
     return Device(
         path,
         node,
-        tuple(PurePosixPath(one) for one in sorted(found.split())),
+        tuple(PurePosixPath(link) for link in sorted(output.split())),
         Bytes(int(tree["size"])),
         tuple(_uses(tree)),
         signatures,
@@ -117,7 +117,7 @@ def inspect(machine: Machine, path: PurePosixPath) -> Device:
         readable,
         # A flag, or a number of before util-linux 2.33.
         tree.get("ro") in (True, "1"),
-        model=" ".join(one for one in known if one),
+        model=" ".join(part for part in known if part),
         serial=(tree.get("serial") or "").strip(),
     )
 
@@ -127,9 +127,9 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
     node = PurePosixPath(machine.run(["readlink", "-f", str(path)]).stdout.strip())
     size = Bytes(int(machine.run(["stat", "--format=%s", str(node)]).stdout))
     uses = uses_of_file(machine, node)
-    readable, found = _signatures(machine, node)
+    readable, signatures = _signatures(machine, node)
     is_read_only = machine.run(["test", "-w", str(node)], check=False).rc != 0
-    return Device(path, node, (), size, uses, found, (), readable, is_read_only, is_file=True)
+    return Device(path, node, (), size, uses, signatures, (), readable, is_read_only, is_file=True)
 
 
 # $1: the file. `losetup --associated` asks the file behind each loop device: an engine that hangs
@@ -161,10 +161,10 @@ def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str,
     """Read a device's signatures; the first item is True if it can be read."""
     wiped = machine.run(["wipefs", "--json", str(node)], check=False, timeout_s=30)
     listed = json.loads(wiped.stdout)["signatures"] if wiped.stdout.strip() else []
-    found = [str(one["type"]) for one in listed]
+    signatures = [str(entry["type"]) for entry in listed]
     if _has_label(machine, node):
-        found.append(label.SIGNATURE)
-    return wiped.rc == 0, tuple(dict.fromkeys(found))
+        signatures.append(label.SIGNATURE)
+    return wiped.rc == 0, tuple(dict.fromkeys(signatures))
 
 
 def _has_label(machine: Machine, node: PurePosixPath) -> bool:
@@ -185,12 +185,12 @@ def every(machine: Machine) -> list[Device]:
     )["blockdevices"]
     own = f"/dev/mapper/{PREFIX}"
     names = dict.fromkeys(
-        PurePosixPath(one["path"])
-        for one in listed
-        if one["type"] != "rom" and int(one["size"]) and not one["path"].startswith(own)
+        PurePosixPath(entry["path"])
+        for entry in listed
+        if entry["type"] != "rom" and int(entry["size"]) and not entry["path"].startswith(own)
     )
-    found = [inspect(machine, name) for name in names]
-    return [replace(one, path=lasting_name(one)) for one in found]
+    devices = [inspect(machine, name) for name in names]
+    return [replace(device, path=lasting_name(device)) for device in devices]
 
 
 def _uses(tree: dict[str, Any]) -> Iterator[str]:
@@ -254,10 +254,10 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
             field=field,
         )
     welcome = FILE_SYSTEMS if role == "origin" else frozenset[str]()
-    found = [name for name in device.signatures if name not in welcome]
-    if yes or not (found or device.parts):
+    signatures = [name for name in device.signatures if name not in welcome]
+    if yes or not (signatures or device.parts):
         return
-    what = ", ".join(found) or "partitions"
+    what = ", ".join(signatures) or "partitions"
     if role == "flash":
         raise DeviceRefusedError(
             f"{device.known_as} is not empty: {what} on it", OVERWRITE, field=field

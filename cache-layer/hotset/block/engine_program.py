@@ -109,16 +109,16 @@ def copy(
 
 
 def compare(
-    machine: Machine, one: PurePosixPath, other: PurePosixPath, runs: PurePosixPath
+    machine: Machine, path: PurePosixPath, other: PurePosixPath, runs: PurePosixPath
 ) -> tuple[int, int]:
     """``hotset-engine compare`` on a machine; returns how many runs were compared, and how many
     of them differ.
 
     :param runs: a file there, ``OFFSET BYTES OFFSET_IN_THE_OTHER`` a line.
     """
-    argv = [on(machine), "compare", str(one), str(other), "--runs", str(runs)]
-    found = json.loads(machine.run(argv, timeout_s=_COPY_TIMEOUT_S).stdout)
-    return int(found["runs"]), int(found["differing"])
+    argv = [on(machine), "compare", str(path), str(other), "--runs", str(runs)]
+    result = json.loads(machine.run(argv, timeout_s=_COPY_TIMEOUT_S).stdout)
+    return int(result["runs"]), int(result["differing"])
 
 
 OnRead = Callable[[int, float | None], None]

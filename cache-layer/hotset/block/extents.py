@@ -171,8 +171,8 @@ def nth_blocks(runs: Sequence[Run], places: Iterable[int]) -> list[int]:
     [10, 21]
     """
     befores = list(accumulate((run.count for run in runs), initial=0))
-    found = ((place, bisect_right(befores, place) - 1) for place in places)
-    return [runs[at].start + place - befores[at] for place, at in found]
+    pairs = ((place, bisect_right(befores, place) - 1) for place in places)
+    return [runs[at].start + place - befores[at] for place, at in pairs]
 
 
 def merge(extents: Iterable[Extent]) -> list[Extent]:
@@ -207,8 +207,8 @@ def _run(start: int, end: int) -> Run:
     return Run(Blocks(start), Blocks(max(0, end - start)))
 
 
-def _runs(found: Iterable[Span]) -> list[Run]:
-    return [_run(start, end) for start, end in found]
+def _runs(spans: Iterable[Span]) -> list[Run]:
+    return [_run(start, end) for start, end in spans]
 
 
 def _span(run: Run) -> Span:
@@ -219,5 +219,5 @@ def _bytes(extents: Iterable[Extent]) -> Iterator[Span]:
     return ((int(extent.start), extent.start + extent.length) for extent in extents)
 
 
-def _extents(found: Iterable[Span]) -> list[Extent]:
-    return [Extent(Bytes(start), Bytes(end - start)) for start, end in found]
+def _extents(spans: Iterable[Span]) -> list[Extent]:
+    return [Extent(Bytes(start), Bytes(end - start)) for start, end in spans]

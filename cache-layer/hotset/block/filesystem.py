@@ -48,9 +48,9 @@ def make_of(machine: Machine, device: PurePosixPath, folder: PurePosixPath) -> N
 
 def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
     """:raises ValueError: none that hotset knows is on the device."""
-    kind, found = _probe(machine, device)
+    kind, name = _probe(machine, device)
     if kind is None:
-        raise ValueError(f"{device} holds {found or 'no known file system'}, not ext4 or xfs")
+        raise ValueError(f"{device} holds {name or 'no known file system'}, not ext4 or xfs")
     return kind
 
 
@@ -61,8 +61,8 @@ def kind_if_any(machine: Machine, device: PurePosixPath) -> FileSystem | None:
 
 def _probe(machine: Machine, device: PurePosixPath) -> tuple[FileSystem | None, str]:
     argv = ["blkid", "--probe", "--match-tag", "TYPE", "--output", "value", str(device)]
-    found = machine.run(argv, check=False).stdout.strip()
-    return next((kind for kind in LOOK_OPTIONS if found == kind), None), found
+    name = machine.run(argv, check=False).stdout.strip()
+    return next((kind for kind in LOOK_OPTIONS if name == kind), None), name
 
 
 def own_extents(machine: Machine, device: PurePosixPath, kind: FileSystem) -> list[Extent]:
@@ -76,29 +76,29 @@ def free_extents(machine: Machine, device: PurePosixPath, kind: FileSystem) -> l
 
 
 def _free_ext4(machine: Machine, device: PurePosixPath) -> list[Extent]:
-    said = machine.run(["dumpe2fs", str(device)]).stdout
-    block = _ext4_block(said, device)
+    output = machine.run(["dumpe2fs", str(device)]).stdout
+    block = _ext4_block(output, device)
     return [
         Extent(Bytes(int(first) * block), Bytes((int(last or first) - int(first) + 1) * block))
-        for listed in _EXT4_FREE.findall(said)
+        for listed in _EXT4_FREE.findall(output)
         for first, last in _EXT4_RANGE.findall(listed)
     ]
 
 
 def _free_xfs(machine: Machine, device: PurePosixPath) -> list[Extent]:
     block, group_blocks, *_ = _xfs_fields(machine, device)
-    said = machine.run(["xfs_db", "-r", "-c", "freesp -d", str(device)]).stdout
+    output = machine.run(["xfs_db", "-r", "-c", "freesp -d", str(device)]).stdout
     return [
         Extent(Bytes((int(group) * group_blocks + int(first)) * block), Bytes(int(count) * block))
-        for group, first, count in _XFS_FREE.findall(said)
+        for group, first, count in _XFS_FREE.findall(output)
     ]
 
 
-def _ext4_block(said: str, device: PurePosixPath) -> int:
-    found = _EXT4_BLOCK.search(said)
-    if found is None:
+def _ext4_block(output: str, device: PurePosixPath) -> int:
+    match = _EXT4_BLOCK.search(output)
+    if match is None:
         raise ValueError(f"{device}: its block size is missing: is it ext4?")
-    return int(found[1])
+    return int(match[1])
 
 
 def _of_ext4(machine: Machine, device: PurePosixPath) -> list[Extent]:
@@ -129,8 +129,8 @@ def _of_xfs(machine: Machine, device: PurePosixPath) -> list[Extent]:
 
 def _xfs_fields(machine: Machine, device: PurePosixPath) -> tuple[int, ...]:
     argv = ["xfs_db", "-r", "-c", "sb 0", "-c", f"print {' '.join(_XFS_FIELDS)}", str(device)]
-    said = machine.run(argv).stdout
-    fields = dict(re.findall(r"^(\w+) = (\d+)$", said, re.MULTILINE))
+    output = machine.run(argv).stdout
+    fields = dict(re.findall(r"^(\w+) = (\d+)$", output, re.MULTILINE))
     missing = [name for name in _XFS_FIELDS if name not in fields]
     if missing:
         raise ValueError(f"xfs_db does not report {', '.join(missing)} of {device}: is it xfs?")

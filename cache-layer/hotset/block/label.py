@@ -97,7 +97,7 @@ def read(machine: Machine, device: PurePosixPath) -> Label | None:
         raise LabelError(f"{error}. {unwanted}") from None
     if MAGIC in text and not valid:
         raise LabelError(f"its label is damaged. {unwanted}")
-    return max(valid, key=lambda one: one.generation, default=None)
+    return max(valid, key=lambda label: label.generation, default=None)
 
 
 def write(machine: Machine, device: PurePosixPath, label: Label) -> None:
@@ -128,7 +128,7 @@ def _erasing(device: PurePosixPath) -> list[str]:
 def read_record(machine: Machine, device: PurePosixPath, slot: int) -> str | None:
     """The text of a disk's record; None if there is none or it is torn."""
     copies = [_record(machine, device, at) for at in _places(slot)]
-    return max((one for one in copies if one is not None), key=_sequence, default=None)
+    return max((copy for copy in copies if copy is not None), key=_sequence, default=None)
 
 
 def write_record(machine: Machine, device: PurePosixPath, slot: int, body: str) -> None:
@@ -146,8 +146,8 @@ def _record(machine: Machine, device: PurePosixPath, at: Bytes) -> str | None:
 
 def _sequence(body: str) -> int:
     """0 of one that nobody here understands."""
-    found = re.search(r'\{"sequence":(\d+)', body)
-    return int(found[1]) if found else 0
+    match = re.search(r'\{"sequence":(\d+)', body)
+    return int(match[1]) if match else 0
 
 
 def _places(slot: int) -> list[Bytes]:
@@ -162,8 +162,8 @@ def _copies(text: str) -> list[Label]:
             " hotset that wrote it, which can also detach the disks for this one"
         )
     # Cut at the magic words, not by position: text that is not UTF-8 counts differently.
-    found = [parse(MAGIC + one) for one in text.split(MAGIC)[1:]]
-    return [one for one in found if one is not None]
+    copies = [parse(MAGIC + body) for body in text.split(MAGIC)[1:]]
+    return [copy for copy in copies if copy is not None]
 
 
 def _both(machine: Machine, device: PurePosixPath) -> str:

@@ -53,15 +53,15 @@ def parse(text: str) -> Salvage:
     >>> parse(json.dumps(told)).dirty_size
     Bytes(8192)
     """
-    told = json.loads(text)
+    report = json.loads(text)
     return Salvage(
-        told["dirty"]["slots"],
-        Bytes(told["dirty"]["bytes"]),
-        told["unknown"]["slots"],
-        Bytes(told["unknown"]["bytes"]),
-        told["clean"]["slots"],
-        told["is_identified"],
-        *(_extents(told[name]) for name in ("last_seen", "may_be_lost", "unreadable")),
+        report["dirty"]["slots"],
+        Bytes(report["dirty"]["bytes"]),
+        report["unknown"]["slots"],
+        Bytes(report["unknown"]["bytes"]),
+        report["clean"]["slots"],
+        report["is_identified"],
+        *(_extents(report[name]) for name in ("last_seen", "may_be_lost", "unreadable")),
     )
 
 

@@ -13,15 +13,15 @@ def union(spans: Iterable[Span]) -> list[Span]:
     >>> union([(8, 10), (3, 5), (5, 9), (7, 7)])
     [(3, 10)]
     """
-    found: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
         if start >= end:
             continue
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
-            found.append((start, end))
-    return found
+            merged.append((start, end))
+    return merged
 
 
 def difference(spans: Iterable[Span], without: Sequence[Span]) -> list[Span]:

@@ -31,19 +31,19 @@ class Mount:
 
 def device_number(machine: Machine, device: PurePosixPath) -> str:
     """``major:minor`` of a block device."""
-    said = machine.run(["stat", "--dereference", "--format=%t %T", str(device)]).stdout.split()
-    major, minor = (int(word, 16) for word in said)
+    words = machine.run(["stat", "--dereference", "--format=%t %T", str(device)]).stdout.split()
+    major, minor = (int(word, 16) for word in words)
     return f"{major}:{minor}"
 
 
 def mounts(machine: Machine) -> list[Mount]:
     """List the machine's mounts (proc_pid_mountinfo(5))."""
-    found = []
+    entries = []
     for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
         before, _, after = line.partition(" - ")
         _, _, device, _, folder, *_ = before.split(" ")
-        found.append(Mount(device, PurePosixPath(unescape(folder)), after.split(" ")[0]))
-    return found
+        entries.append(Mount(device, PurePosixPath(unescape(folder)), after.split(" ")[0]))
+    return entries
 
 
 def mounts_of(machine: Machine, device: PurePosixPath) -> list[Mount]:
@@ -54,8 +54,8 @@ def mounts_of(machine: Machine, device: PurePosixPath) -> list[Mount]:
 
 def require_idle(machine: Machine, device: PurePosixPath) -> None:
     """:raises InUseError: an offline warm-up needs it idle, and somebody uses it."""
-    if said := boot_program.users(machine, device):
-        raise InUseError(f"an offline warm-up needs it idle: {said}", _ONLINE)
+    if message := boot_program.users(machine, device):
+        raise InUseError(f"an offline warm-up needs it idle: {message}", _ONLINE)
 
 
 def read(machine: Machine, device: PurePosixPath) -> Sectors:
@@ -78,5 +78,5 @@ def unescape(word: str) -> str:
     >>> unescape("/srv/my\\040data"), unescape("/srv/d\\303\\251p\\303\\264t")
     ('/srv/my data', '/srv/dépôt')
     """
-    raw = re.sub(rb"\\([0-3][0-7]{2})", lambda found: bytes([int(found[1], 8)]), os.fsencode(word))
+    raw = re.sub(rb"\\([0-3][0-7]{2})", lambda match: bytes([int(match[1], 8)]), os.fsencode(word))
     return os.fsdecode(raw)

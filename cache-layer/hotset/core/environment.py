@@ -56,10 +56,10 @@ def password() -> str:
 
     :raises RequestError: it is no text.
     """
-    found = os.environ.get(PASSWORD, _kept.get(PASSWORD, ""))
-    if any("\ud800" <= sign <= "\udfff" for sign in found):
+    value = os.environ.get(PASSWORD, _kept.get(PASSWORD, ""))
+    if any("\ud800" <= sign <= "\udfff" for sign in value):
         raise RequestError(f"{PASSWORD} is not valid UTF-8: set it in a UTF-8 locale")
-    return found
+    return value
 
 
 def of_server(inherited: Mapping[str, str]) -> dict[str, str]:

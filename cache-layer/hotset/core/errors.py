@@ -116,11 +116,11 @@ def interruption_reason(error: BaseException) -> str:
     >>> [interruption_reason(KeyboardInterrupt(*one)) for one in (("the disk is full",), ())]
     ['the disk is full', '']
     """
-    found: BaseException | None = error
-    while found is not None:
-        if type(found) is KeyboardInterrupt:
-            return str(found)
-        found = found.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause) is KeyboardInterrupt:
+            return str(cause)
+        cause = cause.__context__
     return ""
 
 
@@ -222,7 +222,7 @@ def option(field: str) -> str:
 
 
 def _with_remedies(error: BaseException, worded: Callable[[Remedy], str]) -> str:
-    parts = [f"to {one.purpose}: {worded(one)}" for one in remedies_of(error)]
+    parts = [f"to {remedy.purpose}: {worded(remedy)}" for remedy in remedies_of(error)]
     return "; ".join((str(error), *parts))
 
 

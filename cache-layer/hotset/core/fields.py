@@ -241,13 +241,13 @@ def each_users(text: str) -> list[int]:
     :raises ValueError: they are no numbers from 1 that rise.
     """
     parts = [part.strip() for part in text.split(",")]
-    found = [int(part) for part in parts if re.fullmatch(_COUNT, part)]
-    rising = all(before < after for before, after in pairwise(found))
-    if len(found) != len(parts) or not rising or found[-1] > USERS_MAX:
+    counts = [int(part) for part in parts if re.fullmatch(_COUNT, part)]
+    rising = all(before < after for before, after in pairwise(counts))
+    if len(counts) != len(parts) or not rising or counts[-1] > USERS_MAX:
         raise ValueError(
             f"give a number from 1 to {USERS_MAX:,}, or a rising list, such as 1,2,4,8"
         )
-    return found
+    return counts
 
 
 Users = Annotated[

@@ -60,26 +60,26 @@ class FieldKind:
     @classmethod
     def from_field(cls, field: FieldInfo) -> FieldKind:
         metadata, optional, is_list = list(field.metadata), False, False
-        found: Any = field.annotation
+        annotation: Any = field.annotation
         while True:
-            origin = get_origin(found)
+            origin = get_origin(annotation)
             if origin is Annotated:
-                found, *more = get_args(found)
+                annotation, *more = get_args(annotation)
                 metadata += more
             elif origin in (Union, UnionType):
                 optional = True
-                found = next(arg for arg in get_args(found) if arg is not NoneType)
+                annotation = next(arg for arg in get_args(annotation) if arg is not NoneType)
             elif origin is list:
-                is_list, found = True, get_args(found)[0]
+                is_list, annotation = True, get_args(annotation)[0]
             else:
                 break
-        plain = found if found in (bool, int, float, Path) or origin is Literal else str
-        return cls(plain, is_list, optional, found is SecretStr, tuple(metadata))
+        plain = annotation if annotation in (bool, int, float, Path) or origin is Literal else str
+        return cls(plain, is_list, optional, annotation is SecretStr, tuple(metadata))
 
     def limit(self, name: str) -> Any:  # noqa: ANN401 - a number
         """``ge``, ``le`` or ``min_length`` of the constraints, None where there is none."""
-        found = (getattr(one, name, None) for one in self.metadata)
-        return next((one for one in found if one is not None), None)
+        values = (getattr(mark, name, None) for mark in self.metadata)
+        return next((value for value in values if value is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +93,24 @@ class Lock:
         return self.place if self.name is None else f"{self.place}: {self.name}"
 
 
-def conflict(one: Lock | None, other: Lock | None) -> bool:
+def conflict(lock: Lock | None, other: Lock | None) -> bool:
     """True if two jobs need the same lock. A disk without a name may be any of its machine's."""
-    if one is None or other is None or one.place != other.place:
+    if lock is None or other is None or lock.place != other.place:
         return False
-    return one.name is None or other.name is None or one.name == other.name
+    return lock.name is None or other.name is None or lock.name == other.name
 
 
-Found = TypeVar("Found")
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded(Result, Generic[Found]):
+class Recorded(Result, Generic[Content]):
     """A record that is shown with something that is not in it."""
 
-    found: Found
+    content: Content
 
-    def to_record(self) -> Found:
-        return self.found
+    def to_record(self) -> Content:
+        return self.content
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +202,9 @@ class Context:
         """Write a file beside the result, where one was asked for. One that cannot be written costs
         nobody the result: see :attr:`faults`."""
         self.faults[:] = [
-            one
-            for one in self.faults
-            if not (isinstance(one, OutputError) and one.output == output)
+            fault
+            for fault in self.faults
+            if not (isinstance(fault, OutputError) and fault.output == output)
         ]
         if output is not None:
             try:
@@ -217,12 +217,12 @@ class Context:
         :raises Exception: what a result that was shown amounts to, or the file that lacks it.
         """
         failure = result.failure()
-        found: list[Exception] = [*self.faults]
-        found = found if failure is None else [failure, *found]
-        for other in found[1:]:
-            found[0].add_note(str(other))
-        if found:
-            raise found[0]
+        failures: list[Exception] = [*self.faults]
+        failures = failures if failure is None else [failure, *failures]
+        for other in failures[1:]:
+            failures[0].add_note(str(other))
+        if failures:
+            raise failures[0]
 
     def note(self, text: str) -> None:
         """Print a remark that is no part of the result."""
@@ -246,7 +246,7 @@ class Cli:
     :ivar short: a letter, such as ``-n``.
     :ivar off: the option that says no, such as ``--no-check``.
     :ivar variable: of the environment, in place of the option.
-    :ivar there: the names that there are on a machine, for whoever left out one that is needed.
+    :ivar candidates: the names on a machine, for callers that left out a needed one.
     """
 
     argument: bool = False
@@ -254,7 +254,7 @@ class Cli:
     short: str | None = None
     off: str | None = None
     variable: str | None = None
-    there: Callable[[str], Sequence[str]] | None = None
+    candidates: Callable[[str], Sequence[str]] | None = None
 
 
 class OnThisComputer:
@@ -329,8 +329,8 @@ class Operation:
 
     @property
     def result(self) -> type[Result]:
-        found: type[Result] = resolve_name(self.returns)
-        return found
+        kind: type[Result] = resolve_name(self.returns)
+        return kind
 
     @property
     def fields(self) -> Mapping[str, FieldInfo]:
@@ -367,10 +367,10 @@ class Operation:
         """Return the right that a request of these values needs: the operation's, or more by a
         field that is set."""
         marked = [
-            one.right
+            mark.right
             for name, field in self.request.model_fields.items()
-            for one in field.metadata
-            if isinstance(one, Needs) and values.get(name)
+            for mark in field.metadata
+            if isinstance(mark, Needs) and values.get(name)
         ]
         return max((self.right, *marked), key=list(Right).index)
 
@@ -378,7 +378,7 @@ class Operation:
         """:raises RequestError: it is done only when told so, and the request does not say yes."""
         if not self.needs_yes or not self.asked(request):
             return
-        if any(getattr(request, one, False) for one in ("yes", "dry_run")):
+        if any(getattr(request, name, False) for name in ("yes", "dry_run")):
             return
         why = self.at_stake(request) or f"{self.name} changes or deletes something"
         remedies = [Remedy("do it", parameters={"yes": True})]
@@ -414,7 +414,7 @@ def operation(
     """
 
     def declare(function: F) -> F:
-        request, returned = (function.__annotations__[one] for one in ("request", "return"))
+        request, returned = (function.__annotations__[name] for name in ("request", "return"))
         if name in declared:
             raise ValueError(f"operation {name} is declared twice")
         declared[name] = Operation(
@@ -454,15 +454,15 @@ def _explain_missing(function: F, extras: tuple[Extra, ...]) -> F:
     return cast("F", run)
 
 
-def _refusal(found: Operation, error: ValidationError) -> RequestError:
+def _refusal(operation: Operation, error: ValidationError) -> RequestError:
     """The first fault, with the field's name, the value and what would be right."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"] if isinstance(part, str | int))
     name = field.partition(".")[0]
     if first["type"] == "extra_forbidden":
-        return _unknown(found, name)
+        return _unknown(operation, name)
     if first["type"] == "missing":
-        return RequestError(f"{found.name} needs it", field=name)
+        return RequestError(f"{operation.name} needs it", field=name)
     if first["type"] == "string_too_short":
         return RequestError(f"an empty {name} names nothing", field=name)
     secret = name == "password"
@@ -473,9 +473,9 @@ def _refusal(found: Operation, error: ValidationError) -> RequestError:
     return RequestError(f"{shown}is refused: {words[:1].lower()}{words[1:]}", field=name)
 
 
-def _unknown(found: Operation, name: str) -> RequestError:
-    known = ", ".join(found.fields) or "none"
-    return RequestError(f"{found.name} has no such field; it has: {known}", field=name)
+def _unknown(operation: Operation, name: str) -> RequestError:
+    known = ", ".join(operation.fields) or "none"
+    return RequestError(f"{operation.name} has no such field; it has: {known}", field=name)
 
 
 def _short(value: object) -> str:
@@ -506,9 +506,9 @@ def unit_of(name: str) -> str | None:
     return next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
 
 
-def add_units(found: dict[str, Any]) -> None:
+def add_units(schema: dict[str, Any]) -> None:
     """An ``x-unit`` on each field of a JSON Schema whose name tells it."""
-    for name, about in found.get("properties", {}).items():
+    for name, about in schema.get("properties", {}).items():
         unit = unit_of(name)
         if unit is not None:
             about["x-unit"] = unit

@@ -157,7 +157,7 @@ class FlushWatch:
             text += f", {speed:.1f} MB/s, ETA {rest:.0f} s"
         first, eta = self._drops[0][1], self.estimates[-1][1] if len(self._drops) > 2 else None
         done, total = (
-            int(Blocks(one).bytes(self._block)) for one in (max(0, first - int(left)), first)
+            int(Blocks(number).bytes(self._block)) for number in (max(0, first - int(left)), first)
         )
         self._reporter.figure(text, Measured(done, total, "bytes", eta))
 

@@ -75,10 +75,10 @@ class Result:
         """Rows with a header: the single values of the record."""
         from .words import csv_text
 
-        found, kind = self.document(), self.record()
-        lines = [found]
+        document, kind = self.document(), self.record()
+        lines = [document]
         if self.csv_rows:
-            lines, kind = found[self.csv_rows], get_args(types_of(kind)[self.csv_rows])[0]
+            lines, kind = document[self.csv_rows], get_args(types_of(kind)[self.csv_rows])[0]
         columns = [name for name in columns_of(kind) if name != "schema_version"]
         return csv_text(columns, ([_cell(line[name]) for name in columns] for line in lines))
 
@@ -130,41 +130,41 @@ class derived(Generic[Value]):
         return self if instance is None else self.function(instance)
 
 
-def extend(kind: type[Whole], found: Any, **more: Any) -> Whole:  # noqa: ANN401 - its own
+def extend(kind: type[Whole], record: Any, **more: Any) -> Whole:  # noqa: ANN401 - its own
     """A record of a type that has more fields than one there is; ``more`` are these."""
-    return kind(**{field.name: getattr(found, field.name) for field in fields(found)}, **more)
+    return kind(**{field.name: getattr(record, field.name) for field in fields(record)}, **more)
 
 
 def document_of(record: Any) -> dict[str, Any]:  # noqa: ANN401 - a dataclass or a model
     """A record as JSON has it: sizes as numbers, paths and times as text, tuples as lists."""
-    found: dict[str, Any] = _plain(record)
-    return found
+    document: dict[str, Any] = _plain(record)
+    return document
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a record holds
-    found = value
+    plain = value
     match value:
         case None | bool() | float():
             pass
         case int():
-            found = int(value)
+            plain = int(value)
         case str() | PurePath():
-            found = str(value)
+            plain = str(value)
         case date():
-            found = value.isoformat().replace("+00:00", "Z")
+            plain = value.isoformat().replace("+00:00", "Z")
         case Mapping():
-            found = {str(key): _plain(one) for key, one in value.items()}
+            plain = {str(key): _plain(part) for key, part in value.items()}
         case Sequence():
-            found = [_plain(one) for one in value]
+            plain = [_plain(part) for part in value]
         case _ if is_dataclass(value):
-            found = {name: _plain(getattr(value, name)) for name in types_of(type(value))}
+            plain = {name: _plain(getattr(value, name)) for name in types_of(type(value))}
         case _:
-            found = value.model_dump(mode="json")
-    return found
+            plain = value.model_dump(mode="json")
+    return plain
 
 
 def record_of(kind: type[Whole], document: object) -> Whole:
-    """A record that was written as JSON; what is derived of its fields is worked out anew.
+    """A record that was written as JSON; what is derived of its fields is worked out again.
 
     >>> @dataclass(frozen=True)
     ... class Row:
@@ -177,8 +177,8 @@ def record_of(kind: type[Whole], document: object) -> Whole:
     """
     # As JSON, in which a tuple is a list also where types are not to be changed.
     key: Any = kind
-    found: Whole = _adapter(key).validate_json(json.dumps(document))
-    return found
+    record: Whole = _adapter(key).validate_json(json.dumps(document))
+    return record
 
 
 @cache
@@ -199,13 +199,13 @@ def _types_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type
     hints = get_type_hints(kind, include_extras=True)
     if not is_dataclass(kind):
         return {name: hints[name] for name in kind.model_fields}
-    found = {field.name: hints[field.name] for field in fields(kind)}
+    types = {field.name: hints[field.name] for field in fields(kind)}
     bases: tuple[type, ...] = kind.__mro__  # type: ignore[union-attr]
     for base in reversed(bases):
-        for name, one in vars(base).items():
-            if isinstance(one, derived):
-                found[name] = get_type_hints(one.function, include_extras=True)["return"]
-    return found
+        for name, attribute in vars(base).items():
+            if isinstance(attribute, derived):
+                types[name] = get_type_hints(attribute.function, include_extras=True)["return"]
+    return types
 
 
 def columns_of(kind: type) -> tuple[str, ...]:
@@ -238,10 +238,12 @@ def _model_of(kind: Any) -> type[BaseModel]:  # noqa: ANN401 - a type
     if issubclass(kind, BaseModel):
         whole: type[BaseModel] = kind
         return whole
-    found: dict[str, Any] = {name: (_model(one), ...) for name, one in types_of(kind).items()}
+    definitions: dict[str, Any] = {
+        name: (_model(hint), ...) for name, hint in types_of(kind).items()
+    }
     config, where = ConfigDict(extra="forbid"), kind.__module__
     made: type[BaseModel] = create_model(
-        kind.__name__, __config__=config, __module__=where, **found
+        kind.__name__, __config__=config, __module__=where, **definitions
     )
     return made
 
@@ -275,9 +277,9 @@ def unknown(place: object, what: str, without: str) -> str:
     :param what: describes the part that is not known.
     :param without: how it goes on once the file was moved away.
 
-    >>> unknown("heat.sqlite", expected_version(9, 1), "and count anew")
+    >>> unknown("heat.sqlite", expected_version(9, 1), "and count again")
     'heat.sqlite was written by another version of hotset (format 9, this one reads 1): use that \
-one, or move the file away, and count anew'
+one, or move the file away, and count again'
     """
     return (
         f"{place} was written by another version of hotset ({what}): use that one, or move the file"
@@ -285,12 +287,12 @@ one, or move the file away, and count anew'
     )
 
 
-def expected_version(found: object, known: int) -> str:
+def expected_version(version: object, known: int) -> str:
     """Describe the mismatch of a file's format number."""
-    return f"format {found!r}, this one reads {known}"
+    return f"format {version!r}, this one reads {known}"
 
 
 def strange(fields: Mapping[str, object], known: Collection[str]) -> str:
     """Describe the first unknown field of a record; empty: all are known."""
-    found = [name for name in fields if name not in known]
-    return f"its field {found[0]!r} is not known here" if found else ""
+    unknown = [name for name in fields if name not in known]
+    return f"its field {unknown[0]!r} is not known here" if unknown else ""

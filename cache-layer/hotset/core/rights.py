@@ -35,8 +35,8 @@ class Needs:
     right: Right
 
     def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 - pydantic's own
-        found: dict[str, Any] = handler(core)
-        return {**found, "x-hotset-right": self.right.value}
+        schema: dict[str, Any] = handler(core)
+        return {**schema, "x-hotset-right": self.right.value}
 
 
 class Names(Enum):

@@ -48,7 +48,7 @@ def emit_error(error: BaseException) -> int:
         message=str(error),
         field=field_of(error),
         status=error.http_status,
-        remedies=[asdict(one) for one in remedies_of(error)],
+        remedies=[asdict(remedy) for remedy in remedies_of(error)],
     )
     for note in getattr(error, "__notes__", ()):
         emit(error=str(note))

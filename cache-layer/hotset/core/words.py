@@ -182,12 +182,12 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def plural(number: int, one: str, many: str | None = None) -> str:
+def plural(number: int, singular: str, many: str | None = None) -> str:
     """
     >>> plural(1, "repeat"), plural(3, "repeat")
     ('1 repeat', '3 repeats')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def money(amount: float | None) -> str:
@@ -277,7 +277,7 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def print_table(
@@ -291,7 +291,7 @@ def print_table(
         left = all(isinstance(row[number], str) for row in rows)
         table.add_column(name, justify="left" if left else "right")
     for row in rows:
-        table.add_row(*(one if isinstance(one, str) else _number(one) for one in row))
+        table.add_row(*(cell if isinstance(cell, str) else _number(cell) for cell in row))
     console.print(table)
 
 
@@ -323,8 +323,8 @@ def listing(
     if form == "csv":
         return csv_text(columns, rows)
     if form == "json":
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
-        return json.dumps({"schema_version": version, name: found}, indent=1)
+        records = [dict(zip(columns, row, strict=True)) for row in rows]
+        return json.dumps({"schema_version": version, name: records}, indent=1)
     cells = [tuple("-" if cell in (None, "") else str(cell) for cell in row) for row in rows]
     return text_table(columns, cells) if rows or not none else none
 

@@ -22,7 +22,7 @@ from .file_labels import Label, Level
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
 LOOK_WAIT_S = 10
-"""A look at a table ends then, and says who has it: to build one anew takes hours."""
+"""A look at a table ends then, and says who has it: to build one again takes hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +243,11 @@ def difference(before: Sequence[Figure], after: Sequence[Figure]) -> list[Figure
     A name that the first reading lacks starts at zero there (a wait that had not happened yet);
     what fell (the server was restarted) counts from zero.
     """
-    known = {one.name: one for one in before}
-    return [_since(known[one.name], one) if one.name in known else one for one in after]
+    known = {counter.name: counter for counter in before}
+    return [
+        _since(known[counter.name], counter) if counter.name in known else counter
+        for counter in after
+    ]
 
 
 def _since(old: Figure, new: Figure) -> Figure:

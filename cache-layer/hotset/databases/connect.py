@@ -111,7 +111,7 @@ def _port(parts: dict[str, Any]) -> int:
     environment, a service or the default says where the DSN does not."""
     given = str(parts.get("port") or "")
     each = given.split(",")
-    if any(one and not (one.isdecimal() and 0 < int(one) <= 65535) for one in each):
+    if any(port and not (port.isdecimal() and 0 < int(port) <= 65535) for port in each):
         raise DsnError(f"the DSN's port {given!r} is not a number from 1 to 65535", field="dsn")
     if len(each) > 1 or not given:
         return 0

@@ -99,7 +99,7 @@ def files_of(engine: str, dsn: str) -> Iterator[tuple[str, str]]:
 def _takes_tickets(parts: Mapping[str, str]) -> bool:
     """True if ``require_auth`` lets a server ask for tickets; without it, the environment forbids
     it (:func:`hotset.core.environment.of_server`)."""
-    ways = {one.strip() for one in parts.get("require_auth", "").split(",")} - {""}
+    ways = {method.strip() for method in parts.get("require_auth", "").split(",")} - {""}
     if any(way.startswith("!") for way in ways):
         return not {f"!{ticket}" for ticket in _TICKETS} <= ways
     return not ways.isdisjoint(_TICKETS)

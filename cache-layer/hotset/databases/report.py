@@ -49,7 +49,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTold:
+class NotReported:
     """Reading that a server does not give, and why."""
 
     unavailable: str
@@ -59,7 +59,7 @@ class NotTold:
 class DatabaseMemory:
     """The machine's, as far as the server knows, and what the server may take at most."""
 
-    machine: Bytes | NotTold
+    machine: Bytes | NotReported
     cap: Bytes | None
 
 
@@ -69,8 +69,8 @@ class DatabaseServer(Record):
 
     version: Version
     databases: tuple[str, ...]
-    memory: DatabaseMemory | NotTold
-    files: tuple[DatabaseFile, ...] | NotTold
+    memory: DatabaseMemory | NotReported
+    files: tuple[DatabaseFile, ...] | NotReported
 
     @classmethod
     def from_server(cls, server: Engine) -> DatabaseServer:
@@ -81,9 +81,9 @@ class DatabaseServer(Record):
     def to_text(self) -> str:
         """Version, memory and files, as a table."""
         version, files = self.version, self.files
-        rows: list[Sequence[Cell]] | NotTold = (
+        rows: list[Sequence[Cell]] | NotReported = (
             files
-            if isinstance(files, NotTold)
+            if isinstance(files, NotReported)
             else [
                 (file.database, file.name, file.kind, file.path, str(file.size)) for file in files
             ]
@@ -101,7 +101,7 @@ class DatabaseServer(Record):
     def csv(self) -> str:
         """A line a file; none where the server does not tell."""
         columns = columns_of(DatabaseFile)
-        files = [] if isinstance(self.files, NotTold) else map(document_of, self.files)
+        files = [] if isinstance(self.files, NotReported) else map(document_of, self.files)
         return csv_text(columns, ([file[name] for name in columns] for file in files))
 
 
@@ -110,9 +110,9 @@ class DatabaseCounters(Record):
     """Counters of a server in an interval."""
 
     interval_s: float
-    files: tuple[FileIo, ...] | NotTold
-    waits: tuple[Wait, ...] | NotTold
-    counters: tuple[Counter, ...] | NotTold
+    files: tuple[FileIo, ...] | NotReported
+    waits: tuple[Wait, ...] | NotReported
+    counters: tuple[Counter, ...] | NotReported
 
     @classmethod
     def from_reading(cls, reading: Reading, interval_s: float) -> DatabaseCounters:
@@ -126,11 +126,11 @@ class DatabaseCounters(Record):
     def to_text(self) -> str:
         """I/O, waits and counters, as tables."""
         waits, counters = self.waits, self.counters
-        if not isinstance(waits, NotTold):
+        if not isinstance(waits, NotReported):
             waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
-        values: list[Sequence[Cell]] | NotTold = (
+        values: list[Sequence[Cell]] | NotReported = (
             counters
-            if isinstance(counters, NotTold)
+            if isinstance(counters, NotReported)
             else [(counter.name, counter.value) for counter in counters]
         )
         columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
@@ -146,18 +146,18 @@ class DatabaseCounters(Record):
         return csv_text(("metric", "name", "value"), _long(self))
 
 
-def _or_reason(part: T | Unavailable) -> T | NotTold:
-    return NotTold(part.reason) if isinstance(part, Unavailable) else part
+def _or_reason(part: T | Unavailable) -> T | NotReported:
+    return NotReported(part.reason) if isinstance(part, Unavailable) else part
 
 
-def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotTold:
+def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotReported:
     if isinstance(memory, Unavailable):
-        return NotTold(memory.reason)
+        return NotReported(memory.reason)
     return DatabaseMemory(_or_reason(memory.machine), memory.cap)
 
 
-def _rows(part: Sequence[T] | NotTold) -> tuple[T, ...] | NotTold:
-    return part if isinstance(part, NotTold) else tuple(part)
+def _rows(part: Sequence[T] | NotReported) -> tuple[T, ...] | NotReported:
+    return part if isinstance(part, NotReported) else tuple(part)
 
 
 def _since(
@@ -169,19 +169,19 @@ def _since(
 
 
 def _records(
-    figures: Sequence[FileIo] | Sequence[Wait] | NotTold,
-) -> list[Sequence[Cell]] | NotTold:
-    if isinstance(figures, NotTold):
+    figures: Sequence[FileIo] | Sequence[Wait] | NotReported,
+) -> list[Sequence[Cell]] | NotReported:
+    if isinstance(figures, NotReported):
         return figures
     return [tuple(asdict(figure).values()) for figure in figures]
 
 
-def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
+def _long(counters: DatabaseCounters) -> list[Sequence[Cell]]:
     """List the counters, one per line; unavailable parts have a line too, without a value."""
     lines: list[Sequence[Cell]] = []
     for part in ("files", "waits", "counters"):
-        figures = getattr(found, part)
-        if isinstance(figures, NotTold):
+        figures = getattr(counters, part)
+        if isinstance(figures, NotReported):
             lines.append((part, f"unavailable: {figures.unavailable}", None))
             continue
         for figure in figures:
@@ -195,18 +195,18 @@ def _long(found: DatabaseCounters) -> list[Sequence[Cell]]:
     return lines
 
 
-def _memory(memory: DatabaseMemory | NotTold) -> str:
-    if isinstance(memory, NotTold):
+def _memory(memory: DatabaseMemory | NotReported) -> str:
+    if isinstance(memory, NotReported):
         return f"unavailable: {memory.unavailable}"
     machine = memory.machine
-    known = f"unknown ({machine.unavailable})" if isinstance(machine, NotTold) else str(machine)
+    known = f"unknown ({machine.unavailable})" if isinstance(machine, NotReported) else str(machine)
     cap = "no cap" if memory.cap is None else f"cap {memory.cap}"
     return f"{cap}, machine {known}"
 
 
-def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | NotTold) -> str:
+def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | NotReported) -> str:
     """Plain columns, numbers to the right; one line where the figure is unavailable."""
-    if isinstance(rows, NotTold):
+    if isinstance(rows, NotReported):
         return f"{what}: unavailable: {rows.unavailable}"
     texts = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[at]) for line in texts) for at in range(len(columns))]

@@ -18,7 +18,7 @@ def add(attached: AttachedDisk) -> None:
     machine, line = attached.machine, _line(attached)
     known = _lines(machine)
     if attached.card.uuid and line not in known:
-        machine.replace("".join(f"{one}\n" for one in [*known, line]), _FILE, 0o600)
+        machine.replace("".join(f"{entry}\n" for entry in [*known, line]), _FILE, 0o600)
 
 
 def has(attached: AttachedDisk) -> bool:

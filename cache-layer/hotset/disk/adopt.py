@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LabelledDevice:
     """A flash device with a label. ``known_as``: this machine's name for the card, if it has it."""
 
     flash: PurePosixPath
@@ -39,14 +39,14 @@ class Unread:
     why: str
 
 
-def scan(machine: Machine) -> tuple[list[Found], list[Unread]]:
+def scan(machine: Machine) -> tuple[list[LabelledDevice], list[Unread]]:
     """Every flash device with a label that the machine can see, and what could not be read.
 
     :raises PrerequisiteMissingError: hotset is not root, and can read none.
     """
     cards.need_root(machine)
     known = {card.uuid: card.name for card in cards.list_cards(machine) if card.uuid}
-    found, unread = list[Found](), list[Unread]()
+    labelled, unread = list[LabelledDevice](), list[Unread]()
     for device in devices.every(machine):
         try:
             card = cards.read_card(machine, device.node)
@@ -54,19 +54,21 @@ def scan(machine: Machine) -> tuple[list[Found], list[Unread]]:
             unread.append(Unread(device.path, _why(error)))
             continue
         if card is not None:
-            found.append(
-                Found(device.path, card, cards.is_ours(machine, card), known.get(card.uuid))
+            labelled.append(
+                LabelledDevice(
+                    device.path, card, cards.is_ours(machine, card), known.get(card.uuid)
+                )
             )
-    return found, unread
+    return labelled, unread
 
 
 def _why(error: CardError | CommandError | CommandTimeoutError) -> str:
     """Describe why a card cannot be read; of a failed command only the last line."""
     if not isinstance(error, CommandError):
         return str(error)
-    said = error.result.stderr.strip().splitlines() or [f"code {error.result.rc}"]
+    lines = error.result.stderr.strip().splitlines() or [f"code {error.result.rc}"]
     # dd has the error first, and then what it copied.
-    word = next((line for line in said if line.startswith("dd: ")), said[-1])
+    word = next((line for line in lines if line.startswith("dd: ")), lines[-1])
     return f"it cannot be read: {word.removeprefix('dd: ')}"
 
 
@@ -111,8 +113,8 @@ def adopt(
         if confirm is not None:
             confirm(flash.name, f"the owner of {_owner_text(device, card)}")
         say(f"taken over from {card.host_name}: never connect it there again")
-    there = [one for one in cards.list_cards(machine) if one.uuid != card.uuid]
-    taken = {disk.name for one in there for disk in one.disks}
+    others = [other for other in cards.list_cards(machine) if other.uuid != card.uuid]
+    taken = {disk.name for other in others for disk in other.disks}
     clash = [disk.name for disk in card.disks if disk.name in taken]
     if clash:
         raise CardError(f"this machine has disks of these names already: {', '.join(clash)}")
@@ -130,7 +132,7 @@ def adopt(
 def _require_original(machine: Machine, card: Card, device: Device) -> None:
     """:raises CardError: the label is that of another device as well, so one is a copy of the other
     (a mirror, or of dd's): what they hold differs with the first write."""
-    known = next((one for one in cards.list_cards(machine) if one.uuid == card.uuid), None)
+    known = next((other for other in cards.list_cards(machine) if other.uuid == card.uuid), None)
     # Where the root disk has lost it, by the name that it had: its disks may be up.
     former = known or card
     if origin.same(machine, former.flash, device.path):
@@ -159,10 +161,10 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
 def _answers_as(machine: Machine, card: Card) -> bool:
     """True if a card's flash device has the card's label."""
     try:
-        found = cards.read_card(machine, card.flash)
+        current = cards.read_card(machine, card.flash)
     except (CardError, CommandError, CommandTimeoutError):
         return False
-    return found is not None and found.uuid == card.uuid
+    return current is not None and current.uuid == card.uuid
 
 
 def _owner_text(device: Device, card: Card) -> str:
@@ -172,8 +174,8 @@ def _owner_text(device: Device, card: Card) -> str:
 
 def _rename_card(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
     """The card under the name it has here, or one that is free."""
-    same = [one.name for one in cards.list_cards(machine) if one.uuid == card.uuid]
-    others = {one.name for one in cards.list_cards(machine) if one.uuid != card.uuid}
+    same = [other.name for other in cards.list_cards(machine) if other.uuid == card.uuid]
+    others = {other.name for other in cards.list_cards(machine) if other.uuid != card.uuid}
     name = card.name if card.name not in others else cards.new_name(machine)
     return replace(card, name=same[0] if same else name, flash=flash)
 

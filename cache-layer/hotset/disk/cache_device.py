@@ -67,13 +67,13 @@ Phase = Literal["creating", "ready", "detaching"]
 
 
 def _kind_of(name: object) -> TierKind:
-    found = next((one for one in kinds.names() if one == name), None)
-    if found is None:
-        *others, last = (repr(one) for one in kinds.names())
+    kind = next((kind for kind in kinds.names() if kind == name), None)
+    if kind is None:
+        *others, last = (repr(kind) for kind in kinds.names())
         raise PydanticCustomError(
             "kind", "Input should be {names}", {"names": f"{', '.join(others)} or {last}"}
         )
-    return found
+    return kind
 
 
 KnownKind = Annotated[TierKind, PlainValidator(_kind_of), PlainSerializer(str)]
@@ -87,8 +87,8 @@ class Disk:
     ``identity`` names it for good; bcache's cache set has it for its UUID.
     ``phase`` is ``creating`` from before the first command of its creation until after the last,
     and ``detaching`` from when all of it is on the origin until nothing of it is left. ``record``
-    is the number of its record on the flash (:mod:`.state`). ``origin_id``: None for a disk of
-    before there were labels, until its next change. ``reserve``: whether other hosts are kept from
+    is the number of its record on the flash (:mod:`.state`). ``origin_id``: None for a disk made
+    before labels existed, until its next change. ``reserve``: whether other hosts are kept from
     writing to the origin (:mod:`.reservation`).
     """
 
@@ -161,7 +161,7 @@ class Card:
         :raises CardError: the flash has no more room for disks.
         """
         taken = {disk.record for disk in self.disks}
-        free = next((one for one in range(labels.RECORDS) if one not in taken), None)
+        free = next((number for number in range(labels.RECORDS) if number not in taken), None)
         if free is None:
             raise CardError(
                 f"{self.flash} has {labels.RECORDS} disks: no more fit one flash device"
@@ -176,11 +176,11 @@ class Card:
 
     def with_disk(self, disk: Disk) -> Card:
         """The card with this disk, in the place of one of the same name."""
-        names = [one.name for one in self.disks]
+        names = [known.name for known in self.disks]
         if disk.name not in names:
             return replace(self, disks=(*self.disks, disk))
         return replace(
-            self, disks=tuple(disk if one.name == disk.name else one for one in self.disks)
+            self, disks=tuple(disk if known.name == disk.name else known for known in self.disks)
         )
 
     def without(self, name: str) -> Card:
@@ -263,14 +263,14 @@ def gaps(used: Iterable[Part], start: Bytes, end: Bytes) -> tuple[Part, ...]:
     (Part(start=Bytes(0), size=Bytes(1)), Part(start=Bytes(2), size=Bytes(2)), \
 Part(start=Bytes(6), size=Bytes(2)))
     """
-    found, at = [], start
-    for part in sorted(used, key=lambda one: one.start):
+    gaps, at = [], start
+    for part in sorted(used, key=lambda part: part.start):
         if part.start > at:
-            found.append(Part(at, Bytes(part.start - at)))
+            gaps.append(Part(at, Bytes(part.start - at)))
         at = max(at, part.end)
     if end > at:
-        found.append(Part(at, Bytes(end - at)))
-    return tuple(found)
+        gaps.append(Part(at, Bytes(end - at)))
+    return tuple(gaps)
 
 
 def take(
@@ -356,7 +356,7 @@ def inventory(machine: Machine) -> Inventory:
     kept, unread = _copies(machine)
     if kept or unread:
         need_root(machine)
-    cards, problems = list[Card](), [f"{one} on {machine.kind}" for one in unread]
+    cards, problems = list[Card](), [f"{path} on {machine.kind}" for path in unread]
     for path, text in kept:
         try:
             card = parse(text)
@@ -374,8 +374,8 @@ def _copies(machine: Machine) -> tuple[list[tuple[PurePosixPath, str]], list[str
     that for others, in the machine's words."""
     files = ["find", str(FOLDER), "-maxdepth", "1", "-name", "*.json"]
     result = machine.run([*files, "-exec", "tail", "-v", "-n", "+1", "{}", "+"], check=False)
-    _, *found = re.split(r"^==> (.*) <==\n", result.stdout, flags=re.MULTILINE)
-    copies = zip(map(PurePosixPath, found[::2]), found[1::2], strict=True)
+    _, *pieces = re.split(r"^==> (.*) <==\n", result.stdout, flags=re.MULTILINE)
+    copies = zip(map(PurePosixPath, pieces[::2]), pieces[1::2], strict=True)
     # What is not there is no card: the folder, or a file that went meanwhile.
     gone = "No such file or directory"
     return sorted(copies), [line for line in result.stderr.splitlines() if gone not in line]
@@ -404,27 +404,27 @@ def read_card(machine: Machine, device: PurePosixPath) -> Card | None:
 def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
     """A card as its flash has it, and what is wrong with that, in words."""
     try:
-        found = read_card(machine, card.flash)
+        current = read_card(machine, card.flash)
     except (CommandError, CommandTimeoutError):
         return card, None  # whoever looks at the flash finds that out
     except CardError as error:
         return card, str(error)
-    if not card.uuid and found is None:
+    if not card.uuid and current is None:
         return card, None  # it is about to get one
     problem = None
-    if found is None:
+    if current is None:
         problem = "has lost its label: it was overwritten, or is another device"
-    elif card.uuid and found.uuid != card.uuid:
-        problem = f"is another flash device now ({found.name} of {found.host_name})"
-    if problem or found is None:
+    elif card.uuid and current.uuid != card.uuid:
+        problem = f"is another flash device now ({current.name} of {current.host_name})"
+    if problem or current is None:
         return card, (
             f"card {card.name}: {card.flash} {problem}. Nothing on it is to be trusted; a scan for"
             " labels finds the right one"
         )
     # The copy is newer if the card was changed while the flash did not answer, and nobody took it.
-    is_taken = (found.host, found.hardware) != (card.host, card.hardware)
-    is_newer = is_taken or found.generation >= card.generation
-    return (replace(found, name=card.name, flash=card.flash) if is_newer else card), None
+    is_taken = (current.host, current.hardware) != (card.host, card.hardware)
+    is_newer = is_taken or current.generation >= card.generation
+    return (replace(current, name=card.name, flash=card.flash) if is_newer else card), None
 
 
 def is_ours(machine: Machine, card: Card) -> bool:
@@ -537,9 +537,9 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
     :raises CardError: there is none of that name, or more than one to choose from; names them.
     """
     known = inventory(machine)
-    there = known.list_disks(machine)
-    listed, troubles = ", ".join(one.disk.name for one in there), _troubles(known)
-    if not there:
+    disks = known.list_disks(machine)
+    listed, troubles = ", ".join(attached.disk.name for attached in disks), _troubles(known)
+    if not disks:
         raise NotSetUpError(
             f"disk {disk_name!r} is not accelerated: no disk is, on this machine ({machine.kind})"
             if disk_name
@@ -547,15 +547,15 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
             Remedy("accelerate one", "tier create"),
             field="disk",
         )
-    if disk_name is None and len(there) > 1:
+    if disk_name is None and len(disks) > 1:
         raise CardError(f"several disks are accelerated, name one of: {listed}", field="disk")
-    found = [one for one in there if disk_name in (None, one.disk.name)]
-    if not found:
+    matching = [attached for attached in disks if disk_name in (None, attached.disk.name)]
+    if not matching:
         raise NotSetUpError(
             f"disk {disk_name!r} is not accelerated here; accelerated: {listed}{troubles}",
             field="disk",
         )
-    return found[0]
+    return matching[0]
 
 
 def find_card(machine: Machine, name: str) -> Card:
@@ -564,23 +564,23 @@ def find_card(machine: Machine, name: str) -> Card:
     :raises CardError: there is none of that name; names those that there are.
     """
     known = inventory(machine)
-    there = known.cards
-    listed, troubles = ", ".join(card.name for card in there), _troubles(known)
-    if not there:
+    cards = known.cards
+    listed, troubles = ", ".join(card.name for card in cards), _troubles(known)
+    if not cards:
         raise NotSetUpError(
             f"no cache device is set up on this machine ({machine.kind}){troubles}",
             Remedy("set one up", "tier create"),
             field="card",
         )
-    found = [card for card in there if name == card.name] or [
-        card for card in there if name in {disk.name for disk in card.disks}
+    matching = [card for card in cards if name == card.name] or [
+        card for card in cards if name in {disk.name for disk in card.disks}
     ]
-    if not found:
+    if not matching:
         raise NotSetUpError(
             f"{name!r} is neither a card nor a disk on one; cards: {listed}{troubles}",
             field="card",
         )
-    return found[0]
+    return matching[0]
 
 
 def _troubles(known: Inventory) -> str:
@@ -622,5 +622,5 @@ def _more(given: object, known: object, place: str = "") -> Iterator[str]:
             else:
                 yield from _more(value, known[name], f"{place}{name}.")
     elif isinstance(given, list) and isinstance(known, list):
-        for number, (one, other) in enumerate(zip(given, known, strict=True)):
-            yield from _more(one, other, f"{place}{number}.")
+        for number, (part, other) in enumerate(zip(given, known, strict=True)):
+            yield from _more(part, other, f"{place}{number}.")

@@ -153,8 +153,8 @@ def create(request: Create, context: Context) -> Lines:
     )
     commands: list[str] | None = [] if request.dry_run else None
     ask = None if request.dry_run else context.ask_for_name
-    with places.cut_anew(request.machine, f"tier create {request.disk}", commands) as there:
-        creation.create(there, wanted, request.yes, context.report.say, ask)
+    with places.repartitioning(request.machine, f"tier create {request.disk}", commands) as machine:
+        creation.create(machine, wanted, request.yes, context.report.say, ask)
     if commands is not None:
         context.report.say("that was a dry run: nothing was changed")
     return Lines(tuple(commands or ()))
@@ -212,10 +212,10 @@ def activate(request: Activate, context: Context) -> Lines:
     from . import cache_device as cards
 
     commands: list[str] | None = [] if request.dry_run else None
-    with places.machine(request.machine) as there:
-        names = [disk.disk.name for disk in cards.list_disks(there)]
+    with places.machine(request.machine) as machine:
+        names = [disk.disk.name for disk in cards.list_disks(machine)]
         if request.disk or not names:
-            names = [cards.find(there, request.disk).disk.name]
+            names = [cards.find(machine, request.disk).disk.name]
     failed = []
     for name in names:
         try:
@@ -238,27 +238,27 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
 
     say = context.report.say
     place = (request.machine, name, "tier activate", commands)
-    with places.disk_as_root(*place, alone=request.unit) as found:
-        there, one = found.machine, found.disk
+    with places.disk_as_root(*place, alone=request.unit) as attached:
+        machine, disk = attached.machine, attached.disk
         if request.unit:
             startup.check(
-                there,
+                machine,
                 name,
-                one.kind,
-                one.origin,
+                disk.kind,
+                disk.origin,
                 request.yes,
                 say,
                 unit=True,
-                recorded=one.origin_id,
+                recorded=disk.origin_id,
             )
         lifecycle.activate(
-            found,
+            attached,
             say,
             break_reservation=request.break_reservation,
             flash_counts=request.keep_flash,
         )
         if request.unit:
-            say(f"written: {startup.set_up(cards.find(there, one.name), say)}")
+            say(f"written: {startup.set_up(cards.find(machine, disk.name), say)}")
 
 
 @operation(
@@ -273,8 +273,8 @@ def deactivate(request: NamedDisk, context: Context) -> Lines:
     """Remove a disk's devices. What is cached stays on the flash, including dirty blocks."""
     from . import lifecycle
 
-    with places.disk_as_root(request.machine, request.disk, "tier deactivate") as found:
-        lifecycle.deactivate(found, context.report.say)
+    with places.disk_as_root(request.machine, request.disk, "tier deactivate") as attached:
+        lifecycle.deactivate(attached, context.report.say)
     return Lines()
 
 
@@ -286,12 +286,12 @@ def flush(request: OneDisk, context: Context) -> Lines:
     from . import lifecycle
 
     report = context.report
-    with places.disk_as_root(request.machine, request.disk, "tier flush") as found:
-        one = found.disk
-        watch = FlushWatch(report, one.spec.block)
-        with report.task(f"writing back what is dirty on {one.device}"):
-            dirty = lifecycle.flush(found, watch, report.say)
-        report.say(f"{dirty} blocks of {one.spec.block} were dirty; none is")
+    with places.disk_as_root(request.machine, request.disk, "tier flush") as attached:
+        disk = attached.disk
+        watch = FlushWatch(report, disk.spec.block)
+        with report.task(f"writing back what is dirty on {disk.device}"):
+            dirty = lifecycle.flush(attached, watch, report.say)
+        report.say(f"{dirty} blocks of {disk.spec.block} were dirty; none is")
     return Lines()
 
 
@@ -321,10 +321,10 @@ def resize(request: Resize, context: Context) -> Lines:
 
     from . import resize as resizing
 
-    with places.disk_cut_anew(request.machine, request.disk, "tier resize") as found:
-        watch = FlushWatch(context.report, found.disk.spec.block)
+    with places.disk_repartitioning(request.machine, request.disk, "tier resize") as attached:
+        watch = FlushWatch(context.report, attached.disk.spec.block)
         size = fields.maybe_size(request.cache)
-        resizing.resize(found, size, request.flush, watch, context.report.say)
+        resizing.resize(attached, size, request.flush, watch, context.report.say)
     return Lines()
 
 
@@ -372,13 +372,13 @@ def set_(request: Set, context: Context) -> Lines:
     tunes = request.policy is not None or request.mode is not None
     if tunes == (request.origin is not None):
         raise RequestError("give a policy, a mode or both, or else the origin's new name")
-    with places.disk_cut_anew(request.machine, request.disk, "tier set") as found:
-        watch = FlushWatch(context.report, found.disk.spec.block)
+    with places.disk_repartitioning(request.machine, request.disk, "tier set") as attached:
+        watch = FlushWatch(context.report, attached.disk.spec.block)
         say = context.report.say
         if request.origin is not None:
-            rename.rename_origin(found, PurePosixPath(request.origin), say)
+            rename.rename_origin(attached, PurePosixPath(request.origin), say)
             return Lines()
-        retuning.retune(found, request.policy, request.mode, watch, say)
+        retuning.retune(attached, request.policy, request.mode, watch, say)
     return Lines()
 
 
@@ -405,15 +405,15 @@ def detach(request: Detach, context: Context) -> Lines:
 
     from . import lifecycle
 
-    with places.disk_cut_anew(request.machine, request.disk, "tier detach") as found:
-        one = found.disk
-        watch = FlushWatch(context.report, one.spec.block)
+    with places.disk_repartitioning(request.machine, request.disk, "tier detach") as attached:
+        disk = attached.disk
+        watch = FlushWatch(context.report, disk.spec.block)
         dead, yes = request.flash_is_dead, request.yes
         if dead:
-            lost = f"{one.device}: writes that are only on {found.card.flash} are lost"
-            context.ask_for_name(one.name, lost)
-        with _schedules_end(found.machine, (one.name,), context.report.say):
-            lifecycle.detach(found, dead, yes, watch, context.report.say)
+            lost = f"{disk.device}: writes that are only on {attached.card.flash} are lost"
+            context.ask_for_name(disk.name, lost)
+        with _schedules_end(attached.machine, (disk.name,), context.report.say):
+            lifecycle.detach(attached, dead, yes, watch, context.report.say)
     return Lines()
 
 
@@ -442,7 +442,7 @@ def _end_schedules(machine: Machine, disks: Sequence[str], say: Callable[[str], 
     if known.problems:
         return  # a card that cannot be read may have them still
     left = {disk.name for card in known.cards for disk in card.disks}
-    for name in (one for one in disks if one not in left):
+    for name in (disk for disk in disks if disk not in left):
         for unit in schedules.end_for(machine, name):
             say(f"removed {unit}: disk {name} is no more")
 
@@ -467,8 +467,8 @@ def repair(request: Repair, context: Context) -> Lines:
     """Repair cache metadata that `tier activate` found damaged; no write is lost unasked."""
     from . import repair as repairing
 
-    with places.disk_as_root(request.machine, request.disk, "tier repair") as found:
-        repairing.repair(found, context.report.say, request.yes)
+    with places.disk_as_root(request.machine, request.disk, "tier repair") as attached:
+        repairing.repair(attached, context.report.say, request.yes)
     return Lines()
 
 
@@ -496,18 +496,18 @@ def destroy(request: Destroy, context: Context) -> Lines:
     from . import lifecycle
 
     report = context.report
-    with places.cut_anew(request.machine, f"tier destroy {request.card}") as there:
-        found = cards.find_card(there, request.card)
-        if devices.answers(there, found.flash):
-            flash = devices.inspect(there, found.flash)
-            context.ask_for_name(found.flash.name, f"{flash.known_as}: {flash.holds}")
+    with places.repartitioning(request.machine, f"tier destroy {request.card}") as machine:
+        card = cards.find_card(machine, request.card)
+        if devices.answers(machine, card.flash):
+            flash = devices.inspect(machine, card.flash)
+            context.ask_for_name(card.flash.name, f"{flash.known_as}: {flash.holds}")
         elif request.yes:
-            lost = f"{found.flash} does not answer: writes that are only on it are lost"
-            context.ask_for_name(found.name, lost)
-        with _schedules_end(there, [one.name for one in found.disks], report.say):
+            lost = f"{card.flash} does not answer: writes that are only on it are lost"
+            context.ask_for_name(card.name, lost)
+        with _schedules_end(machine, [disk.name for disk in card.disks], report.say):
             lifecycle.destroy(
-                there,
-                found,
+                machine,
+                card,
                 request.yes,
                 lambda disk: FlushWatch(report, disk.spec.block),
                 report.say,
@@ -540,8 +540,8 @@ def import_card(request: Import, context: Context) -> Lines:
     from . import adopt
 
     report, flash = context.report, PurePosixPath(request.flash)
-    with places.cut_anew(request.machine, f"tier import {flash}") as there:
-        card = adopt.adopt(there, flash, request.take_over, report.say, context.ask_for_name)
+    with places.repartitioning(request.machine, f"tier import {flash}") as machine:
+        card = adopt.adopt(machine, flash, request.take_over, report.say, context.ask_for_name)
     disks = ", ".join(disk.name for disk in card.disks) or "none"
     report.say(f"known here as card {card.name}, disks: {disks}; activate them next")
     return Lines()

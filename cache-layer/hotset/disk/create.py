@@ -76,16 +76,16 @@ def create(
     origin, device = _inspect(machine, wanted)
     card = _card_of(machine, device)
     _check_kind(card, wanted)
-    there = _existing(machine, card, wanted)
-    if there is not None and card is not None:
-        return _keep_existing(AttachedDisk(machine, card, there), wanted, yes, say)
+    existing = _existing(machine, card, wanted)
+    if existing is not None and card is not None:
+        return _keep_existing(AttachedDisk(machine, card, existing), wanted, yes, say)
     if card is not None:
         cards.require_ours(machine, card)
-        found = next((disk for disk in card.disks if disk.name == wanted.disk), None)
-        if found is not None:
-            left = AttachedDisk(machine, card, found)
+        disk = next((disk for disk in card.disks if disk.name == wanted.disk), None)
+        if disk is not None:
+            left = AttachedDisk(machine, card, disk)
             if _is_finished(left, say):
-                ready = left.with_disk(replace(found, phase="ready"))
+                ready = left.with_disk(replace(disk, phase="ready"))
                 return _mount_if_active(ready, wanted, yes, say)
             card = _undo(left)
             # What was left is gone now.
@@ -123,7 +123,7 @@ def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
 
     :raises DeviceRefusedError: they are one.
     """
-    origin, flash = (devices.inspect(machine, one) for one in (wanted.origin, wanted.flash))
+    origin, flash = (devices.inspect(machine, path) for path in (wanted.origin, wanted.flash))
     if origin.node == flash.node:
         raise DeviceRefusedError(
             f"flash and origin are the same device: {origin.node}", field="flash"
@@ -215,11 +215,11 @@ def _reserve_room(attached: AttachedDisk, device: Device, yes: bool, say: Say) -
 
 def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
     """:raises DeviceRefusedError: a file in the place of a device, and the kernel wants one."""
-    for field, one in (("origin", origin), ("flash", device)):
-        if one.is_file and not kinds.kind_of_name(kind).takes_files:
+    for field, given in (("origin", origin), ("flash", device)):
+        if given.is_file and not kinds.kind_of_name(kind).takes_files:
             raise DeviceRefusedError(
-                f"{one.path} is a file, and {kind} works on block devices: show it as one (losetup"
-                " --find --show FILE)",
+                f"{given.path} is a file, and {kind} works on block devices: show it as one"
+                " (losetup --find --show FILE)",
                 Remedy("cache a file in user space", parameters={"kind": "userspace"}),
                 field=field,
             )
@@ -238,14 +238,14 @@ def _check_devices(
                 f"{device.path} is in use: {'; '.join(device.uses)}", field="flash"
             )
         return
-    found = cards.read_card(machine, device.node)
-    if found is not None:
-        disks = ", ".join(disk.name for disk in found.disks) or "none"
+    labelled = cards.read_card(machine, device.node)
+    if labelled is not None:
+        disks = ", ".join(disk.name for disk in labelled.disks) or "none"
         raise DeviceRefusedError(
-            f"{device.path} has a label of hotset's: card {found.name} of {found.host_name},"
+            f"{device.path} has a label of hotset's: card {labelled.name} of {labelled.host_name},"
             f" disks: {disks}; it may hold writes that their origins lack",
             Remedy("make it known here", "tier import", {"flash": str(device.path)}),
-            Remedy("use it anew after that", "tier destroy", {"card": found.name}),
+            Remedy("use it again after that", "tier destroy", {"card": labelled.name}),
             field="flash",
         )
     devices.check(device, "flash", yes)
@@ -354,12 +354,12 @@ def _card_of(machine: Machine, device: Device) -> Card | None:
         node = machine.run(["readlink", "-f", str(card.flash)], check=False).stdout.strip()
         if card.flash == device.path or PurePosixPath(node) == device.node:
             return card
-    found = cards.read_card(machine, device.node) if device.readable else None
-    if found is None or not cards.is_ours(machine, found):
+    labelled = cards.read_card(machine, device.node) if device.readable else None
+    if labelled is None or not cards.is_ours(machine, labelled):
         return None
     # Of a first creation that was cut short before its copy in /etc was written.
-    is_cut_short = all(disk.phase == "creating" for disk in found.disks)
-    return replace(found, flash=device.path) if is_cut_short else None
+    is_cut_short = all(disk.phase == "creating" for disk in labelled.disks)
+    return replace(labelled, flash=device.path) if is_cut_short else None
 
 
 def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Disk | None:

@@ -18,7 +18,13 @@ from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
 from hotset.tier import pins, regions
-from hotset.tier.base import Counters, MetadataDamagedError, Report, TierFailedError, began_anew
+from hotset.tier.base import (
+    Counters,
+    MetadataDamagedError,
+    Report,
+    TierFailedError,
+    counters_restarted,
+)
 from hotset.tier.disk_tier import DiskTier, OnFlush
 
 from . import abandoned, state
@@ -290,7 +296,7 @@ def _claim(attached: AttachedDisk, say: Say, by_force: bool) -> None:
 
 
 def _with_origin(attached: AttachedDisk) -> AttachedDisk:
-    """The disk, its origin seen to be the very one; of before there were labels, with a label."""
+    """The disk, once its origin is verified; one made before labels existed gets a label."""
     machine, disk = attached.machine, attached.disk
     if disk.origin_id is None:
         known = replace(disk, origin_id=origin.identify(machine, disk.origin))
@@ -439,7 +445,7 @@ def read_counters(tier: DiskTier) -> Counters | None:
         return None
 
 
-def say_if_counters_began_anew(attached: AttachedDisk, before: Counters | None, say: Say) -> None:
+def say_if_counters_restarted(attached: AttachedDisk, before: Counters | None, say: Say) -> None:
     """After a change of a tier: whether its counters lost what they had counted.
 
     :param before: as :func:`read_counters` gave them before the change.
@@ -447,10 +453,10 @@ def say_if_counters_began_anew(attached: AttachedDisk, before: Counters | None, 
     tier = attached.tier
     after = read_counters(tier)
     if before is None or after is None:
-        say(f"{attached.disk.device}: whether its hit counters began anew is not known")
-    elif began_anew(before, after, tier.counting):
+        say(f"{attached.disk.device}: whether its hit counters restarted is not known")
+    elif counters_restarted(before, after, tier.counting):
         say(
-            f"{attached.disk.device}: its hit counters began anew; hit ratios are of what is"
+            f"{attached.disk.device}: its hit counters restarted; hit ratios are of what is"
             " requested from now on"
         )
 
@@ -625,7 +631,7 @@ def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
             f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
             f" in the place of those that mount {disk.device}"
         )
-    if [one.name for one in attached.card.disks] == [disk.name]:
+    if [other.name for other in attached.card.disks] == [disk.name]:
         volume = attached.card.volume_slice.path
         for folder in fstab.folders(machine, volume):
             say(
@@ -699,8 +705,8 @@ def destroy(
             f"the card {card.name} has several disks ({names})",
             Remedy("detach all of them", parameters={"yes": True}),
             *(
-                Remedy(f"detach {one.name}", "tier detach", {"disk": one.name})
-                for one in card.disks
+                Remedy(f"detach {disk.name}", "tier detach", {"disk": disk.name})
+                for disk in card.disks
             ),
         )
     volume = card.volume_slice
@@ -712,8 +718,8 @@ def destroy(
         )
     _give_up(machine, card, yes)
     for disk in card.disks:
-        one = AttachedDisk(machine, card, disk)
-        card = detach(one, is_dead, yes, progress(disk), say)
+        attached = AttachedDisk(machine, card, disk)
+        card = detach(attached, is_dead, yes, progress(disk), say)
     if cards.volume_is_active(machine, card) and not is_dead:
         # Again, as its disks' data may have taken hours to be written back.
         _give_up(machine, card, yes)
@@ -744,10 +750,10 @@ def _give_up(machine: Machine, card: Card, yes: bool) -> None:
             f" card {card.name} first",
             Remedy("discard it unseen", parameters={"yes": True}),
         )
-    found = devices.inspect(machine, volume.path).signatures
-    if found:
+    signatures = devices.inspect(machine, volume.path).signatures
+    if signatures:
         raise TierRefusedError(
-            f"{volume.path} is not empty: {', '.join(found)} on it", devices.OVERWRITE
+            f"{volume.path} is not empty: {', '.join(signatures)} on it", devices.OVERWRITE
         )
 
 

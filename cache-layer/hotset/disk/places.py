@@ -30,8 +30,8 @@ def machine(name: str) -> Iterator[Machine]:
     """The machine of a name; see :mod:`hotset.core.machines.names`."""
     from hotset.core.machines import names
 
-    with names.open_machine(name) as there:
-        yield there
+    with names.open_machine(name) as opened:
+        yield opened
 
 
 @contextmanager
@@ -40,14 +40,14 @@ def maybe_machine(name: str | None) -> Iterator[Machine | None]:
     if name is None:
         yield None
         return
-    with machine(name) as there:
-        yield there
+    with machine(name) as opened:
+        yield opened
 
 
 @contextmanager
-def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterator[Machine]:
-    """A machine on which hotset is root, for an operation that cuts its flash anew: create, resize,
-    detach, destroy, import.
+def repartitioning(name: str, what: str, commands: list[str] | None = None) -> Iterator[Machine]:
+    """A machine on which hotset is root, for an operation that repartitions its flash: create,
+    resize, detach, destroy, import.
 
     :param what: has the machine's lock meanwhile: ``tier detach shop``.
     :param commands: a dry run, which locks nothing: commands that would change something are added
@@ -59,12 +59,12 @@ def cut_anew(name: str, what: str, commands: list[str] | None = None) -> Iterato
 
     from . import cache_device
 
-    with machine(name) as there:
-        cache_device.need_root(there)
+    with machine(name) as opened:
+        cache_device.need_root(opened)
         if commands is not None:
-            yield DryRun(there, commands.append)
+            yield DryRun(opened, commands.append)
             return
-        with locks.held(there, what) as alone:
+        with locks.held(opened, what) as alone:
             yield alone
 
 
@@ -79,7 +79,7 @@ def disk_of(
     :raises CardError: there is no such disk, or more than one to choose from.
     :raises MachineBusyError: another operation has it.
     """
-    with machine(name) as there, locked(there, disk, what, mode) as attached:
+    with machine(name) as opened, locked(opened, disk, what, mode) as attached:
         yield attached
 
 
@@ -100,22 +100,22 @@ def disk_as_root(
 
     from . import cache_device
 
-    with machine(name) as there:
-        cache_device.need_root(there)
-        with locked(there, disk, what if commands is None else "", alone=alone) as attached:
+    with machine(name) as opened:
+        cache_device.need_root(opened)
+        with locked(opened, disk, what if commands is None else "", alone=alone) as attached:
             if commands is None:
                 yield attached
             else:
-                yield replace(attached, machine=DryRun(there, commands.append))
+                yield replace(attached, machine=DryRun(opened, commands.append))
 
 
 @contextmanager
-def disk_cut_anew(name: str, disk: str | None, what: str) -> Iterator[AttachedDisk]:
-    """A disk, for an operation that cuts the flash anew."""
+def disk_repartitioning(name: str, disk: str | None, what: str) -> Iterator[AttachedDisk]:
+    """A disk, for an operation that repartitions the flash."""
     from . import cache_device
 
-    with cut_anew(name, f"{what} {disk or ''}".strip()) as there:
-        yield cache_device.find(there, disk)
+    with repartitioning(name, f"{what} {disk or ''}".strip()) as machine:
+        yield cache_device.find(machine, disk)
 
 
 @contextmanager
@@ -137,8 +137,8 @@ def locked(
         yield attached
         return
     known = attached.disk.name
-    with locks.held(machine, f"{what} {known}", None if alone else known, mode) as there:
-        yield cache_device.find(there, known)
+    with locks.held(machine, f"{what} {known}", None if alone else known, mode) as held:
+        yield cache_device.find(held, known)
 
 
 def disks(name: str) -> list[str]:
@@ -157,8 +157,8 @@ def cards(name: str) -> list[str]:
 def _cards(name: str) -> tuple[Card, ...]:
     from . import cache_device
 
-    with machine(name) as there:
-        known = cache_device.inventory(there)
+    with machine(name) as opened:
+        known = cache_device.inventory(opened)
     if known.problems:
         raise cache_device.CardError("; ".join(known.problems))
     return known.cards
@@ -195,7 +195,7 @@ Disk = Annotated[DiskOption, Cli(argument=True, metavar="DISK")]
 NamedDisk = Annotated[
     fields.Name,
     Field(description="The accelerated disk. It is named, although there is only one."),
-    Cli(argument=True, metavar="DISK", there=disks),
+    Cli(argument=True, metavar="DISK", candidates=disks),
     Names.WORD,
 ]
 NamedCard = Annotated[
@@ -204,6 +204,6 @@ NamedCard = Annotated[
         description="The card, by its name or by that of a disk on it. It is named, although there"
         " is only one."
     ),
-    Cli(argument=True, metavar="CARD", there=cards),
+    Cli(argument=True, metavar="CARD", candidates=cards),
     Names.WORD,
 ]

@@ -44,9 +44,9 @@ def repair(attached: AttachedDisk, say: Say, yes: bool = False) -> None:
         _begin_empty(attached, tier)
         say("nothing is lost, all writes are on the origin: the cache begins empty")
         return
-    found = tier.salvage(write=False)
-    if found is not None:
-        _salvage(attached, tier, found, yes, say)
+    report = tier.salvage(write=False)
+    if report is not None:
+        _salvage(attached, tier, report, yes, say)
         return
     try:
         _mend(attached, tier, yes, say)
@@ -86,14 +86,14 @@ def _mend(attached: AttachedDisk, tier: DiskTier, yes: bool, say: Say) -> None:
 def _salvage(
     attached: AttachedDisk,
     tier: DiskTier,
-    found: Salvage,
+    report: Salvage,
     yes: bool,
     say: Say,
 ) -> None:
     """Write back what a damaged cache provably holds and begin an empty one. The flash is emptied
     only once all of that is on the origin, so until then this can be repeated."""
     disk = attached.disk
-    if not found.is_identified:
+    if not report.is_identified:
         raise TierRefusedError(
             "no superblock is left that says whose cache it is, and another disk's would destroy"
             f" {disk.origin}: nothing was changed. If you know that it is this one's,"
@@ -102,24 +102,27 @@ def _salvage(
             _as_it_is(disk),
         )
     if not yes:
-        raise _to_be_asked(disk, found)
+        raise _to_be_asked(disk, report)
     with claim_origin(attached, say, by_force=False):
-        found = _write_back(attached, tier)
-        if found.unreadable:
+        report = _write_back(attached, tier)
+        if report.unreadable:
             raise TierRefusedError(
-                f"{found.dirty} blocks are dirty, and of those {attached.card.flash} cannot be read"
-                f" for {salvage.in_words(found.unreadable)} of {disk.origin}. The others are on it"
-                " now; the cache was left as it is: repair it again once the flash can be read",
+                f"{report.dirty} blocks are dirty, and of those {attached.card.flash} cannot be"
+                f" read for {salvage.in_words(report.unreadable)} of {disk.origin}. The others are"
+                " on it now; the cache was left as it is: repair it again once the flash can be"
+                " read",
                 _as_it_is(disk),
             )
         _begin_empty(attached, tier)
-    say(f"{found.dirty} blocks ({found.dirty_size}) were certain, and are on {disk.origin} now")
-    if found.unknown:
-        likely = f", most likely in {salvage.in_words(found.last_seen)}" if found.last_seen else ""
+    say(f"{report.dirty} blocks ({report.dirty_size}) were certain, and are on {disk.origin} now")
+    if report.unknown:
+        likely = (
+            f", most likely in {salvage.in_words(report.last_seen)}" if report.last_seen else ""
+        )
         say(
-            f"{found.unknown} blocks ({found.unknown_size}) were uncertain and given up: the newest"
-            f" data may be lost in {salvage.in_words(found.may_be_lost)} of the disk{likely}."
-            " Restore the database from a backup, or check it and its file system"
+            f"{report.unknown} blocks ({report.unknown_size}) were uncertain and given up: the"
+            f" newest data may be lost in {salvage.in_words(report.may_be_lost)} of the"
+            f" disk{likely}. Restore the database from a backup, or check it and its file system"
         )
     say("the cache begins empty")
 
@@ -128,26 +131,26 @@ def _write_back(attached: AttachedDisk, tier: DiskTier) -> Salvage:
     """Write back what is proven; it is on record that the origin's own cache wrote that, even if
     it was cut short."""
     try:
-        found = tier.salvage(write=True)
+        report = tier.salvage(write=True)
     except TierFailedError:
         program.mark(attached, "dirty")
         raise
     program.mark(attached, "dirty")
-    assert found is not None, "it was looked through before"
-    return found
+    assert report is not None, "it was looked through before"
+    return report
 
 
-def _to_be_asked(disk: Disk, found: Salvage) -> TierRefusedError:
+def _to_be_asked(disk: Disk, report: Salvage) -> TierRefusedError:
     """Return the refusal that says what repair would do, and what each way out loses."""
-    lost = f"whatever the {found.unknown} unknown blocks hold is lost" if found.unknown else ""
+    lost = f"whatever the {report.unknown} unknown blocks hold is lost" if report.unknown else ""
     return TierRefusedError(
-        f"of the cache of {disk.name} these are certain: {found.dirty} blocks hold"
-        f" {found.dirty_size} that {disk.origin} lacks, {found.clean} hold nothing that it lacks."
-        f" Uncertain: {found.unknown} blocks ({found.unknown_size}), which may hold some."
+        f"of the cache of {disk.name} these are certain: {report.dirty} blocks hold"
+        f" {report.dirty_size} that {disk.origin} lacks, {report.clean} hold nothing that it lacks."
+        f" Uncertain: {report.unknown} blocks ({report.unknown_size}), which may hold some."
         " Nothing was changed",
         _go_on(
             disk,
-            f"write the {found.dirty_size} back and begin with an empty cache;"
+            f"write the {report.dirty_size} back and begin with an empty cache;"
             f" {lost or 'nothing is lost'}",
         ),
         _as_it_is(disk),

@@ -72,7 +72,7 @@ def resize(
         say(lost)
     systemd_unit.renew(changed)
     _say_sizes(before, disk, now if grows else None, say)
-    lifecycle.say_if_counters_began_anew(changed, counted, say)
+    lifecycle.say_if_counters_restarted(changed, counted, say)
 
 
 def _say_sizes(before: Disk, disk: Disk, grown: Bytes | None, say: Say) -> None:
@@ -100,15 +100,15 @@ def _check_dirty(tier: DiskTier, disk: Disk, wanted: Bytes) -> None:
 def _with_size(attached: AttachedDisk) -> AttachedDisk:
     """The disk, its origin known with the size that it has by now."""
     machine, disk = attached.machine, attached.disk
-    known, found = disk.origin_id, origin.identify(machine, disk.origin)
-    if known == found:
+    known, current = disk.origin_id, origin.identify(machine, disk.origin)
+    if known == current:
         return attached
     if known is not None:
         origin.require_same(machine, disk.name, disk.origin, replace(known, size=Bytes(0)))
         if known.is_nameless:
             # Nothing proves that the numbers which are seen by now are its own.
-            found = OriginId(found.size)
-    return attached.with_disk(replace(disk, origin_id=found)).save()
+            current = OriginId(current.size)
+    return attached.with_disk(replace(disk, origin_id=current)).save()
 
 
 def _result_of(changed: AttachedDisk, grows: bool) -> Resized:

@@ -91,7 +91,8 @@ def _sectors(machine: Machine, kind: TierKind, flash: Device, origin: Device) ->
     if known.keeps_sectors:
         return ()
     of_flash, of_origin = (
-        int(machine.run(["blockdev", "--getss", str(one.node)]).stdout) for one in (flash, origin)
+        int(machine.run(["blockdev", "--getss", str(device.node)]).stdout)
+        for device in (flash, origin)
     )
     if of_flash <= of_origin:
         return ()

@@ -71,7 +71,7 @@ def retune(
         systemd_unit.renew(changed)
         changed.save()
     say(f"{disk.device}: policy {wanted.policy}, mode {wanted.mode}")
-    lifecycle.say_if_counters_began_anew(changed, counted, say)
+    lifecycle.say_if_counters_restarted(changed, counted, say)
     return changed.disk
 
 
@@ -113,11 +113,11 @@ def rename_origin(
     devices.require_name_by_id(device, _FIELD, False)
     if device.uses:
         raise DeviceRefusedError(f"{origin} is in use: {'; '.join(device.uses)}", field=_FIELD)
-    for other in (one.disk for one in cards.list_disks(machine)):
+    for other in (attached.disk for attached in cards.list_disks(machine)):
         if other.name != disk.name and origins.same(machine, origin, other.origin):
             raise CardError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
-    found = _prove(attached, origin)
-    renamed = attached.with_disk(replace(disk, origin=origin, origin_id=found)).save()
+    origin_id = _prove(attached, origin)
+    renamed = attached.with_disk(replace(disk, origin=origin, origin_id=origin_id)).save()
     udev.hide_origin(renamed)
     systemd_unit.renew(renamed)
     startup.warn(renamed, say)
@@ -131,15 +131,18 @@ def _prove(attached: AttachedDisk, origin: PurePosixPath) -> OriginId:
     :raises DeviceRefusedError: it is another disk, or that is not known.
     """
     disk = attached.disk
-    known, found = disk.origin_id or OriginId(Bytes(0)), origins.identify(attached.machine, origin)
-    compared = known.compare(found)
+    known, current = (
+        disk.origin_id or OriginId(Bytes(0)),
+        origins.identify(attached.machine, origin),
+    )
+    compared = known.compare(current)
     if disk.origin_id is not None and known.is_nameless and compared.answer == "unknown":
         # As a boot knows one without numbers.
         compared = _by_content(attached, origin) or compared
         # A copy made later has that, too: numbers which are seen by now may be another disk's.
-        found = OriginId(found.size)
+        current = OriginId(current.size)
     if compared.answer == "same":
-        return found
+        return current
     if compared.answer == "other":
         raise DeviceRefusedError(
             f"{origin} is not the origin of disk {disk.name}: {compared.why}; nothing was changed",
@@ -176,7 +179,7 @@ def _require_alone(attached: AttachedDisk, origin: PurePosixPath, had: str) -> N
     """
     machine, disk = attached.machine, attached.disk
     least = disk.origin_id.size if disk.origin_id else Bytes(0)
-    others = [one.path for one in devices.every(machine) if one.size >= least]
+    others = [device.path for device in devices.every(machine) if device.size >= least]
     if devices.type_of(machine, disk.origin) is not None:
         others.insert(0, disk.origin)
     for other in others:

@@ -46,9 +46,9 @@ def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
     from . import examination
 
     label = None
-    with places.machine(request.machine) as there:
+    with places.machine(request.machine) as machine:
         if request.dsn is not None:
-            label = owners.label_of(there, None, "table", request)
+            label = owners.label_of(machine, None, "table", request)
         server = Planning(
             request.machine,
             (),
@@ -56,4 +56,4 @@ def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
             dsn=request.dsn,
             password=fields.secret(request.password),
         )
-        return examination.examine(there, request.disk, label, server)
+        return examination.examine(machine, request.disk, label, server)

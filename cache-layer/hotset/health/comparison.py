@@ -63,7 +63,7 @@ def compare(hours: Hours, end: int) -> Comparison:
     :param end: the hour since 1970 that is not over yet.
     :raises TooLittleError: too few requests, or too few days.
     """
-    today = {one: hours[one] for one in range(end - _DAY_H, end) if one in hours}
+    today = {hour: hours[hour] for hour in range(end - _DAY_H, end) if hour in hours}
     watched = sum(map(_watched_s, today.values()))
     if watched < limits.COVERED_MIN * _DAY_H:
         raise TooLittleError(f"{watched:.0f} of the last {_DAY_H} hours are recorded")
@@ -82,7 +82,7 @@ def compare(hours: Hours, end: int) -> Comparison:
             f" {limits.DAYS_MIN} are needed"
         )
     now = sum(_ratio(hour) * _requests(hour) for hour in today.values()) / requests
-    before, lowest, highest = (now + one for one in (mean(gains), min(gains), max(gains)))
+    before, lowest, highest = (now + gain for gain in (mean(gains), min(gains), max(gains)))
     return Comparison(now, before, lowest, highest, len(gains), requests)
 
 

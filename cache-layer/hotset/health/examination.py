@@ -50,12 +50,14 @@ def examine(machine: Machine, disk: str | None, label: Label | None, server: Pla
     :raises CardError: there is no such disk.
     """
     inventory = cache_device.inventory(machine)
-    found = [Finding("", "card", "critical", problem) for problem in inventory.problems]
+    findings = [Finding("", "card", "critical", problem) for problem in inventory.problems]
     named = [cache_device.find(machine, disk)] if disk else None
     shown = named or inventory.list_disks(machine)
-    told = lifecycle.inspect_each(shown, lambda one, flash: _of_disk(one, flash, label, server))
-    found += [finding for of_one in told for finding in of_one]
-    return Health(server.machine, tuple(one.disk.name for one in shown), tuple(found))
+    answers = lifecycle.inspect_each(
+        shown, lambda attached, flash: _of_disk(attached, flash, label, server)
+    )
+    findings += [finding for of_one in answers for finding in of_one]
+    return Health(server.machine, tuple(attached.disk.name for attached in shown), tuple(findings))
 
 
 def _of_disk(
@@ -70,7 +72,11 @@ def _of_disk(
         # Nothing else of it can be told then.
         return [Ask(machine, disk, "state").unknown(error)]
     seen = _Seen(Target(machine, attached), state, label, server, clock.moment())
-    return [one for subject, look in _looks(seen) for one in _guard(machine, disk, subject, look)]
+    return [
+        finding
+        for subject, look in _looks(seen)
+        for finding in _guard(machine, disk, subject, look)
+    ]
 
 
 def _guard(machine: str, disk: str, subject: Subject, look: Look) -> list[Finding]:

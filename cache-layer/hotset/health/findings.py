@@ -54,7 +54,7 @@ class Finding:
     @derived
     def requests(self) -> tuple[str, ...]:
         """The remedies in words of nobody's own."""
-        return tuple(f"to {one.purpose}: {errors.request(one)}" for one in self.remedies)
+        return tuple(f"to {remedy.purpose}: {errors.request(remedy)}" for remedy in self.remedies)
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,17 @@ class Health(Record):
     @derived
     def to_do(self) -> int:
         """How many of the findings say that something is to be done."""
-        return sum(one.state in TO_DO for one in self.findings)
+        return sum(finding.state in TO_DO for finding in self.findings)
 
     @derived
     def advice(self) -> int:
         """How many say that something could be better."""
-        return sum(one.state == "advice" for one in self.findings)
+        return sum(finding.state == "advice" for finding in self.findings)
 
     @derived
     def not_known(self) -> int:
         """How many say that nobody could tell."""
-        return sum(one.state == "unknown" for one in self.findings)
+        return sum(finding.state == "unknown" for finding in self.findings)
 
     def to_text(self) -> str:
         """For people: what is to be done with its commands, then what could be better, then what is
@@ -91,24 +91,26 @@ class Health(Record):
         if not self.disks and not self.findings:
             return "no disk is accelerated here"
         parts = [_part(self.findings, states, head) for head, states in PARTS]
-        said = "\n\n".join(part for part in parts if part)
-        fine = [one for one in self.findings if one.state == "ok"]
+        text = "\n\n".join(part for part in parts if part)
+        fine = [finding for finding in self.findings if finding.state == "ok"]
         known = f"{len(fine)} of {len(self.findings)} looked at are in order"
-        if said:
-            return f"{said}\n\n{known}"
-        ratios = [f"{one.disk}: {one.text}" for one in fine if one.subject == "hit ratio"]
+        if text:
+            return f"{text}\n\n{known}"
+        ratios = [
+            f"{finding.disk}: {finding.text}" for finding in fine if finding.subject == "hit ratio"
+        ]
         return f"nothing to do on {', '.join(self.disks)} ({'; '.join(ratios) or known})"
 
     def failure(self) -> Exception | None:
         if not self.disks and not self.findings:
-            there = {} if self.machine == "local" else {"machine": self.machine}
+            where = {} if self.machine == "local" else {"machine": self.machine}
             return PrerequisiteError(
                 f"nothing could be looked at: no disk of {self.machine} is accelerated",
-                Remedy("see what lies on its devices", "tier scan", there),
+                Remedy("see what lies on its devices", "tier scan", where),
             )
         if self.to_do:
-            mine = (one for one in self.findings if one.state in TO_DO)
-            disks = dict.fromkeys(one.disk or one.subject for one in mine)
+            mine = (finding for finding in self.findings if finding.state in TO_DO)
+            disks = dict.fromkeys(finding.disk or finding.subject for finding in mine)
             return ThresholdError(f"something is to be done: {', '.join(disks)}")
         if self.not_known:
             return PrerequisiteError(f"{self.not_known} of {len(self.findings)} are not known")
@@ -127,8 +129,8 @@ class Ask:
     def remedy(self, purpose: str, operation: str, **parameters: object) -> Remedy:
         """Build a remedy for this machine; this disk is added where nothing is given."""
         given = parameters or {"disk": self.disk}
-        there = {} if self.machine == "local" else {"machine": self.machine}
-        return Remedy(purpose, operation, {**given, **there})
+        where = {} if self.machine == "local" else {"machine": self.machine}
+        return Remedy(purpose, operation, {**given, **where})
 
     def say(self, state: State, text: str, *remedies: Remedy) -> Finding:
         return Finding(self.disk, self.subject, state, text, remedies)
@@ -136,19 +138,19 @@ class Ask:
     def unknown(self, why: BaseException | str) -> Finding:
         """Report a failed check; an error's own remedies are those of the finding."""
         known = why.remedies if isinstance(why, HotsetError) else ()
-        helps = tuple(one for one in known if one.operation is not None)
+        helps = tuple(remedy for remedy in known if remedy.operation is not None)
         text = " ".join(str(why).split())
         return Finding(self.disk, self.subject, "unknown", text, helps)
 
 
 def _part(findings: Sequence[Finding], states: tuple[State, ...], head: str) -> str:
-    mine = [one for state in states for one in findings if one.state == state]
+    mine = [finding for state in states for finding in findings if finding.state == state]
     if not mine:
         return ""
     lines = [f"{head}:"]
-    for one in mine:
-        where = f"{one.disk}, {one.subject}" if one.disk else one.subject
-        state = f"{one.state}: " if one.state in TO_DO else ""
-        lines.append(f"  {where}: {state}{one.text}")
-        lines += [f"    to {help_.purpose}: {errors.command(help_)}" for help_ in one.remedies]
+    for finding in mine:
+        where = f"{finding.disk}, {finding.subject}" if finding.disk else finding.subject
+        state = f"{finding.state}: " if finding.state in TO_DO else ""
+        lines.append(f"  {where}: {state}{finding.text}")
+        lines += [f"    to {help_.purpose}: {errors.command(help_)}" for help_ in finding.remedies]
     return "\n".join(lines)

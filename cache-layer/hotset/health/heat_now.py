@@ -91,13 +91,13 @@ def became_hot(ask: Ask, seen: Heat, target: Target, label: Label | None) -> lis
     earlier = sum(seen.earlier.values())
     if min(recent, earlier) < limits.DAY_REQUESTS_MIN or seen.earlier_s < limits.DAY_S:
         return [ask.unknown(_too_little(seen, recent, earlier))]
-    found = attribution.files(target.machine, target.disk.device)
+    owners = attribution.files(target.machine, target.disk.device)
     young = attribution.newer(target.machine, target.disk.device, seen.since, label or str)
     by: By = "file" if label is None else "table"
     if label is not None:
-        found = attribution.group_by(found, label)
+        owners = attribution.group_by(owners, label)
     cached = None if kinds.kind_of_name(target.disk.kind).pauses else target.tier.contents().cached
-    hot = list(_hotter(ask, by, seen, found, cached))
+    hot = list(_hotter(ask, by, seen, owners, cached))
     if not hot:
         return [ask.say("ok", f"no {by} became hot in the last day")]
     # Else what was there before them was asked for, or they were read when they were made.
@@ -121,14 +121,14 @@ def _hotter(
     ask: Ask,
     by: By,
     seen: Heat,
-    found: Sequence[Owner],
+    owners: Sequence[Owner],
     cached: Sequence[Extent] | None,
 ) -> Iterator[tuple[str, Finding]]:
-    whose = attribution.of_regions(seen.grid, found)
-    recent = {number: float(_ask(one)) for number, one in seen.recent.tallies.items()}
+    whose = attribution.of_regions(seen.grid, owners)
+    recent = {number: float(_ask(tally)) for number, tally in seen.recent.tallies.items()}
     now, before = _shares(recent, whose), _shares(seen.earlier, whose)
-    where = {owner.name: extents.merge(owner.extents) for owner in found}
-    for name, share in sorted(now.items(), key=lambda one: -one[1]):
+    where = {owner.name: extents.merge(owner.extents) for owner in owners}
+    for name, share in sorted(now.items(), key=lambda pair: -pair[1]):
         was = before.get(name, 0.0)
         if name in _REST or share < limits.HOT_SHARE or share < limits.HOT_TIMES * was:
             continue
@@ -175,9 +175,12 @@ def outlook(ask: Ask, seen: Heat, target: Target, counters: Counters) -> list[Fi
         return [ask.unknown("the cache is still being filled: its hit ratio says nothing yet")]
     if not any(heat > 0 for heat in seen.heats.values()):
         return [ask.unknown("no region has any heat")]
-    found = [*_larger(ask, seen, target, ratio, cache), *_policy(ask, seen, target, ratio, cache)]
+    findings = [
+        *_larger(ask, seen, target, ratio, cache),
+        *_policy(ask, seen, target, ratio, cache),
+    ]
     doubt = f"by the heat of regions of {seen.grid.region}"
-    return found or [
+    return findings or [
         ask.say(
             "ok", f"{percent(ratio)} hit; no other size or policy is known to do better {doubt}"
         )

@@ -47,13 +47,13 @@ def read(machine: str, disk: Disk, now: Moment) -> Recorded:
     :raises HotsetError: as :func:`opening.look`.
     """
     path = opening.path_of(machine)
-    found = opening.look(path, lambda store: _of(store, disk, now))
-    if found is None or not found.spans:
+    history = opening.look(path, lambda store: _of(store, disk, now))
+    if history is None or not history.spans:
         raise UnrecordedError(
             "nothing is recorded of it here: a console that runs records it, for the user who"
             " starts it"
         )
-    return found
+    return history
 
 
 def _of(store: Store, disk: Disk, now: Moment) -> Recorded:
@@ -66,46 +66,47 @@ def _of(store: Store, disk: Disk, now: Moment) -> Recorded:
     end = int(now.wall) // _STEP_S * _STEP_S + _STEP_S
     starts = range(end - RESOLUTIONS[-1][1], end, _STEP_S)
     readings = store.readings(starts.start, end, now)
-    found = [
-        spans(readings.get(one.identity, ()), starts, kinds.kind_of_name(one.kind).counting)
-        for one in mine
+    all_spans = [
+        spans(readings.get(facts.identity, ()), starts, kinds.kind_of_name(facts.kind).counting)
+        for facts in mine
     ]
-    shown = {"", *(one.identity for one in mine)}
+    shown = {"", *(facts.identity for facts in mine)}
     happened = store.events(now.wall - limits.DAY_S, now.wall, now)
     return Recorded(
-        [one[start] for one in found for start in sorted(one)],
-        [one for one in happened if one.disk in shown and one.kind in _TOLD],
+        [by_start[start] for by_start in all_spans for start in sorted(by_start)],
+        [event for event in happened if event.disk in shown and event.kind in _TOLD],
     )
 
 
 def hit_ratio(ask: Ask, seen: Recorded, now: float) -> list[Finding]:
     """The last day's beside earlier days'."""
     try:
-        found = compare(hours_of(seen.spans), int(now) // limits.HOUR_S)
+        comparison = compare(hours_of(seen.spans), int(now) // limits.HOUR_S)
     except TooLittleError as error:
         return [ask.unknown(f"whether it changed: {error}")]
-    if not found.fell:
-        return [ask.say("ok", in_words(found))]
-    causes = "; ".join(one.text for one in seen.events[-_TOLD_MAX:])
+    if not comparison.fell:
+        return [ask.say("ok", in_words(comparison))]
+    causes = "; ".join(event.text for event in seen.events[-_TOLD_MAX:])
     meanwhile = f"; meanwhile: {causes}" if causes else ""
     return [
         ask.say(
             "warning",
-            f"{in_words(found)}, {percent(found.lowest)} on the lowest of them{meanwhile}",
+            f"{in_words(comparison)}, {percent(comparison.lowest)} on the lowest of"
+            f" them{meanwhile}",
             ask.remedy("see when it fell", "report history", disk=ask.disk, since="7d"),
             ask.remedy("see what is hot now", "heat top"),
         )
     ]
 
 
-def in_words(found: Comparison) -> str:
+def in_words(comparison: Comparison) -> str:
     """
     >>> in_words(Comparison(0.91, 0.95, 0.94, 0.96, 7, 1000))
     '91.0 % hit in the last day, 95.0 % at the same hours of 7 earlier days'
     """
     return (
-        f"{percent(found.now)} hit in the last day, {percent(found.before)} at the same hours of"
-        f" {found.days} earlier days"
+        f"{percent(comparison.now)} hit in the last day, {percent(comparison.before)} at the same"
+        f" hours of {comparison.days} earlier days"
     )
 
 

@@ -16,7 +16,7 @@ from hotset.disk.lifecycle import DiskState
 from hotset.tier import kinds, pins
 from hotset.tier.division import Divisible
 from hotset.warmup import division
-from hotset.warmup.division import Found, Kept, part_of
+from hotset.warmup.division import Kept, Location, part_of
 from hotset.warmup.plan import Request as Planning
 from hotset.warmup.text import describe_place
 
@@ -33,11 +33,11 @@ _GRAVE: Mapping[str, State] = {
 
 def state(ask: Ask, seen: DiskState, attached: AttachedDisk) -> list[Finding]:
     """Check that the tier works as requested."""
-    found = seen.report.state
-    if found == "active":
+    state = seen.report.state
+    if state == "active":
         return [ask.say("ok", "active")]
-    said = "; ".join(seen.report.notes) or "its devices are not there"
-    return [ask.say(_GRAVE[found], f"{found}: {said}", *_ways_out(ask, seen, attached))]
+    notes = "; ".join(seen.report.notes) or "its devices are not there"
+    return [ask.say(_GRAVE[state], f"{state}: {notes}", *_ways_out(ask, seen, attached))]
 
 
 def _ways_out(ask: Ask, seen: DiskState, attached: AttachedDisk) -> Iterator[Remedy]:
@@ -77,8 +77,8 @@ def metadata(ask: Ask, seen: DiskState) -> list[Finding]:
 def pools(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """How full the thin pools below origin and flash are."""
     places = (attached.disk.origin, attached.card.flash)
-    found = thin_pools.measure(attached.machine, places)
-    return [_pool(ask, pool) for pool in found] or [ask.say("ok", "it lies on none")]
+    measured = thin_pools.measure(attached.machine, places)
+    return [_pool(ask, pool) for pool in measured] or [ask.say("ok", "it lies on none")]
 
 
 def _pool(ask: Ask, pool: thin_pools.ThinPool) -> Finding:
@@ -94,7 +94,9 @@ def _pool(ask: Ask, pool: thin_pools.ThinPool) -> Finding:
 
 def flash_wear(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """How worn the drives below the flash say they are."""
-    return [_judge_wear(ask, one) for one in wear.measure(attached.machine, attached.card.flash)]
+    return [
+        _judge_wear(ask, drive) for drive in wear.measure(attached.machine, attached.card.flash)
+    ]
 
 
 def _judge_wear(ask: Ask, drive: wear.Wear) -> Finding:
@@ -135,22 +137,22 @@ def preferences(ask: Ask, attached: AttachedDisk, server: Planning) -> list[Find
     cache = attached.tier.divisible()
     if cache is None or not attached.tier.is_active():
         return [ask.unknown("the tier does not answer")]
-    found = [
+    findings = [
         *_unkept(ask, cache, wanted, division.measure_kept(attached)),
         *_judge_places(ask, now, server.dsn),
     ]
-    return found or [ask.say("ok", f"all of {len(wanted.targets)} targets are kept")]
+    return findings or [ask.say("ok", f"all of {len(wanted.targets)} targets are kept")]
 
 
-def _judge_places(ask: Ask, now: Mapping[str, Found], dsn: str | None) -> Iterator[Finding]:
-    for target, one in now.items():
-        if one.lies in ("gone", "elsewhere"):
-            helps = division.ways_out({target: one}, ask.disk, ask.machine, dsn)
-            yield ask.say("warning", f"{target}: {describe_place(one)}", *helps)
+def _judge_places(ask: Ask, now: Mapping[str, Location], dsn: str | None) -> Iterator[Finding]:
+    for target, place in now.items():
+        if place.lies in ("gone", "elsewhere"):
+            helps = division.ways_out({target: place}, ask.disk, ask.machine, dsn)
+            yield ask.say("warning", f"{target}: {describe_place(place)}", *helps)
     by_reason: dict[str, list[str]] = {}
-    for target, one in now.items():
-        if one.lies == "not known":
-            by_reason.setdefault(one.why, []).append(target)
+    for target, place in now.items():
+        if place.lies == "not known":
+            by_reason.setdefault(place.why, []).append(target)
     for why, targets in by_reason.items():
         yield ask.unknown(f"where {', '.join(targets)} lies now: {why}")
 
@@ -164,15 +166,15 @@ def _unkept(
         if target not in kept:
             yield ask.say("warning", f"{target} is not kept: it was not found last time", again)
     for target in wanted.pinned:
-        one = kept.get(target)
-        if one is not None and one.cached < one.size:
-            text = f"{one.cached} of {one.size} of {target} are cached, though it is pinned"
+        usage = kept.get(target)
+        if usage is not None and usage.cached < usage.size:
+            text = f"{usage.cached} of {usage.size} of {target} are cached, though it is pinned"
             yield ask.say("warning", text, again)
     for share in wanted.shares:
-        one = kept.get(share.target)
+        usage = kept.get(share.target)
         asked = part_of(share.guarantee, divided.total, divided.block).bytes(divided.block)
-        if one is None or one.guaranteed is None:
+        if usage is None or usage.guaranteed is None:
             continue
-        if one.guaranteed < min(asked, one.size):
-            text = f"{share.target} is guaranteed {one.guaranteed} of {Bytes(asked)}"
+        if usage.guaranteed < min(asked, usage.size):
+            text = f"{share.target} is guaranteed {usage.guaranteed} of {Bytes(asked)}"
             yield ask.say("warning", text, again)

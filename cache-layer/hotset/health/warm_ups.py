@@ -17,46 +17,46 @@ from .findings import Ask, Finding
 
 def warm_ups(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """The last run of each schedule, and the last plan."""
-    found = [*_schedules(ask, attached.machine), *_plans(ask)]
-    return found or [ask.say("ok", "none is scheduled, and none was begun from here")]
+    findings = [*_schedules(ask, attached.machine), *_plans(ask)]
+    return findings or [ask.say("ok", "none is scheduled, and none was begun from here")]
 
 
 def _schedules(ask: Ask, machine: Machine) -> Iterator[Finding]:
     starts = systemd_unit.runs(machine)
-    for one, run in schedules.runs_of_disk(machine, ask.disk):
-        unit = f"{schedules.PREFIX}{one.name}"
+    for timer, run in schedules.runs_of_disk(machine, ask.disk):
+        unit = f"{schedules.PREFIX}{timer.name}"
         if not starts:
             yield ask.say(
                 "warning",
-                f"{one.name} ({one.when}) does not run: this machine is run without systemd",
-                ask.remedy("remove it", "warmup schedule remove", name=one.name),
+                f"{timer.name} ({timer.when}) does not run: this machine is run without systemd",
+                ask.remedy("remove it", "warmup schedule remove", name=timer.name),
             )
-        elif one.last == "failed":
+        elif timer.last == "failed":
             yield ask.say(
                 "warning",
-                f"{one.name} ({one.when}) failed: `journalctl --unit {unit}` there says why, and"
-                f" `systemctl start {unit}` runs it again",
+                f"{timer.name} ({timer.when}) failed: `journalctl --unit {unit}` there says why,"
+                f" and `systemctl start {unit}` runs it again",
                 ask.remedy("see how it is called", "warmup schedule list"),
             )
         elif run is not None and run.seconds >= limits.WARMUP_LATE_S:
-            words = "has run" if one.last == "running" else "took"
+            words = "has run" if timer.last == "running" else "took"
             yield ask.say(
                 "warning",
-                f"{one.name} ({one.when}) {words} {duration(run.seconds)}: begin earlier, or warm"
-                " up less",
+                f"{timer.name} ({timer.when}) {words} {duration(run.seconds)}: begin earlier, or"
+                " warm up less",
                 ask.remedy("see how it is called", "warmup schedule list"),
             )
         elif run is not None and not run.waits:
             yield ask.say(
                 "warning",
-                f"{one.name} ({one.when}) is not enabled: `systemctl enable --now {unit}.timer`"
+                f"{timer.name} ({timer.when}) is not enabled: `systemctl enable --now {unit}.timer`"
                 " there has it run",
             )
-        elif one.last:
-            yield ask.say("ok", f"{one.name} ({one.when}): {one.last} {one.ended}".rstrip())
+        elif timer.last:
+            yield ask.say("ok", f"{timer.name} ({timer.when}): {timer.last} {timer.ended}".rstrip())
         else:
             yield ask.unknown(
-                f"{one.name} ({one.when}) has not run since the machine started, and of before"
+                f"{timer.name} ({timer.when}) has not run since the machine started, and of before"
                 " nothing is known"
             )
 
@@ -89,5 +89,5 @@ def _plan(ask: Ask, plan: SavedPlan) -> Finding:
 
 
 def _was(plan: SavedPlan) -> str:
-    said = f": {plan.said}" if plan.said else ""
-    return f"{'failed' if plan.state == 'failed' else 'was interrupted'}{said}"
+    reason = f": {plan.said}" if plan.said else ""
+    return f"{'failed' if plan.state == 'failed' else 'was interrupted'}{reason}"

@@ -66,17 +66,17 @@ def files(machine: Machine, device: PurePosixPath) -> list[Owner]:
     """
     where = mount_point(machine, device)
     names = extents.files_under(machine, where)
-    found: list[Owner] = []
+    owners: list[Owner] = []
     for start in range(0, len(names), _FILES_PER_CALL):
         some = names[start : start + _FILES_PER_CALL]
         # A file that is gone meanwhile is no error: it has no blocks any more.
         result = machine.run(["filefrag", "-v", "-s", *some], check=False)
         if result.rc and not _FILE.search(result.stdout):
             raise CommandError(machine.kind, result)
-        found += [Owner(name, tuple(own)) for name, own in per_file(result.stdout).items()]
+        owners += [Owner(name, tuple(own)) for name, own in per_file(result.stdout).items()]
     kind = filesystem.kind_of(machine, device)
     own = filesystem.own_extents(machine, device, kind)
-    return [*found, Owner(FILE_SYSTEM, tuple(own))]
+    return [*owners, Owner(FILE_SYSTEM, tuple(own))]
 
 
 def newer(
@@ -101,8 +101,8 @@ def per_file(text: str) -> dict[str, list[Extent]]:
     heads = list(_FILE.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
     parts = {head[1]: text[head.start() : end] for head, end in zip(heads, ends, strict=True)}
-    found = {name: parse_filefrag(part) for name, part in parts.items()}
-    return {name: where for name, where in found.items() if where}
+    by_name = {name: parse_filefrag(part) for name, part in parts.items()}
+    return {name: where for name, where in by_name.items() if where}
 
 
 def group_by(owners: Iterable[Owner], label: Callable[[str], str]) -> list[Owner]:
@@ -120,16 +120,16 @@ def of_regions(grid: Grid, owners: Iterable[Owner]) -> dict[int, str]:
     The file system's own blocks beside those of one file do not make a region shared: the file's
     journal and tables are too small to matter against it.
     """
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for owner in owners:
         for extent in owner.extents:
             for number in grid.numbers(extent):
-                known = found.setdefault(number, owner.name)
+                known = names.setdefault(number, owner.name)
                 if known == FILE_SYSTEM:
-                    found[number] = owner.name
+                    names[number] = owner.name
                 elif owner.name not in (known, FILE_SYSTEM):
-                    found[number] = SHARED
-    return found
+                    names[number] = SHARED
+    return names
 
 
 def split(

@@ -63,7 +63,7 @@ def hottest(heats: Mapping[int, float], grid: Grid) -> tuple[list[float], list[f
     """Bytes of the hottest regions, the hottest first, and the heat that they have, added up from
     nothing on."""
     hot = [(heat, int(grid.extent(region).length)) for region, heat in heats.items() if heat > 0]
-    hot.sort(key=lambda one: -one[0] / one[1])
+    hot.sort(key=lambda row: -row[0] / row[1])
     sizes = accumulate((float(size) for _, size in hot), initial=0.0)
     return list(sizes), list(accumulate((heat for heat, _ in hot), initial=0.0))
 

@@ -151,7 +151,7 @@ class StoreError(HotsetError):
 
 
 def _of_another(path: Path, what: str) -> StoreError:
-    return StoreError(record.unknown(path, what, "and count anew"))
+    return StoreError(record.unknown(path, what, "and count again"))
 
 
 class Store:
@@ -197,8 +197,8 @@ class Store:
     def fold(self, reading: Reading, at: float, half_life_s: float | None = None) -> CounterDelta:
         """Take a reading in; returns what it adds to the one before.
 
-        A new counting adds all of it. A disk that was cut or sized anew begins anew: its old
-        regions mean nothing any more.
+        A new counting adds all of it. A disk that was repartitioned or resized begins again: its
+        old regions mean nothing any more.
 
         :param half_life_s: heat's from now on; None leaves it.
         :raises StoreError: a counter is smaller than it was; nothing is taken in.
@@ -240,12 +240,12 @@ class Store:
         sums = ", ".join(
             f"CASE WHEN count(*) = count({name}) THEN sum({name}) END" for name in _COLUMNS
         )
-        found = self._connection.execute(
+        counts = self._connection.execute(
             f"SELECT region, {sums} FROM gained JOIN reading ON reading.id = gained.reading"
             " WHERE at > ? GROUP BY region ORDER BY region",
             (start,),
         )
-        tallies = {region: Tally(*figures) for region, *figures in found}
+        tallies = {region: Tally(*figures) for region, *figures in counts}
         return CounterDelta(self.grid, rows[0], rows[1], tallies, dropped)
 
     def restarts(self, start: float) -> list[tuple[float, float]]:
@@ -262,8 +262,8 @@ class Store:
         """Heat per region at a time; regions that never had any are left out."""
         row = self._connection.execute("SELECT max(at) FROM reading").fetchone()
         age, half = at - (row[0] or at), self.half_life_s
-        found = self._connection.execute("SELECT region, value FROM heat ORDER BY region")
-        return {region: decay(value, age, half) for region, value in found}
+        rows = self._connection.execute("SELECT region, value FROM heat ORDER BY region")
+        return {region: decay(value, age, half) for region, value in rows}
 
     def begun(self, at: float) -> float:
         """When the heat of a time began, by the wall clock: of what was before, less than a
@@ -283,13 +283,13 @@ class Store:
 
         :raises StoreError: another version of hotset kept them.
         """
-        found = self._execute(
+        rows = self._execute(
             "SELECT at, counters FROM sample WHERE at >="
             " coalesce((SELECT at FROM sample WHERE at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?), 0)"
             " ORDER BY id",
             (start, before - 1),
         )
-        return [(at, self._counters(text)) for at, text in found]
+        return [(at, self._counters(text)) for at, text in rows]
 
     def _counters(self, text: str) -> Counters:
         plain = json.loads(text)
@@ -317,7 +317,7 @@ class Store:
             return []
         runs = ((grid.run(region, block), heat) for region, heat in self.heats(at).items())
         ranked = [(run, heat / run.count) for run, heat in runs if run.count and heat > 0]
-        return sorted(ranked, key=lambda one: (-one[1], one[0].start))
+        return sorted(ranked, key=lambda pair: (-pair[1], pair[0].start))
 
     @staticmethod
     def _more(last: Mapping[int, Tally], now: Mapping[int, Tally]) -> dict[int, Tally]:

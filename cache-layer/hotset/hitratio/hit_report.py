@@ -23,7 +23,14 @@ from hotset.core.units import Bytes, parse_span
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Card, Disk
 from hotset.disk.places import disk_of
-from hotset.tier.base import Counters, Counting, Hits, began_anew, hits_over, is_contradicted
+from hotset.tier.base import (
+    Counters,
+    Counting,
+    Hits,
+    counters_restarted,
+    hits_over,
+    is_contradicted,
+)
 from hotset.tier.disk_tier import DiskTier
 
 from . import attribution, region_counters
@@ -88,16 +95,16 @@ def parse_since(text: str, now: float) -> Since:
             hour, minute = (int(part) for part in text.split(":"))
             # Without an offset: today may have two.
             today = datetime.fromtimestamp(now)
-            found = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            moment = today.replace(hour=hour, minute=minute, second=0, microsecond=0)
         else:
-            found = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is not a time: write boot, last, a span (30min, 8h, 2d), a time of day"
             " (08:00) or a date and time (2026-11-21T08:00)"
         ) from None
-    at = found.timestamp()
-    if found.tzinfo is None and datetime.fromtimestamp(at) != found:
+    at = moment.timestamp()
+    if moment.tzinfo is None and datetime.fromtimestamp(at) != moment:
         raise ValueError(f"{text!r} never was: the clocks were set forward over it")
     if at > now:
         raise ValueError(f"{text!r} is in the future")
@@ -194,9 +201,9 @@ def of_parts(
     disk = target.disk
     reading = region_counters.find_counters(target.tier, disk.name).read()
     period = _period(target, reading, since, now or clock.moment(), mark=mark)
-    found = attribution.group_by(attribution.files(target.machine, disk.device), label)
+    owners = attribution.group_by(attribution.files(target.machine, disk.device), label)
     rows = tuple(
-        _row(name, tally) for name, tally in attribution.split(period.tallies, reading.grid, found)
+        _row(name, tally) for name, tally in attribution.split(period.tallies, reading.grid, owners)
     )
     whole = total(period.tallies.values())
     notes = [f"counted per region of {reading.grid.region}; regions of several {by}s are one line"]
@@ -242,7 +249,7 @@ def _period(target: Target, reading: Reading, since: Since, now: Moment, *, mark
         if kept is None:
             return Period(reading.begun, now.wall, reading.tallies, reading.dropped)
         begun, asked = store.wall(kept.begun), store.wall(start)
-        notes = [_anew(*map(store.wall, restart)) for restart in store.restarts(start)]
+        notes = [_describe_restart(*map(store.wall, restart)) for restart in store.restarts(start)]
         if begun - asked > _LATE_S:
             notes.append(f"no region was read by {_clock(asked)}: counted from {_clock(begun)} on")
         return Period(begun, store.wall(kept.at), kept.tallies, kept.dropped, tuple(notes))
@@ -256,12 +263,12 @@ def describe_younger(target: Target, names: Sequence[str], label: Label, begun: 
     young = attribution.newer(target.machine, target.disk.device, begun, label)
     if young is None:
         return ["when files came to be is not known: what is counted may be of files before them"]
-    told = [name for name in names if name in young]
-    if not told:
+    affected = [name for name in names if name in young]
+    if not affected:
         return []
-    more = f" and {len(told) - _TOLD} others" if len(told) > _TOLD else ""
+    more = f" and {len(affected) - _TOLD} others" if len(affected) > _TOLD else ""
     return [
-        f"files of {', '.join(told[:_TOLD])}{more} came to be after {_clock(begun)}: what is"
+        f"files of {', '.join(affected[:_TOLD])}{more} came to be after {_clock(begun)}: what is"
         " counted where they lie may be of files that were there before them"
     ]
 
@@ -280,15 +287,15 @@ def _samples(
     kept = store.samples(start, before=2)
     read = [*kept, *([] if now[1].stale else [now])]
     wrong = [
-        one
-        for before, one, after in zip(read, read[1:], read[2:], strict=False)
-        if before[1].device == one[1].device == after[1].device != ""
-        and is_contradicted(before[1], one[1], after[1], counting)
+        sample
+        for before, sample, after in zip(read, read[1:], read[2:], strict=False)
+        if before[1].device == sample[1].device == after[1].device != ""
+        and is_contradicted(before[1], sample[1], after[1], counting)
     ]
-    right = [one for one in kept if one not in wrong]
-    first = max((place for place, one in enumerate(right) if one[0] <= start), default=0)
+    right = [sample for sample in kept if sample not in wrong]
+    first = max((place for place, sample in enumerate(right) if sample[0] <= start), default=0)
     return (
-        [(store.wall(at), one) for at, one in right[first:]],
+        [(store.wall(at), counters) for at, counters in right[first:]],
         [store.wall(at) for at, _ in wrong],
     )
 
@@ -306,17 +313,17 @@ def _start(store: Store, since: Since) -> float | None:
 
 def _describe_losses(samples: Sequence[tuple[float, Counters]], counting: Counting) -> list[str]:
     """Describe the counts that a restart of the counters lost, as they were not read before."""
-    settled = [(at, one) for at, one in samples if not one.stale]
+    settled = [(at, counters) for at, counters in samples if not counters.stale]
     return [
-        _anew(before, after.begun or at)
+        _describe_restart(before, after.begun or at)
         for (before, earlier), (at, after) in pairwise(settled)
-        if began_anew(earlier, after, counting)
+        if counters_restarted(earlier, after, counting)
     ]
 
 
-def _anew(before: float, begun: float) -> str:
+def _describe_restart(before: float, begun: float) -> str:
     return (
-        f"the counters began anew by {_clock(begun)}: what was counted after the reading of"
+        f"the counters restarted by {_clock(begun)}: what was counted after the reading of"
         f" {_clock(before)} and before that is not known, and in no figure"
     )
 
@@ -398,6 +405,6 @@ def target_of(name: str, disk: str | None) -> Iterator[Target]:
     :raises TierRefusedError: it is not active, so there is nothing to read.
     """
 
-    with disk_of(name, disk) as found:
-        lifecycle.active(found)
-        yield Target(name, found)
+    with disk_of(name, disk) as attached:
+        lifecycle.active(attached)
+        yield Target(name, attached)

@@ -61,7 +61,7 @@ class HitRatios(Record):
         shown = [column for column in columns if column == "name" or _is_known(lines, column)]
         of = "card" if self.by == "volume" else "disk"
         what = "disk" if self.by == "total" else self.by
-        heads = [what if one == "name" else _HEADS.get(one, one) for one in shown]
+        heads = [what if column == "name" else _HEADS.get(column, column) for column in shown]
         cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]
         since = "the tier's counters started" if self.begun is None else local(self.begun)
         return "\n".join(

@@ -20,7 +20,7 @@ from hotset.block import io_counters
 from hotset.block.io_counters import IoCounters, IoUse, Readings, Source
 from hotset.core.clock import wait_until
 from hotset.core.machines.base import Machine
-from hotset.tier.base import Counters, Counting, Hits, Tier, began_anew, hits_between
+from hotset.tier.base import Counters, Counting, Hits, Tier, counters_restarted, hits_between
 
 # Arguments: commands that print one line each: a tier's counters, then devices'. 124 is what
 # timeout(1) ends with.
@@ -72,7 +72,7 @@ class Window:
     ``steal`` is what a hypervisor gave to others while this machine had work; ``cpu`` counts it as
     busy, since it was not to be had.
     ``hits``: None where no tier is counted or it did not answer, where it is a second of a kind
-    that counts later than that, and where its counters began anew in between (``counted_anew``):
+    that counts later than that, and where its counters restarted in between (``restarted``):
     what was counted before that is not known.
     """
 
@@ -86,7 +86,7 @@ class Window:
     first: Sample
     last: Sample
     devices: tuple[IoUse, ...] = ()
-    counted_anew: bool = False
+    restarted: bool = False
 
 
 def parse_cpu(line: str) -> Cpu:
@@ -115,10 +115,10 @@ def busy(machine: Machine, seconds: float = 1.0) -> float:
 def between(first: Sample, last: Sample, counting: Counting) -> Window:
     """Differences of two samples."""
     total = max(1, last.cpu.total - first.cpu.total)
-    hits, anew = None, False
+    hits, restarted = None, False
     if first.counters is not None and last.counters is not None:
-        anew = began_anew(first.counters, last.counters, counting)
-        hits = None if anew else hits_between(first.counters, last.counters, counting)
+        restarted = counters_restarted(first.counters, last.counters, counting)
+        hits = None if restarted else hits_between(first.counters, last.counters, counting)
 
     def share(ticks: Callable[[Cpu], int]) -> float:
         # iowait may run backwards by a tick or two (proc(5)); so may steal.
@@ -132,7 +132,7 @@ def between(first: Sample, last: Sample, counting: Counting) -> Window:
         iowait=share(lambda cpu: cpu.iowait),
         steal=share(lambda cpu: cpu.steal),
         hits=hits,
-        counted_anew=anew,
+        restarted=restarted,
         first=first,
         last=last,
         devices=io_counters.between(first.devices, last.devices, last.at - first.at),
@@ -215,11 +215,11 @@ class Sampler(AbstractContextManager["Sampler"]):
         self._await(end)
         samples = self._enough()
         first = max(
-            (one for one in samples[:-1] if one.at <= start),
+            (sample for sample in samples[:-1] if sample.at <= start),
             default=samples[0],
             key=lambda sample: sample.at,
         )
-        last = next((one for one in samples[1:] if one.at >= end), samples[-1])
+        last = next((sample for sample in samples[1:] if sample.at >= end), samples[-1])
         return self._between(first, last)
 
     def _await(self, end: float) -> None:
@@ -237,12 +237,14 @@ class Sampler(AbstractContextManager["Sampler"]):
             return window
         lag_s, samples = self.lag_s, self.samples
         counted = [now for was, now in pairwise(samples) if _has_counted(was, now)]
-        early = (one for one in reversed(counted) if first.at - lag_s <= one.at <= first.at)
-        late = (one for one in counted if last.at <= one.at <= last.at + lag_s)
-        all_in = (one for one in samples if one.at >= last.at + lag_s)
+        early = (
+            sample for sample in reversed(counted) if first.at - lag_s <= sample.at <= first.at
+        )
+        late = (sample for sample in counted if last.at <= sample.at <= last.at + lag_s)
+        all_in = (sample for sample in samples if sample.at >= last.at + lag_s)
         edges = next(early, first), next(late, next(all_in, samples[-1]))
         whole = between(*edges, self._counting)
-        return replace(window, hits=whole.hits, counted_anew=whole.counted_anew)
+        return replace(window, hits=whole.hits, restarted=whole.restarted)
 
     def _enough(self) -> list[Sample]:
         if self._error is not None:
@@ -257,8 +259,8 @@ class Sampler(AbstractContextManager["Sampler"]):
         windows: list[Window | None] = []
         for second in range(seconds):
             middle = start + second + 0.5
-            found = next((pair for pair in pairs if pair[0].at <= middle < pair[1].at), None)
-            window = between(*found, self._counting) if found else None
+            pair = next((pair for pair in pairs if pair[0].at <= middle < pair[1].at), None)
+            window = between(*pair, self._counting) if pair else None
             windows.append(replace(window, hits=None) if window and self.lag_s else window)
         return windows
 

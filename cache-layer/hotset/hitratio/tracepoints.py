@@ -119,9 +119,9 @@ class Traced:
                 argv = ["tee", "-a", str(self._event(table) / "trigger")]
                 self._machine.run(argv, stdin=table.trigger.render())
         except CommandError as refused:
-            said = self._machine.run(["cat", str(self._instance / "error_log")], check=False)
+            result = self._machine.run(["cat", str(self._instance / "error_log")], check=False)
             self.stop()
-            refused.add_note(said.stdout.strip()[-500:] or "the kernel's log may say more")
+            refused.add_note(result.stdout.strip()[-500:] or "the kernel's log may say more")
             raise
         return True
 
@@ -137,8 +137,8 @@ class Traced:
                 f"heat of disk {self._disk} was counted on a device that is gone or was resized",
                 self._remedy,
             )
-        tables = [one for event in _events(wanted) for one in self._histograms(event)]
-        by_trigger = {one.trigger: one for one in tables}
+        tables = [histogram for event in _events(wanted) for histogram in self._histograms(event)]
+        by_trigger = {table.trigger: table for table in tables}
         ordered = [by_trigger[table.trigger.shown] for table in wanted]
         epoch, begun = self._epoch()
         return Reading(
@@ -146,7 +146,7 @@ class Traced:
             epoch,
             begun,
             self._source.tallies(ordered),
-            sum(one.dropped for one in ordered),
+            sum(table.dropped for table in ordered),
         )
 
     @property
@@ -174,12 +174,14 @@ class Traced:
 
     def _describe(self) -> list[str]:
         """The triggers that stand, in the order of the wanted ones as far as they are such."""
-        found: list[str] = []
+        triggers: list[str] = []
         for event in _events(self._source.tables()):
             file = self._instance / "events" / event / "trigger"
-            found += histogram.triggers(self._machine.run(["cat", str(file)]).stdout)
+            triggers += histogram.triggers(self._machine.run(["cat", str(file)]).stdout)
         order = [table.trigger.shown for table in self._source.tables()]
-        return sorted(found, key=lambda one: order.index(one) if one in order else len(order))
+        return sorted(
+            triggers, key=lambda trigger: order.index(trigger) if trigger in order else len(order)
+        )
 
     def _histograms(self, event: str) -> list[Histogram]:
         text = self._machine.run(["cat", str(self._instance / "events" / event / "hist")]).stdout

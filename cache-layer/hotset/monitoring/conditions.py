@@ -51,7 +51,7 @@ def families(conditions: Sequence[Condition]) -> list[Family]:
     """Return the families of disks."""
     lines = [line for condition in conditions for line in condition.lines]
     return [
-        Family(name, "gauge", text, tuple(one for mine, one in lines if mine == name), unit)
+        Family(name, "gauge", text, tuple(sample for mine, sample in lines if mine == name), unit)
         for name, (text, unit) in _FAMILIES.items()
     ]
 
@@ -110,9 +110,9 @@ def _wear(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _schedules(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
-    for one, run in schedules.runs_of_disk(attached.machine, attached.disk.name):
-        labels = {**disk, "schedule": one.name}
-        if one.last in ("done", "failed"):
-            yield "hotset_warmup_failed", Sample(labels, float(one.last == "failed"))
+    for schedule, run in schedules.runs_of_disk(attached.machine, attached.disk.name):
+        labels = {**disk, "schedule": schedule.name}
+        if schedule.last in ("done", "failed"):
+            yield "hotset_warmup_failed", Sample(labels, float(schedule.last == "failed"))
         if run is not None and run.seconds:
             yield "hotset_warmup_duration_seconds", Sample(labels, run.seconds)

@@ -101,14 +101,14 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     :raises NoSuchOwnerError: no such file or table on the disk.
     """
     tier, machine, disk = target.tier, target.machine, target.disk
-    found = attribution.files(machine, disk.device)
+    owners = attribution.files(machine, disk.device)
     if label is not None:
-        found = attribution.group_by(found, label)
-    mine = _choose(found, name)
+        owners = attribution.group_by(owners, label)
+    mine = _choose(owners, name)
     where = extents.merge(mine.extents)
     contents, counters = tier.contents(), tier.counters()
     share = _share(where, contents.cached)
-    tally, notes = _tally(target, found, mine, label or str)
+    tally, notes = _tally(target, owners, mine, label or str)
     heat, times = _heat(target, mine)
     words = policy_outlook.describe_outlook(tier.kind, tier.spec, counters, share)
     wanted = pins.read_preferences(machine, disk.name)
@@ -137,7 +137,7 @@ def _describe_limits(
 ) -> str:
     """Explain what the cache does by itself for what lies there now: it knows blocks, not names."""
     named = owners.pinned if preference == "pinned" else owners.excluded
-    kept = extents.of_runs(extents.union(*(one.runs for one in named)), block)
+    kept = extents.of_runs(extents.union(*(owner.runs for owner in named)), block)
     # An excluded file's first and last block may be others' as well, which stay cacheable.
     if _share(where, kept) >= 1 - MOVED_SHARE:
         return _KEPT_TO[preference]
@@ -164,21 +164,25 @@ def _preference(wanted: Preferences, name: str, table: bool) -> Kind | None:
     return "pinned" if names & set(wanted.pinned) else None
 
 
-def _dirty_words(found: Explanation) -> str:
-    if found.dirty is None:
-        return f"some of the disk's blocks are; {found.tier} does not say which"
-    return f"{percent(found.dirty)} of its bytes are on the flash only" if found.dirty else "none"
+def _dirty_words(explanation: Explanation) -> str:
+    if explanation.dirty is None:
+        return f"some of the disk's blocks are; {explanation.tier} does not say which"
+    return (
+        f"{percent(explanation.dirty)} of its bytes are on the flash only"
+        if explanation.dirty
+        else "none"
+    )
 
 
-def _choose(found: Sequence[Owner], name: str) -> Owner:
+def _choose(owners: Sequence[Owner], name: str) -> Owner:
     """By its whole name, or by the end of it after a slash or point where that is plain."""
-    exact = [owner for owner in found if owner.name == name]
-    ends = [owner for owner in found if owner.name.endswith((f"/{name}", f".{name}"))]
+    exact = [owner for owner in owners if owner.name == name]
+    ends = [owner for owner in owners if owner.name.endswith((f"/{name}", f".{name}"))]
     chosen = exact or ends
     if len(chosen) == 1:
         return chosen[0]
-    some = ", ".join(sorted(owner.name for owner in chosen or found)[:5])
-    more = " …" if len(chosen or found) > 5 else ""
+    some = ", ".join(sorted(owner.name for owner in chosen or owners)[:5])
+    more = " …" if len(chosen or owners) > 5 else ""
     if chosen:
         raise NoSuchOwnerError(f"{name!r} matches several names: {some}{more}", field="name")
     raise NoSuchOwnerError(
@@ -189,7 +193,7 @@ def _choose(found: Sequence[Owner], name: str) -> Owner:
 
 
 def _tally(
-    target: Target, found: Sequence[Owner], mine: Owner, label: Label
+    target: Target, owners: Sequence[Owner], mine: Owner, label: Label
 ) -> tuple[Tally | None, tuple[str, ...]]:
     try:
         reading = region_counters.find_counters(target.tier, target.disk.name).read()
@@ -198,7 +202,7 @@ def _tally(
     with target.store() as store:
         store.fold(reading, store.now())
         begun = min(reading.begun, store.begun(store.now()))
-    whose = attribution.of_regions(reading.grid, found)
+    whose = attribution.of_regions(reading.grid, owners)
     own = [tally for number, tally in reading.tallies.items() if whose.get(number) == mine.name]
     shared = "It shares some regions with others; hits there are not counted as its own."
     young = hit_report.describe_younger(target, [mine.name], label, begun)

@@ -87,7 +87,7 @@ def map_width() -> int:
 def by_owner(
     heats: Mapping[int, float],
     grid: Grid,
-    found: Sequence[Owner],
+    owners: Sequence[Owner],
     cached: Sequence[Extent] | None,
     by: str = "file",
 ) -> list[Hot]:
@@ -95,11 +95,11 @@ def by_owner(
 
     :param by: kind of the owners: ``file``, ``table`` or ``database``.
     """
-    whose = attribution.of_regions(grid, found)
+    whose = attribution.of_regions(grid, owners)
     sums: defaultdict[str, float] = defaultdict(float)
     for number, heat in heats.items():
         sums[whose.get(number, attribution.UNOWNED)] += heat
-    where = {owner.name: extents.merge(owner.extents) for owner in found}
+    where = {owner.name: extents.merge(owner.extents) for owner in owners}
     return _rank([(name, heat, where.get(name, [])) for name, heat in sums.items()], cached, by)
 
 
@@ -122,11 +122,11 @@ def strip(
     for number, heat in heats.items():
         extent = grid.extent(number)
         sums[(extent.start + extent.length // 2) // width] += heat
-    found: list[Cell] = []
+    stretches: list[Cell] = []
     for at in range(-(-grid.disk // width)):
         part = Extent(Bytes(at * width), Bytes(min(width, grid.disk - at * width)))
         heat = sums[at]
-        found.append(
+        stretches.append(
             Cell(
                 int(part.start),
                 int(part.length),
@@ -135,7 +135,7 @@ def strip(
                 _resident([part], cached),
             )
         )
-    return found
+    return stretches
 
 
 def level_of(heat_per_mib: float, most: float) -> float:
@@ -147,9 +147,9 @@ def level_of(heat_per_mib: float, most: float) -> float:
     return log1p(heat_per_mib) / log1p(most) if most > 0 else 0.0
 
 
-def map_text(found: HeatMap, width: int) -> str:
+def map_text(heat_map: HeatMap, width: int) -> str:
     """For people two strips a line: heat above (logarithmic), what is cached below."""
-    cells = found.cells
+    cells = heat_map.cells
     most = max((cell.heat_per_mib for cell in cells), default=0.0)
     lines: list[str] = []
     for start in range(0, len(cells), width):

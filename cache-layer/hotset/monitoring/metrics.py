@@ -51,7 +51,9 @@ def text(families: Iterable[Family]) -> str:
             lines.append(f"# UNIT {family.name} {family.unit}")
         lines.append(f"# HELP {family.name} {_escape(family.help)}")
         end = "_total" if family.kind == "counter" else ""
-        lines += [f"{family.name}{end}{_labels(one.labels)} {one.value!r}" for one in known]
+        lines += [
+            f"{family.name}{end}{_labels(sample.labels)} {sample.value!r}" for sample in known
+        ]
     return "".join(line + "\n" for line in (*lines, "# EOF"))
 
 

@@ -52,17 +52,17 @@ def keep(machine: str, measured: Sequence[Measured]) -> None:
 
     :param machine: as ``--machine`` names it.
     """
-    for one in measured:
-        if one.counters is not None and not one.counters.stale:
-            path = store_path(machine, one.disk.name, one.disk.identity)
+    for state in measured:
+        if state.counters is not None and not state.counters.stale:
+            path = store_path(machine, state.disk.name, state.disk.identity)
             with open_store(path) as store:
-                store.keep_sample(one.counters, store.now())
+                store.keep_sample(state.counters, store.now())
 
 
 def families(measured: Sequence[Measured]) -> list[Family]:
     """Names as `hotset_cache_hits_total`; labels `disk`, `tier` and `op`."""
-    up = tuple(Sample(_labels(one.disk), float(one.counters is not None)) for one in measured)
-    asked = [(one.disk, one.counters) for one in measured if one.counters is not None]
+    up = tuple(Sample(_labels(state.disk), float(state.counters is not None)) for state in measured)
+    asked = [(state.disk, state.counters) for state in measured if state.counters is not None]
     by_op = {
         what: tuple(
             Sample({**_labels(disk), "op": op}, getattr(counters, f"{op}_{what}"))

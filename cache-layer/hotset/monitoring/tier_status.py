@@ -10,7 +10,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.core.words import ABSENT, percent, size
-from hotset.disk.adopt import Found, Unread
+from hotset.disk.adopt import LabelledDevice, Unread
 from hotset.disk.lifecycle import DiskState
 from hotset.tier import kinds
 from hotset.tier.base import State, TierFailedError
@@ -120,11 +120,11 @@ class FlashLabel:
     disks: tuple[LabelledDisk, ...]
 
     @classmethod
-    def from_label(cls, found: Found) -> FlashLabel:
-        card = found.card
+    def from_label(cls, label: LabelledDevice) -> FlashLabel:
+        card = label.card
         disks = tuple(LabelledDisk(disk.name, str(disk.origin)) for disk in card.disks)
-        where = (str(found.flash), card.name, card.uuid, card.host_name)
-        return cls(*where, found.ours, found.known_as, card.generation, disks)
+        where = (str(label.flash), card.name, card.uuid, card.host_name)
+        return cls(*where, label.ours, label.known_as, card.generation, disks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ class UnreadFlash:
     why: str
 
     @classmethod
-    def from_device(cls, found: Unread) -> UnreadFlash:
-        return cls(str(found.device), found.why)
+    def from_device(cls, unread: Unread) -> UnreadFlash:
+        return cls(str(unread.device), unread.why)
 
 
 class NotLookedAtError(HotsetError):
@@ -168,28 +168,28 @@ class LabelledFlash(Versioned):
         """Return the failure for devices that could not be read, as they may be cards."""
         if not self.unread:
             return None
-        said = "; ".join(f"{one.device}: {one.why}" for one in self.unread)
-        return NotLookedAtError(f"whether these carry a label is not known: {said}")
+        reasons = "; ".join(f"{flash.device}: {flash.why}" for flash in self.unread)
+        return NotLookedAtError(f"whether these carry a label is not known: {reasons}")
 
 
-def status_row(one: DiskState) -> DiskStatus:
+def status_row(state: DiskState) -> DiskStatus:
     """A disk's state as it is shown."""
-    disk, spec, counters = one.disk, one.disk.spec, one.report.counters
+    disk, spec, counters = state.disk, state.disk.spec, state.report.counters
     hits = counters.hits if counters else None
     since = kinds.kind_of_name(disk.kind).counted_since
     return DiskStatus(
         disk=disk.name,
         kind=disk.kind,
-        state=one.report.state,
+        state=state.report.state,
         database=disk.database,
         device=str(disk.device),
         origin=str(disk.origin),
-        flash=str(one.card.flash),
-        flash_answers=one.flash_answers,
-        card=one.card.name,
-        card_free_bytes=int(devicemapper.total(one.card.free())),
-        volume=str(one.card.volume_slice.path) if one.card.volume else None,
-        volume_bytes=int(devicemapper.total(one.card.volume)),
+        flash=str(state.card.flash),
+        flash_answers=state.flash_answers,
+        card=state.card.name,
+        card_free_bytes=int(devicemapper.total(state.card.free())),
+        volume=str(state.card.volume_slice.path) if state.card.volume else None,
+        volume_bytes=int(devicemapper.total(state.card.volume)),
         mode=spec.mode,
         policy=spec.policy,
         block_bytes=int(spec.block),
@@ -207,8 +207,8 @@ def status_row(one: DiskState) -> DiskStatus:
         write_hits=hits.write_hits if hits else None,
         write_misses=hits.write_misses if hits else None,
         bypassed=hits.bypassed if hits else None,
-        tunables=dict(one.report.tunables),
-        notes=tuple(one.report.notes),
+        tunables=dict(state.report.tunables),
+        notes=tuple(state.report.notes),
     )
 
 

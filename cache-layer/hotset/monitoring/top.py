@@ -89,17 +89,17 @@ def inspect(machine: Machine) -> list[DiskReading]:
     """The accelerated disks of a machine."""
     return [
         DiskReading(
-            one.disk.name,
-            one.disk.kind,
-            f"{one.disk.spec.mode}, {one.disk.database}",
-            one.disk.spec.block,
-            one.counters,
-            one.disk.identity,
-            one.disk.spec.policy,
-            one.disk.spec.mode,
-            one.disk.spec.cache,
+            measurement.disk.name,
+            measurement.disk.kind,
+            f"{measurement.disk.spec.mode}, {measurement.disk.database}",
+            measurement.disk.spec.block,
+            measurement.counters,
+            measurement.disk.identity,
+            measurement.disk.spec.policy,
+            measurement.disk.spec.mode,
+            measurement.disk.spec.cache,
         )
-        for one in tier_metrics.measure(machine)
+        for measurement in tier_metrics.measure(machine)
     ]
 
 
@@ -117,7 +117,7 @@ def load_of(reading: Reading, seconds: float) -> Load:
         _mean_ms([(file.reads, file.read_ms) for file in files]),
         _sum([file.writes for file in files], seconds),
         _mean_ms([(file.writes, file.write_ms) for file in files]),
-        tuple((one.name, one.wait_ms / seconds) for one in longest if one.wait_ms > 0),
+        tuple((wait.name, wait.wait_ms / seconds) for wait in longest if wait.wait_ms > 0),
         tuple(part.reason for part in parts if isinstance(part, Unavailable)),
     )
 

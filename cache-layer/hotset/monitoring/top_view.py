@@ -146,8 +146,8 @@ def _io(load: Load) -> str:
 
 def _waits(load: Load) -> list[Text]:
     if load.waits:
-        said = "  ".join(f"{name} {ms:,.0f} ms/s" for name, ms in load.waits)
-        return [Text(f"{'':{_LABEL}}waits  {said}")]
+        waits = "  ".join(f"{name} {ms:,.0f} ms/s" for name, ms in load.waits)
+        return [Text(f"{'':{_LABEL}}waits  {waits}")]
     return [Text(f"{'':{_LABEL}}{reason}", style="dim") for reason in load.missing[:1]]
 
 

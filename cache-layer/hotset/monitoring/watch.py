@@ -127,8 +127,8 @@ def as_text(line: Line) -> str:
 
 def values(line: Line) -> tuple[object, ...]:
     """For CSV, with :data:`FIELDS` above."""
-    found = document_of(line)
-    return tuple(found[name] for name in FIELDS)
+    document = document_of(line)
+    return tuple(document[name] for name in FIELDS)
 
 
 FIELDS = tuple(name for name in columns_of(Line) if name != "schema_version")

@@ -51,7 +51,7 @@ class TierSpec:
 
 
 _EARLY_PART = 64
-"""Less of a count than one part of so many may be early; more that is missing began anew."""
+"""Less of a count than one part of so many may be early; more that is missing was restarted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,17 +271,19 @@ def hits_over(readings: Sequence[Counters], counting: Counting) -> Hits:
     return Hits(*sums)  # type: ignore[arg-type]
 
 
-def began_anew(earlier: Counters, later: Counters, counting: Counting) -> bool:
+def counters_restarted(earlier: Counters, later: Counters, counting: Counting) -> bool:
     """True if a counter that hit ratios are made of restarted between two readings."""
     return bool(began_again(earlier, later, counting) & _ASKED)
 
 
-def is_contradicted(before: Counters, one: Counters, after: Counters, counting: Counting) -> bool:
+def is_contradicted(
+    before: Counters, counters: Counters, after: Counters, counting: Counting
+) -> bool:
     """True if the readings beside it go on from one another, and by this one more was counted:
     either it is wrong, or the counters began again and are back where they were."""
-    if began_anew(before, after, counting):
+    if counters_restarted(before, after, counting):
         return False
-    by, past = (hits_over(some, counting) for some in ((before, one, after), (before, after)))
+    by, past = (hits_over(some, counting) for some in ((before, counters, after), (before, after)))
     return any(getattr(by, name) != getattr(past, name) for name in _ASKED)
 
 
@@ -300,12 +302,12 @@ def began_again(earlier: Counters, later: Counters, counting: Counting) -> froze
 
 
 def _gain(
-    name: str, before: Counters, after: Counters, anew: frozenset[str], counting: Counting
+    name: str, before: Counters, after: Counters, restarted: frozenset[str], counting: Counting
 ) -> int | None:
     was, now = getattr(before, name), getattr(after, name)
     if was is None or now is None:
         return None
-    if name in anew:
+    if name in restarted:
         return 0 if name in counting.kept else int(now)
     if before.begun is not None or now >= was or _were_taken_back(name, before, after, counting):
         return int(now - was)
@@ -324,7 +326,7 @@ def _fell(name: str, before: Counters, after: Counters, counting: Counting) -> b
 def _were_taken_back(name: str, before: Counters, after: Counters, counting: Counting) -> bool:
     """True if read hits fell since some were misses, and all reads by no more than
     those that were counted early: a small part of all."""
-    was, now = (one.reads + (one.bypassed or 0) for one in (before, after))
+    was, now = (counters.reads + (counters.bypassed or 0) for counters in (before, after))
     return name == "read_hits" and was - now <= min(counting.early, was // _EARLY_PART)
 
 

@@ -45,7 +45,7 @@ class Owners:
 
     def runs_of(self, name: str) -> tuple[Run, ...] | None:
         """Return the runs of an owner; None if there is none of that name."""
-        return next((one.runs for one in self.every if one.name == name), None)
+        return next((share.runs for share in self.every if share.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

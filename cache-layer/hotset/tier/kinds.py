@@ -28,12 +28,12 @@ def kind_of_name(name: str) -> Kind:
 
     :raises RequestError: there is none.
     """
-    found = next((kind for kind in KINDS if kind.name == name), None)
-    if found is None:
+    kind = next((kind for kind in KINDS if kind.name == name), None)
+    if kind is None:
         raise RequestError(
             f"there is no kind {name!r} of tier: give one of {', '.join(names())}", field="kind"
         )
-    return found
+    return kind
 
 
 def having(policy: str) -> Kind:
@@ -41,7 +41,7 @@ def having(policy: str) -> Kind:
 
     :raises RequestError: there is none.
     """
-    found = next((kind for kind in KINDS if policy in kind.policies), None)
-    if found is None:
+    kind = next((kind for kind in KINDS if policy in kind.policies), None)
+    if kind is None:
         raise RequestError(f"no kind of tier has a policy {policy!r}", field="policy")
-    return found
+    return kind

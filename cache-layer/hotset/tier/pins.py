@@ -70,8 +70,8 @@ class Preferences:
 
     def without(self, target: str) -> Preferences:
         return Preferences(
-            tuple(one for one in self.pinned if one != target),
-            tuple(one for one in self.excluded if one != target),
+            tuple(other for other in self.pinned if other != target),
+            tuple(other for other in self.excluded if other != target),
             tuple(share for share in self.shares if share.target != target),
         )
 
@@ -86,7 +86,7 @@ def read_preferences(machine: Machine, disk: str) -> Preferences:
         if strange := _strange(fields):
             place = f"{path} on {machine.kind}"
             raise PreferencesError(record.unknown(place, strange, "and pin and share again"))
-        shares = tuple(Share(**one) for one in fields["shares"])
+        shares = tuple(Share(**share) for share in fields["shares"])
         return Preferences(tuple(fields["pinned"]), tuple(fields["excluded"]), shares)
     except PreferencesError:
         raise

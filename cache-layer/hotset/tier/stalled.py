@@ -48,14 +48,14 @@ def reasons(machine: Machine, origin: PurePosixPath, known: Sequence[str] = ()) 
 
     :param known: status of the tier.
     """
-    found = list(known)
+    reasons = list(known)
     log = machine.run(["dmesg"], check=False).stdout.splitlines()[-200:]
     errors = [line for line in log if _ERRORS.search(line)]
     if errors:
-        found.append(f"the kernel says {errors[-1].strip()!r}: see to {origin}")
-    if not found:
-        found.append(
+        reasons.append(f"the kernel says {errors[-1].strip()!r}: see to {origin}")
+    if not reasons:
+        reasons.append(
             f"{origin} is as busy as it can be, or does not answer (`iostat -x 5` shows which):"
             " give it less to do for a while"
         )
-    return "; ".join(found)
+    return "; ".join(reasons)

@@ -57,13 +57,13 @@ def divide(
     attached: AttachedDisk,
     wanted: Preferences,
     request: Request,
-    anew: Collection[str],
+    renewed: Collection[str],
     report: Reporter,
 ) -> list[str]:
     """Have the running engine keep to what is wanted, and wait until it does.
 
     :param request: where the database server is, and where the disk is mounted.
-    :param anew: the targets that are looked up; one that never was has to be there.
+    :param renewed: the targets that are looked up; one that never was has to be there.
     :returns: what is worth knowing: targets that could not be looked up.
     :raises TargetError: a target that is new is not there.
     :raises RequestError: it does not fit the cache, or the cache keeps to none of it.
@@ -74,8 +74,8 @@ def divide(
     if wanted.targets:
         request = replace(request, targets=wanted.targets)
         with planning.looking_up(attached, request, notes) as maker:
-            owners = _owners(maker, wanted, before, anew, division, notes)
-    notes += _describe_exclusions(owners, anew, division.block)
+            owners = _owners(maker, wanted, before, renewed, division, notes)
+    notes += _describe_exclusions(owners, renewed, division.block)
     if owners != before:
         cache.divide(owners, lambda left: report.say(f"{int(left)} blocks have still to leave"))
     return notes
@@ -87,8 +87,8 @@ def fetch(attached: AttachedDisk, report: Reporter, rate: Bytes | None = None) -
     :param rate: fetch at most so many bytes a second.
     """
     tier, owners = attached.tier, _divisible(attached).owners()
-    pinned = union(*(one.runs for one in owners.pinned))
-    excluded = union(*(one.runs for one in owners.excluded))
+    pinned = union(*(owner.runs for owner in owners.pinned))
+    excluded = union(*(owner.runs for owner in owners.excluded))
     missing = difference(difference(pinned, excluded), tier.resident())
     if missing:
         with report.task(f"fetching what is pinned on {attached.disk.name}"):
@@ -125,12 +125,12 @@ def measure_kept(attached: AttachedDisk) -> dict[str, Kept]:
     owners, resident, block = cache.owners(), tier.resident(), attached.disk.spec.block
     shares = {share.name: share.guaranteed.bytes(block) for share in cache.division().shares}
     return {
-        one.name: Kept(
-            count(one.runs).bytes(block),
-            count(intersection(one.runs, resident)).bytes(block),
-            shares.get(one.name),
+        owner.name: Kept(
+            count(owner.runs).bytes(block),
+            count(intersection(owner.runs, resident)).bytes(block),
+            shares.get(owner.name),
         )
-        for one in owners.every
+        for owner in owners.every
     }
 
 
@@ -138,7 +138,7 @@ Lies = Literal["where it was", "elsewhere", "gone", "not known"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Location:
     """Where a target lies now, beside where the cache keeps to, which is where it was looked up
     last.
 
@@ -153,7 +153,9 @@ class Found:
     why: str = ""
 
 
-def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) -> dict[str, Found]:
+def find_again(
+    attached: AttachedDisk, wanted: Preferences, request: Request
+) -> dict[str, Location]:
     """Where pinned, excluded and shared targets lie now; those that are no places of their own
     (``heat``, a snapshot) are not among them. Nothing is changed.
 
@@ -163,7 +165,7 @@ def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) ->
     if not targets:
         return {}
     if not attached.tier.is_active():
-        return dict.fromkeys(targets, Found("not known", why="the disk is not active"))
+        return dict.fromkeys(targets, Location("not known", why="the disk is not active"))
     cache = attached.tier.divisible()
     owners = None if cache is None else cache.owners()
     request, find_runs = replace(request, targets=tuple(targets)), {}
@@ -180,12 +182,12 @@ def find_again(attached: AttachedDisk, wanted: Preferences, request: Request) ->
             except TargetGoneError as error:
                 find_runs[text] = _not_found(maker, parse(text), last, error)
             except CANNOT_BE_LOOKED_UP as error:
-                find_runs[text] = Found("not known", why=str(error))
+                find_runs[text] = Location("not known", why=str(error))
     return find_runs
 
 
 def ways_out(
-    find_runs: Mapping[str, Found], disk: str, machine: str, dsn: str | None
+    find_runs: Mapping[str, Location], disk: str, machine: str, dsn: str | None
 ) -> tuple[Remedy, ...]:
     """List the remedies for targets that are not where they were.
 
@@ -194,9 +196,9 @@ def ways_out(
     where = {"disk": disk} | ({} if machine == "local" else {"machine": machine})
     server = {} if dsn is None else {"dsn": dsn}
     again = Remedy("keep to where it lies now", "warmup refresh", {**where, **server})
-    gone = [text for text, one in find_runs.items() if one.lies == "gone"]
+    gone = [text for text, place in find_runs.items() if place.lies == "gone"]
     return (
-        *([again] if any(one.lies == "elsewhere" for one in find_runs.values()) else []),
+        *([again] if any(place.lies == "elsewhere" for place in find_runs.values()) else []),
         *(
             Remedy("keep nothing for it any more", "warmup unpin", {"targets": text, **where})
             for text in gone
@@ -206,16 +208,16 @@ def ways_out(
 
 def _not_found(
     maker: planning._Maker, target: Target, last: Sequence[Run], why: TargetGoneError
-) -> Found:
+) -> Location:
     if target.of_database and not maker.is_server_here():
-        return Found("not known", why="the server that was asked has no files on this disk")
-    return Found("gone", count(last).bytes(maker.inspect.block), Bytes(0), str(why))
+        return Location("not known", why="the server that was asked has no files on this disk")
+    return Location("gone", count(last).bytes(maker.inspect.block), Bytes(0), str(why))
 
 
-def _compare(last: Sequence[Run], now: Sequence[Run], block: Bytes) -> Found:
+def _compare(last: Sequence[Run], now: Sequence[Run], block: Bytes) -> Location:
     unused, outside = count(difference(last, now)), count(difference(now, last))
     moved = unused > MOVED_SHARE * count(last) or outside > MOVED_SHARE * count(now)
-    return Found(
+    return Location(
         "elsewhere" if moved else "where it was", unused.bytes(block), outside.bytes(block)
     )
 
@@ -224,7 +226,7 @@ def _owners(
     maker: planning._Maker,
     wanted: Preferences,
     before: Owners,
-    anew: Collection[str],
+    renewed: Collection[str],
     division: Division,
     notes: list[str],
 ) -> Owners:
@@ -232,12 +234,12 @@ def _owners(
 
     def find_runs(text: str, look: Callable[..., list[Run]]) -> tuple[Run, ...] | None:
         last = before.runs_of(text)
-        if last is not None and text not in anew:
+        if last is not None and text not in renewed:
             return last
         try:
             return tuple(look(parse(text)))
         except CANNOT_BE_LOOKED_UP as error:
-            if last is None and text in anew:
+            if last is None and text in renewed:
                 raise
             kept = "left out" if last is None else "left as it was looked up last"
             notes.append(f"{text} is {kept}: {error}")
@@ -247,13 +249,14 @@ def _owners(
         every = ((text, find_runs(text, look)) for text in texts)
         return tuple(Owner(text, runs) for text, runs in every if runs is not None)
 
-    def limits(one: Share) -> tuple[Blocks, Blocks]:
+    def limits(share: Share) -> tuple[Blocks, Blocks]:
         guaranteed, most = (
-            part_of(text, division.total, division.block) for text in (one.guarantee, one.limit)
+            part_of(text, division.total, division.block) for text in (share.guarantee, share.limit)
         )
         if guaranteed > most:
             raise RequestError(
-                f"{one.target}: a guarantee of {one.guarantee} is more than the limit, {one.limit}",
+                f"{share.target}: a guarantee of {share.guarantee} is more than the limit,"
+                f" {share.limit}",
                 field="guarantee",
             )
         return guaranteed, most
@@ -263,22 +266,24 @@ def _owners(
         name_owners(wanted.pinned, maker.runs),
         name_owners(wanted.excluded, maker.whole_runs),
         tuple(
-            SharedOwner(one.target, runs, *limits(one)) for one, runs in shares if runs is not None
+            SharedOwner(share.target, runs, *limits(share))
+            for share, runs in shares
+            if runs is not None
         ),
     )
 
 
-def _describe_exclusions(owners: Owners, anew: Collection[str], block: Bytes) -> list[str]:
+def _describe_exclusions(owners: Owners, renewed: Collection[str], block: Bytes) -> list[str]:
     """Describe what an exclusion keeps out of a pin or a share, where one of them is new."""
     notes = []
     for excluded in owners.excluded:
-        for one in (*owners.pinned, *owners.shares):
-            if one.name not in anew and excluded.name not in anew:
+        for owner in (*owners.pinned, *owners.shares):
+            if owner.name not in renewed and excluded.name not in renewed:
                 continue
-            both = count(intersection(one.runs, excluded.runs))
+            both = count(intersection(owner.runs, excluded.runs))
             if both:
                 notes.append(
-                    f"{both.bytes(block)} of {one.name} are excluded with {excluded.name}, which"
+                    f"{both.bytes(block)} of {owner.name} are excluded with {excluded.name}, which"
                     " wins: they are not cached"
                 )
     return notes

@@ -107,7 +107,7 @@ def build_plan(
     """
     taken: list[Run] = []
     rows = []
-    for wish in sorted(wishes, key=lambda one: not one.pinned):
+    for wish in sorted(wishes, key=lambda wish: not wish.pinned):
         own, mine = list[Run](), list[Run]()
         for layer in wish.layers:
             new = difference(layer, union(excluded, taken, own))
@@ -153,11 +153,11 @@ def database_runs(
         size = device_size(machine, inspect)
         whole = [Run(Blocks(0), size.blocks(block))]
         kept = extents.intersection(extents.union(extents.first(hottest, capacity)), whole)
-        for one in (*(base / name for name in first), base):
-            found = extents.of_files(machine, extents.files_under(machine, one))
-            if one == base:
-                found += filesystem.own_extents(machine, inspect, kind)
-            kept = extents.join_within(kept, extents.to_runs(found, block, size), capacity)
+        for place in (*(base / name for name in first), base):
+            pieces = extents.of_files(machine, extents.files_under(machine, place))
+            if place == base:
+                pieces += filesystem.own_extents(machine, inspect, kind)
+            kept = extents.join_within(kept, extents.to_runs(pieces, block, size), capacity)
         free = filesystem.free_extents(machine, inspect, kind)
     finally:
         machine.run(["umount", str(mount_point)])
@@ -326,8 +326,8 @@ class _Maker:
             return self.runs(target)
         if target.kind == "region":
             return extents.whole_runs([self.inspect.region(target.text)], self.inspect.block)
-        found = extents.of_files(self.inspect.machine, self.inspect.files(self._paths(target)))
-        return extents.whole_runs(found, self.inspect.block)
+        pieces = extents.of_files(self.inspect.machine, self.inspect.files(self._paths(target)))
+        return extents.whole_runs(pieces, self.inspect.block)
 
     def _paths(self, target: Target) -> list[str]:
         if not target.of_database:
@@ -406,12 +406,12 @@ def _server(request: Request) -> Iterator[Callable[[], Server]]:
     try:
         yield server
     finally:
-        for one in opened:
-            if isinstance(one, DatabaseError):
+        for result in opened:
+            if isinstance(result, DatabaseError):
                 continue
-            with closing(one.engine):
-                if one.connection is not None:
-                    one.connection.close()
+            with closing(result.engine):
+                if result.connection is not None:
+                    result.connection.close()
 
 
 def _connect(request: Request) -> Server:

@@ -102,13 +102,13 @@ def find(name: str) -> SavedPlan:
     :raises NoSuchPlanError: there is none.
     """
     paths = sorted(_folder().glob("*.json"))
-    found = [path for path in paths if path.stem == name] if name != "last" else paths[-1:]
-    if not found:
+    matching = [path for path in paths if path.stem == name] if name != "last" else paths[-1:]
+    if not matching:
         known = ", ".join(path.stem for path in paths[-5:]) or "none"
         raise NoSuchPlanError(
             f"there is no saved plan {name!r}; the latest: {known}", field="resume"
         )
-    return _read(found[0])
+    return _read(matching[0])
 
 
 def perform(attached: AttachedDisk, plan: SavedPlan, report: Reporter) -> Warmup:

@@ -70,20 +70,20 @@ def calendar(text: str) -> str:
     """
     if text.strip().lower() in _WORDS:
         return text.strip()
-    found = " ".join(sorted(text.split(), key=_place))
-    if not _CALENDAR.match(found):
+    expression = " ".join(sorted(text.split(), key=_place))
+    if not _CALENDAR.match(expression):
         raise schedules.ScheduleError(
             f"{text!r} is not a time: write for instance 'Mon..Fri 07:00', '06:30' or"
             " '*-*-01 05:00' (systemd.time(7))",
             field="at",
         )
-    return found
+    return expression
 
 
 def _place(word: str) -> int:
     """Which part of a time a word is; any other comes last."""
     kinds = (re.fullmatch(part, word, re.IGNORECASE) for part in _PARTS)
-    return next((at for at, found in enumerate(kinds) if found), len(_PARTS))
+    return next((at for at, matches in enumerate(kinds) if matches), len(_PARTS))
 
 
 def check(wanted: ScheduleRequest) -> None:
@@ -245,10 +245,10 @@ def install(machine: Machine, wanted: Sequence[schedules.Unit], *, enable: bool)
     for step in steps:
         done = machine.run(["systemctl", *step], check=False)
         if done.rc:
-            said = (done.stderr.strip() or "no reason given").splitlines()[0]
+            message = (done.stderr.strip() or "no reason given").splitlines()[0]
             raise PrerequisiteMissingError(
                 f"{', '.join(str(unit.path) for unit in wanted)}: written, but `systemctl"
-                f" {' '.join(step)}` fails on {machine.kind}: {said}"
+                f" {' '.join(step)}` fails on {machine.kind}: {message}"
             )
 
 
@@ -268,10 +268,10 @@ def _verify(machine: Machine, wanted: Sequence[schedules.Unit]) -> None:
 
 def _end_earlier(machine: Machine, stem: str) -> None:
     names = [f"{stem}.{kind}" for kind in ("timer", "service")]
-    there = machine.run(["ls", *(str(FOLDER / name) for name in names)], check=False).stdout
-    found = [name for name in names if str(FOLDER / name) in there.split()]
-    if found:
-        schedules.end(machine, found)
+    listing = machine.run(["ls", *(str(FOLDER / name) for name in names)], check=False).stdout
+    present = [name for name in names if str(FOLDER / name) in listing.split()]
+    if present:
+        schedules.end(machine, present)
 
 
 def check_calendar(machine: Machine, at: str) -> None:
@@ -283,8 +283,8 @@ def check_calendar(machine: Machine, at: str) -> None:
         return
     checked = machine.run(["systemd-analyze", "calendar", at], check=False)
     if checked.rc:
-        said = checked.stderr.strip().splitlines() or ["no reason given"]
-        raise schedules.ScheduleError(f"systemd refuses {at!r}: {said[0]}", field="at")
+        lines = checked.stderr.strip().splitlines() or ["no reason given"]
+        raise schedules.ScheduleError(f"systemd refuses {at!r}: {lines[0]}", field="at")
 
 
 def skipped_days(machine: Machine, at: str) -> list[str]:
@@ -296,7 +296,7 @@ def skipped_days(machine: Machine, at: str) -> list[str]:
     if re.fullmatch(_PARTS[3], at.rsplit(maxsplit=1)[-1], re.IGNORECASE):
         return []
     here, everywhere = _next_times(machine, at), _next_times(machine, at, "env", "TZ=UTC")
-    return [one for one in everywhere if here and here[0] < one < here[-1] and one not in here]
+    return [time for time in everywhere if here and here[0] < time < here[-1] and time not in here]
 
 
 def _next_times(machine: Machine, at: str, *zone: str) -> list[str]:

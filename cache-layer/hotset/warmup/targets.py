@@ -117,7 +117,7 @@ class Server:
         """All folders that have its data; none where it does not say."""
         if self.connection is None:
             placed = cast("SqlServerEngine", self.engine).locate(machine, below)
-            return [] if isinstance(placed, Unavailable) else [one.path for one in placed]
+            return [] if isinstance(placed, Unavailable) else [file.path for file in placed]
         place = whereabouts.find(machine, self.connection, below)
         return [] if isinstance(place, Unavailable) else [*map(str, place.folders)]
 
@@ -159,7 +159,9 @@ class Server:
         placed = cast("SqlServerEngine", self.engine).locate(machine, below)
         if isinstance(placed, Unavailable):
             raise TargetError(f"{target.text}: {placed.reason}", field="dsn")
-        paths = [one.path for one in placed if one.database == target.name and one.kind == "data"]
+        paths = [
+            file.path for file in placed if file.database == target.name and file.kind == "data"
+        ]
         if not paths:
             raise TargetGoneError(
                 f"{target.text}: the server has no such database; it has:"
@@ -209,7 +211,7 @@ def _spellings(name: str) -> Iterator[str]:
     [b'bl\\xe4tter', b'bl\xe4tter']
     """
     yield name
-    if (bare := _BYTE.sub(lambda found: chr(0xDC00 + int(found[1], 16)), name)) != name:
+    if (bare := _BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), name)) != name:
         yield bare
 
 
@@ -260,16 +262,16 @@ def region_of(text: str) -> Extent:
     """
     offset, plus, length = text.removeprefix(_REGION).partition("+")
     try:
-        found = Extent(Bytes.parse(offset), Bytes.parse(length))
+        extent = Extent(Bytes.parse(offset), Bytes.parse(length))
     except ValueError as error:
         wrong = "" if not plus else f" ({error})"
         raise TargetError(
             f"{text!r}: write region:OFFSET+LENGTH, such as region:10GiB+512MiB{wrong}",
             field="targets",
         ) from None
-    if not found.length:
+    if not extent.length:
         raise TargetError(f"{text!r}: the length is 0; write at least 1", field="targets")
-    return found
+    return extent
 
 
 def region_name(part: Extent) -> str:
@@ -307,26 +309,26 @@ class MountedView:
 
         :raises TargetError: one is not there, or lies on another file system.
         """
-        found = extents.of_files(self.machine, self.files(paths))
-        return PlanTarget(name, len(found), (self.runs(found),), pinned)
+        pieces = extents.of_files(self.machine, self.files(paths))
+        return PlanTarget(name, len(pieces), (self.runs(pieces),), pinned)
 
     def region(self, name: str) -> Extent:
         """:raises TargetError: it is not on the disk as a whole."""
-        found = region_of(name)
-        if found.start + found.length > self.size:
+        extent = region_of(name)
+        if extent.start + extent.length > self.size:
             raise TargetError(
-                f"{name} ends at {Bytes(found.start + found.length)}, beyond the end of"
+                f"{name} ends at {Bytes(extent.start + extent.length)}, beyond the end of"
                 f" {self.device} ({self.size}, {int(self.size)} bytes): name a part of the disk",
                 field="targets",
             )
-        return found
+        return extent
 
     def own(self) -> PlanTarget:
         """Return the target of the file system's own metadata (journal, tables)."""
-        found = []
+        pieces = []
         if self.kind is not None:
-            found = filesystem.own_extents(self.machine, self.device, self.kind)
-        return PlanTarget(OWN, len(found), (self.runs(found),), is_asked=False)
+            pieces = filesystem.own_extents(self.machine, self.device, self.kind)
+        return PlanTarget(OWN, len(pieces), (self.runs(pieces),), is_asked=False)
 
     def free(self) -> list[Extent]:
         """Where nothing lies; as the disk says it, so a little old while the file system is mounted
@@ -335,8 +337,8 @@ class MountedView:
             return []
         return filesystem.free_extents(self.machine, self.device, self.kind)
 
-    def runs(self, found: Sequence[Extent]) -> list[Run]:
-        return extents.to_runs(found, self.block, self.size)
+    def runs(self, pieces: Sequence[Extent]) -> list[Run]:
+        return extents.to_runs(pieces, self.block, self.size)
 
     def files(self, paths: Sequence[str]) -> list[str]:
         """Regular files among the paths and below the folders among them."""
@@ -388,19 +390,21 @@ class MountedView:
             argv = ["stat", "--dereference", "--format=%d %F", "--", *some]
             done = self.machine.run(argv, check=False)
             if done.rc:
-                missing = next((one for one in some if _stat(self.machine, one, "-L") is None), "")
-                said = done.stderr.strip() or "not there"
-                words = f"on {self.machine.kind}: {said.splitlines()[0]}"
+                missing = next(
+                    (path for path in some if _stat(self.machine, path, "-L") is None), ""
+                )
+                message = done.stderr.strip() or "not there"
+                words = f"on {self.machine.kind}: {message.splitlines()[0]}"
                 if missing:
                     raise self._lost_error(missing, number, words)
                 raise TargetError(words, field="targets")
             for path, line in zip(some, done.stdout.splitlines(), strict=True):
-                found, _, kind = line.partition(" ")
+                digits, _, kind = line.partition(" ")
                 if kind not in ("regular file", "regular empty file", "directory"):
                     raise TargetError(
                         f"{path} is a {kind}: name a file or a folder", field="targets"
                     )
-                yield path, _number(found), kind == "directory"
+                yield path, _number(digits), kind == "directory"
 
     def _lost_error(self, path: str, number: str, words: str) -> TargetError:
         """Only this disk's file system can say that it has no such thing (any more): that nothing
@@ -446,14 +450,14 @@ def inspect(
 
 def sizes(machine: Machine, paths: Sequence[str]) -> dict[str, Bytes]:
     """Add up the sizes of files and of all files below folders, by the folder that has them."""
-    found: dict[str, Bytes] = {}
+    totals: dict[str, Bytes] = {}
     for some in _some(paths):
         places = machine.run(["readlink", "-f", "--", *some]).stdout.splitlines()
         argv = ["find", *places, "-type", "f", "-printf", "%s %h\\n"]
         for line in machine.run(argv).stdout.splitlines():
             size, _, folder = line.partition(" ")
-            found[folder] = Bytes(found.get(folder, 0) + int(size))
-    return found
+            totals[folder] = Bytes(totals.get(folder, 0) + int(size))
+    return totals
 
 
 def _stat(machine: Machine, path: str, link: Literal["-L", "-P"]) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from hotset.tier import pins
 from hotset.tier.base import Warmup, WarmupMethod
 from hotset.tier.filling import Way
 
-from .division import Found, Kept, Lies
+from .division import Kept, Lies, Location
 from .plan import Plan, Planned, Row
 from .plan_store import SavedPlan, State
 
@@ -106,7 +106,7 @@ def _planned_target(at: int, row: Row, whole: Plan, rate: float) -> PlannedTarge
 def _line(name: str, rows: Sequence[PlannedTarget], seconds: float) -> tuple[str, ...]:
     """The rows' figures, summed up, as cells."""
     names = ("bytes", "fits", "resident", "to_fetch", "left_out")
-    sizes = [str(Bytes(sum(getattr(row, one) for row in rows))) for one in names]
+    sizes = [str(Bytes(sum(getattr(row, name) for row in rows))) for name in names]
     extents = sum(row.extents for row in rows)
     return (name, f"{extents:,}", *sizes, duration(seconds))
 
@@ -184,13 +184,13 @@ class WarmupResult(Record):
         }
 
 
-def _describe_cached(found: WarmupResult) -> str:
-    share, left = part_of_all(found.cached_share), found.left_out_bytes
+def _describe_cached(result: WarmupResult) -> str:
+    share, left = part_of_all(result.cached_share), result.left_out_bytes
     rest = f"; {left} did not fit" if left else ""
-    said = f"{share} of {Bytes(found.planned_bytes + left)}{rest}"
-    if not found.not_known:
-        return said
-    return f"{said}, by where it lay at {found.looked_up}; where it lies now is not known"
+    text = f"{share} of {Bytes(result.planned_bytes + left)}{rest}"
+    if not result.not_known:
+        return text
+    return f"{text}, by where it lay at {result.looked_up}; where it lies now is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class WarmupPlans(Record):
     jobs: tuple[KeptPlan, ...]
 
     @classmethod
-    def from_plans(cls, found: Sequence[SavedPlan]) -> WarmupPlans:
+    def from_plans(cls, plans: Sequence[SavedPlan]) -> WarmupPlans:
         return cls(
             tuple(
                 KeptPlan(
@@ -229,7 +229,7 @@ class WarmupPlans(Record):
                     " ".join(plan.targets),
                     plan.said,
                 )
-                for plan in found
+                for plan in plans
             )
         )
 
@@ -263,7 +263,7 @@ class WarmupTargets(Record):
 @dataclass(frozen=True, slots=True)
 class Preferred:
     """A target that is pinned, excluded or shared. None: it has no share, or is not known. From
-    ``lies`` on: see `hotset.warmup.division.Found`."""
+    ``lies`` on: see `hotset.warmup.division.Location`."""
 
     target: str
     preference: Literal["pinned", "excluded", "shared"]
@@ -278,10 +278,10 @@ class Preferred:
     why: str = ""
 
     @property
-    def place(self) -> Found | None:
+    def place(self) -> Location | None:
         if self.lies is None:
             return None
-        return Found(self.lies, self.unused_bytes, self.outside_bytes, self.why)
+        return Location(self.lies, self.unused_bytes, self.outside_bytes, self.why)
 
 
 @dataclass(frozen=True)
@@ -297,13 +297,16 @@ class Preferences(Record):
         cls,
         wanted: pins.Preferences,
         kept: Mapping[str, Kept],
-        found: Mapping[str, Found],
+        places: Mapping[str, Location],
     ) -> Preferences:
         """
         :param kept: cached part of each target, where known.
-        :param found: where each lies now, where it has a place.
+        :param places: where each lies now, where it has a place.
         """
-        every = (replace(one, **_of(one.target, kept, found)) for one in _list_preferences(wanted))
+        every = (
+            replace(preference, **_of(preference.target, kept, places))
+            for preference in _list_preferences(wanted)
+        )
         return cls(tuple(every))
 
     def to_text(self) -> str:
@@ -336,12 +339,12 @@ class Preferences(Record):
         shown = [["" if value is None else str(value) for value in row] for row in rows]
         if not shown:
             return "nothing is pinned, excluded or shared"
-        said = [
-            f"{one.target}: {describe_place(place)}"
-            for one in self.preferences
-            if (place := one.place) is not None and place.lies != "where it was"
+        notes = [
+            f"{preference.target}: {describe_place(place)}"
+            for preference in self.preferences
+            if (place := preference.place) is not None and place.lies != "where it was"
         ]
-        return "\n".join((text_table(heads, shown), *(["", *said] if said else [])))
+        return "\n".join((text_table(heads, shown), *(["", *notes] if notes else [])))
 
 
 def _list_preferences(wanted: pins.Preferences) -> Iterator[Preferred]:
@@ -351,29 +354,29 @@ def _list_preferences(wanted: pins.Preferences) -> Iterator[Preferred]:
         yield Preferred(share.target, "shared", share.guarantee, share.limit)
 
 
-def _of(target: str, kept: Mapping[str, Kept], found: Mapping[str, Found]) -> dict[str, Any]:
+def _of(target: str, kept: Mapping[str, Kept], places: Mapping[str, Location]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if (known := kept.get(target)) is not None:
         fields["bytes"] = known.size
         fields["cached_bytes"] = known.cached
         fields["guaranteed_bytes"] = known.guaranteed
-    if (place := found.get(target)) is not None:
+    if (place := places.get(target)) is not None:
         fields["lies"], fields["why"] = place.lies, place.why
         fields["unused_bytes"], fields["outside_bytes"] = place.unused, place.outside
     return fields
 
 
-def describe_place(found: Found) -> str:
+def describe_place(place: Location) -> str:
     """Where a target lies now, in words."""
-    if found.lies == "gone":
-        kept = f", and {found.unused} are still kept for it" if found.unused else ""
-        return f"it is gone{kept} ({found.why})"
-    if found.lies == "not known":
-        return f"where it lies now is not known ({found.why})"
-    if found.lies == "elsewhere":
+    if place.lies == "gone":
+        kept = f", and {place.unused} are still kept for it" if place.unused else ""
+        return f"it is gone{kept} ({place.why})"
+    if place.lies == "not known":
+        return f"where it lies now is not known ({place.why})"
+    if place.lies == "elsewhere":
         return (
-            f"it lies elsewhere by now: {found.unused} kept for it are its own no more, and"
-            f" {found.outside} of it are not kept"
+            f"it lies elsewhere by now: {place.unused} kept for it are its own no more, and"
+            f" {place.outside} of it are not kept"
         )
     return "it lies where it was looked up"
 
@@ -397,11 +400,11 @@ def describe_preference(
         )
     words: str = is_
     if is_ == "shared":
-        share = next(one for one in after.shares if one.target == target)
+        share = next(share for share in after.shares if share.target == target)
         words = f"shared: guaranteed {share.guarantee} of the cache, limited to {share.limit}"
     if kept is None:
         return f"{target} {words}"
-    found = kept.get(target)
-    if found is None:
+    usage = kept.get(target)
+    if usage is None:
         return f"{target} {words}; how much of it is cached is not known"
-    return f"{found.size} of {target} {words}, {found.cached} of it cached now"
+    return f"{usage.size} of {target} {words}, {usage.cached} of it cached now"

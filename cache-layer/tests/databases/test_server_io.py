@@ -85,7 +85,7 @@ def test_what_was_added() -> None:
     assert found == ServerIo(
         **{**dict.fromkeys(NAMES, 0), "reads": 15, "log_bytes": 1000, "fsyncs": None}, seconds=5
     )
-    assert between(last, first, 5) is None, "the counters began anew"
+    assert between(last, first, 5) is None, "the counters restarted"
     assert between(first, last, 0) is None
 
 

@@ -25,7 +25,7 @@ from hotset.tier.base import State as TierState
 from hotset.tier.division import Division, Part
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import division
-from hotset.warmup.division import Found, Kept
+from hotset.warmup.division import Kept, Location
 from hotset.warmup.plan import Request as Planning
 from tests.support.hit_counters import CARD, DISK, counters
 
@@ -207,7 +207,7 @@ def test_a_kind_that_does_not_say_what_it_has_of_a_pin_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pins, "read_preferences", lambda _, __: Preferences(("/a",)))
-    gone = {"/a": Found("gone", Bytes(0), Bytes(0), "no such file")}
+    gone = {"/a": Location("gone", Bytes(0), Bytes(0), "no such file")}
     monkeypatch.setattr(division, "find_again", lambda *_: gone)
     found, missing = tier_now.preferences(ASK, AttachedDisk(Local(), CARD, DISK), NOBODY)
     assert found.state == "unknown"

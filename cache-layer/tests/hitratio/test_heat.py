@@ -288,7 +288,7 @@ def test_a_store_of_another_version_is_refused_and_stays(
     with closing(sqlite3.connect(tmp_path / "heat")) as connection:
         connection.execute(f"PRAGMA {change}")
     before = (tmp_path / "heat").read_bytes()
-    refused = rf"another version .*{words}.*move .* away, and count anew"
+    refused = rf"another version .*{words}.*move .* away, and count again"
     with pytest.raises(StoreError, match=refused), open_store(tmp_path / "heat"):
         pass
     assert (tmp_path / "heat").read_bytes() == before

@@ -25,7 +25,7 @@ from hotset.tier.base import (
     Hits,
     TierFailedError,
     TierSpec,
-    began_anew,
+    counters_restarted,
     hits_between,
 )
 from tests.fake_machine import FakeMachine, dm_cache
@@ -75,14 +75,14 @@ def test_a_tier_that_began_anew_counts_from_zero(bits: int) -> None:
 def test_whether_counters_began_anew_is_told_as_it_is_counted() -> None:
     """Not of one that wrapped around, nor of read hits that fall a little while reads go on."""
     first = replace(ZERO, read_hits=100, read_misses=50)
-    assert began_anew(first, replace(first, read_hits=5), Counting(32))
-    assert began_anew(replace(ZERO, write_hits=9), ZERO, Counting(32))
-    assert not began_anew(first, first, Counting(32))
-    assert not began_anew(
+    assert counters_restarted(first, replace(first, read_hits=5), Counting(32))
+    assert counters_restarted(replace(ZERO, write_hits=9), ZERO, Counting(32))
+    assert not counters_restarted(first, first, Counting(32))
+    assert not counters_restarted(
         replace(ZERO, read_hits=2**32 - 1), replace(ZERO, read_hits=4), Counting(32)
     )
-    assert not began_anew(first, replace(first, read_hits=99, read_misses=51), Counting(32))
-    assert not began_anew(replace(ZERO, write_hits=None), ZERO, Counting(32)), (
+    assert not counters_restarted(first, replace(first, read_hits=99, read_misses=51), Counting(32))
+    assert not counters_restarted(replace(ZERO, write_hits=None), ZERO, Counting(32)), (
         "not counted, then counted"
     )
 
@@ -417,11 +417,11 @@ def test_a_count_that_began_at_another_time_is_another_count() -> None:
     """Whatever its figures: a new one may have risen above the one before."""
     first = replace(ZERO, read_hits=100, read_misses=7, begun=1.0)
     later = replace(ZERO, read_hits=900, read_misses=9, begun=2.0)
-    assert began_anew(first, later, Counting(64))
+    assert counters_restarted(first, later, Counting(64))
     found = hits_between(first, later, Counting(64))
     assert (found.read_hits, found.read_misses) == (900, 9)
     same = replace(later, begun=1.0)
-    assert not began_anew(first, same, Counting(64))
+    assert not counters_restarted(first, same, Counting(64))
     assert hits_between(first, same, Counting(64)).read_hits == 800
 
 
@@ -439,4 +439,4 @@ def test_a_window_in_which_the_counters_began_anew_has_no_hit_ratio() -> None:
     last = replace(last, counters=replace(last.counters, begun=2.0))
     window = between(first, last, Counting(32))
     assert window.hits is None
-    assert window.counted_anew
+    assert window.restarted

@@ -47,7 +47,7 @@ def test_nothing_is_lost_by_a_kill(
 
 
 def test_a_life_is_not_lost_where_its_cache_was_never_taken_down(server: Server) -> None:
-    """Made anew, and a power cut: without hints the tools could not read what the cache holds."""
+    """Made again, and a power cut: without hints the tools could not read what the cache holds."""
     (life,) = lives.run(server, ["dm-cache"], [3], print)
     assert "detach, killed" in life.line()
     assert life.failure is None, life.line()

@@ -170,7 +170,7 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
 
 @pytest.mark.parametrize("lun", [True], ids=["partition"], indirect=True)
 def test_a_path_that_udev_is_just_looking_at_is_hidden_as_well(lun: Lun) -> None:
-    """Whoever writes to the whole disk has udev look for its partitions anew: an old path is a new
+    """Whoever writes to the whole disk has udev look for its partitions again: an old path is a new
     one for a moment."""
     machine, slow = lun.machine, "/run/udev/rules.d/61-slow.rules"
     lun.create("oltp", lun.origin)

@@ -204,7 +204,7 @@ def test_what_was_written_by_ublk_is_the_same_by_fuse_where_ublk_is_not_permitte
 
 
 def test_an_engine_that_is_killed_under_load_goes_on_and_its_users_see_no_error(site: Site) -> None:
-    """By FUSE they see errors, and have to mount it anew."""
+    """By FUSE they see errors, and have to mount it again."""
     site.sh(f"mount {DEVICE} /mnt")
     device = site.sh(f"readlink {DEVICE}")
     load = (

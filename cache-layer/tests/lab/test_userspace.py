@@ -262,7 +262,7 @@ def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
     fill(tier, [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     site.resize("shop", 64)
     anew = (
-        "/dev/hotset/shop: its hit counters began anew; hit ratios are of what is requested from"
+        "/dev/hotset/shop: its hit counters restarted; hit ratios are of what is requested from"
         " now on"
     )
     assert site.said[-1] == anew

@@ -151,7 +151,7 @@ def another_boot(crashed: Crashed) -> Iterator[None]:
 
 
 def test_a_disk_that_went_away_and_came_back_in_this_boot(crashed: Crashed) -> None:
-    """Its count begins anew with it."""
+    """Its count begins again with it."""
     with another_boot(crashed):
         program.mark(crashed.found, "active")
     crashed.write_past()

@@ -62,30 +62,30 @@ class RequireToken:
         """:raises TokenError: the tokens cannot be read."""
         scheme, _, text = Headers(scope=scope).get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
-            said = f"a token is missing: send `Authorization: Bearer TOKEN`; {_REMEDY}"
+            message = f"a token is missing: send `Authorization: Bearer TOKEN`; {_REMEDY}"
             strangers.note(address_of(scope), "no token")
         elif (token := tokens.find(text.strip())) is None:
-            said = f"the token is not known here, has expired or was revoked; {_REMEDY}"
+            message = f"the token is not known here, has expired or was revoked; {_REMEDY}"
             strangers.note(address_of(scope), "unknown token")
         else:
             tokens.note_use(token)
             if not token.right.includes(self._needs):
-                said = f"this needs the right '{self._needs}', and yours is '{token.right}'"
-                await ProblemResponse(403, said)(scope, receive, send)
+                message = f"this needs the right '{self._needs}', and yours is '{token.right}'"
+                await ProblemResponse(403, message)(scope, receive, send)
                 return
             caller = Caller(f"token {token.name}", token.right, address_of(scope))
             scope.setdefault("state", {})["caller"] = caller
             await self._one_of_few(text.strip(), caller.name, scope, receive, send)
             return
-        await ProblemResponse(401, said, headers=_CHALLENGE)(scope, receive, send)
+        await ProblemResponse(401, message, headers=_CHALLENGE)(scope, receive, send)
 
     async def _one_of_few(
         self, text: str, name: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Have a request answered, unless too many of its token's are."""
         if self._answering[name] >= AT_ONCE:
-            said = f"{AT_ONCE} requests of {name} are being answered: wait until one has ended"
-            await ProblemResponse(429, said, headers={"Retry-After": "1"})(scope, receive, send)
+            message = f"{AT_ONCE} requests of {name} are being answered: wait until one has ended"
+            await ProblemResponse(429, message, headers={"Retry-After": "1"})(scope, receive, send)
             return
         self._answering[name] += 1
         try:
@@ -113,5 +113,5 @@ def address_of(scope: Scope) -> str:
 
 def caller(request: Request) -> Caller:
     """Who sent a request, and may do what."""
-    found: Caller = request.state.caller
-    return found
+    caller: Caller = request.state.caller
+    return caller

@@ -68,9 +68,9 @@ def create() -> FastAPI:
     )
     app.include_router(jobs.router)
     app.include_router(runs.router)
-    for found in table.every():
-        if found.name not in PLACED:
-            app.router.routes += _routes(found)
+    for operation in table.every():
+        if operation.name not in PLACED:
+            app.router.routes += _routes(operation)
     return app
 
 
@@ -81,36 +81,36 @@ def metrics_route(path: str = "/metrics") -> Route:
     )
 
 
-def _routes(found: Operation) -> list[APIRoute]:
+def _routes(operation: Operation) -> list[APIRoute]:
     """One route a method: each has its own description."""
-    endpoint = _starter(found) if found.kind is Kind.JOB else _answerer(found)
+    endpoint = _starter(operation) if operation.kind is Kind.JOB else _answerer(operation)
     return [
         APIRoute(
-            "/" + found.name.replace(" ", "/"),
+            "/" + operation.name.replace(" ", "/"),
             endpoint,
             methods=[method],
-            **describe.operation(found, method),
+            **describe.operation(operation, method),
         )
-        for method in describe.methods(found)
+        for method in describe.methods(operation)
     ]
 
 
-def _starter(found: Operation) -> Endpoint:
+def _starter(operation: Operation) -> Endpoint:
     async def start(request: Request) -> Response:
         given = await values.of_body(request)
-        job = await run_in_threadpool(run.start, found.name, given, caller=caller(request))
+        job = await run_in_threadpool(run.start, operation.name, given, caller=caller(request))
         return jobs.describe_started(request, job)
 
     return start
 
 
-def _answerer(found: Operation) -> Endpoint:
+def _answerer(operation: Operation) -> Endpoint:
     async def respond(request: Request) -> Response:
         if request.method == "POST":
             given = await values.of_body(request)
         else:
-            given = values.of_query(request, found)
-        return JSONResponse(await answer(request, found.name, given))
+            given = values.of_query(request, operation)
+        return JSONResponse(await answer(request, operation.name, given))
 
     return respond
 

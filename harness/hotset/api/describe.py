@@ -64,16 +64,16 @@ _PARAMETER = (
 @cache
 def _records() -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """A reference to what each operation's result holds, by its name; and all that they hold."""
-    models = {one.name: model_of(one.result.record()) for one in table.every()}
-    wanted = [(one, "serialization") for one in dict.fromkeys(models.values())]
-    references, found = models_json_schema(
+    models = {operation.name: model_of(operation.result.record()) for operation in table.every()}
+    wanted = [(model, "serialization") for model in dict.fromkeys(models.values())]
+    references, schema = models_json_schema(
         wanted,  # type: ignore[arg-type]
         ref_template="#/components/schemas/{model}",
     )
-    for one in found["$defs"].values():
-        records.add_units(one)
+    for definition in schema["$defs"].values():
+        records.add_units(definition)
     by_name = {name: references[model, "serialization"] for name, model in models.items()}
-    return by_name, found["$defs"]
+    return by_name, schema["$defs"]
 
 
 def result(name: str) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def result(name: str) -> dict[str, Any]:
 
 def schema_of_result(name: str) -> dict[str, Any]:
     """The JSON Schema of an operation's result by itself, with units."""
-    found = model_of(table.find(name).result.record()).model_json_schema(mode="serialization")
-    for one in (found, *found.setdefault("$defs", {}).values()):
-        records.add_units(one)
-    return found
+    schema = model_of(table.find(name).result.record()).model_json_schema(mode="serialization")
+    for definition in (schema, *schema.setdefault("$defs", {}).values()):
+        records.add_units(definition)
+    return schema
 
 
 def with_results(about: dict[str, Any]) -> dict[str, Any]:
@@ -96,32 +96,32 @@ def with_results(about: dict[str, Any]) -> dict[str, Any]:
     return about
 
 
-def methods(found: Operation) -> list[str]:
+def methods(operation: Operation) -> list[str]:
     """GET, too, where nothing that a URL may not hold is needed."""
-    needed = schema(found).get("required", [])
-    if found.kind is Kind.JOB or set(needed) & set(NOT_IN_URL):
+    needed = schema(operation).get("required", [])
+    if operation.kind is Kind.JOB or set(needed) & set(NOT_IN_URL):
         return ["POST"]
     return ["GET", "POST"]
 
 
-def operation(found: Operation, method: str) -> dict[str, Any]:
+def operation(operation: Operation, method: str) -> dict[str, Any]:
     """Build the OpenAPI description of a route for FastAPI."""
-    name = "".join(part.title() for part in found.name.replace("-", " ").split())
-    is_job = found.kind is Kind.JOB
-    about = schema(found)
+    name = "".join(part.title() for part in operation.name.replace("-", " ").split())
+    is_job = operation.kind is Kind.JOB
+    about = schema(operation)
     extra: dict[str, Any] = {
         "x-hotset": {
-            "operation": found.name,
-            "kind": found.kind.value,
-            "right": found.right.value,
-            "destroys": found.destroys,
-            "powershell": "-".join(found.powershell),
-            "result": _records()[0][found.name],
+            "operation": operation.name,
+            "kind": operation.kind.value,
+            "right": operation.right.value,
+            "destroys": operation.destroys,
+            "powershell": "-".join(operation.powershell),
+            "result": _records()[0][operation.name],
         }
     }
     responses: dict[int | str, dict[str, Any]] = dict(PROBLEMS)
     if not is_job:
-        responses[200] = result(found.name)
+        responses[200] = result(operation.name)
     if method == "POST":
         content = {"application/json": {"schema": about}}
         extra["requestBody"] = {"required": bool(about.get("required")), "content": content}
@@ -130,9 +130,9 @@ def operation(found: Operation, method: str) -> dict[str, Any]:
         extra["parameters"] = _query(about)
     return {
         "operation_id": f"{'start' if is_job else 'ask' if method == 'POST' else 'get'}{name}",
-        "tags": [found.words[0]],
-        "summary": found.help.partition("\n")[0],
-        "description": found.help,
+        "tags": [operation.words[0]],
+        "summary": operation.help.partition("\n")[0],
+        "description": operation.help,
         "status_code": 202 if is_job else 200,
         "response_model": JobRecord if is_job else None,
         "responses": responses,
@@ -141,12 +141,14 @@ def operation(found: Operation, method: str) -> dict[str, Any]:
     }
 
 
-def schema(found: Operation) -> dict[str, Any]:
+def schema(operation: Operation) -> dict[str, Any]:
     """A request's JSON Schema, without what only this computer's command line may say."""
-    whole = found.request.model_json_schema()
+    whole = operation.request.model_json_schema()
     whole.pop("description", None)
     whole["properties"] = {
-        name: about for name, about in whole.get("properties", {}).items() if name in found.fields
+        name: about
+        for name, about in whole.get("properties", {}).items()
+        if name in operation.fields
     }
     return whole
 
@@ -158,13 +160,13 @@ def parameters(name: str) -> dict[str, Any]:
 
 def _query(about: dict[str, Any]) -> list[dict[str, Any]]:
     """A body's fields as a URL's parameters, in which nothing can be null."""
-    found = []
+    parameters = []
     for name, field in about["properties"].items():
         if name in NOT_IN_URL:
             continue
-        kinds = [one for one in field.get("anyOf", []) if one != {"type": "null"}]
+        kinds = [kind for kind in field.get("anyOf", []) if kind != {"type": "null"}]
         own = {key: value for key, value in field.items() if key in _PARAMETER}
-        found.append(
+        parameters.append(
             {
                 "name": name,
                 "in": "query",
@@ -173,4 +175,4 @@ def _query(about: dict[str, Any]) -> list[dict[str, Any]]:
                 "schema": kinds[0] if kinds else own,
             }
         )
-    return found
+    return parameters

@@ -21,12 +21,12 @@ async def run_until(
     is_unfinished = False
 
     async def receive_once() -> Message:
-        said = asyncio.ensure_future(receive())
+        received = asyncio.ensure_future(receive())
         try:
-            await asyncio.wait({said, end}, return_when=asyncio.FIRST_COMPLETED)
-            return said.result() if said.done() else {"type": "http.disconnect"}
+            await asyncio.wait({received, end}, return_when=asyncio.FIRST_COMPLETED)
+            return received.result() if received.done() else {"type": "http.disconnect"}
         finally:
-            said.cancel()
+            received.cancel()
 
     async def watch(message: Message) -> None:
         nonlocal is_unfinished

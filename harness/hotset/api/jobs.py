@@ -69,8 +69,8 @@ async def list_jobs(request: Request) -> Response:
     text = request.query_params.get("limit", str(store.KEPT))
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= store.KEPT):
         raise RequestError(f"{text!r}: write a number from 1 to {store.KEPT}", field="limit")
-    found = await run_in_threadpool(store.every, int(text))
-    listed = [job.as_dict() for job in found]
+    jobs = await run_in_threadpool(store.every, int(text))
+    listed = [job.as_dict() for job in jobs]
     return JSONResponse({"schema_version": store.SCHEMA_VERSION, "jobs": listed})
 
 

@@ -65,7 +65,7 @@ def build_problem(error: Exception) -> ProblemResponse:
         return ProblemResponse(error.status_code, error.detail, headers=headers)
     if not isinstance(error, HotsetError):
         raise error
-    remedies = [asdict(one) for one in remedies_of(error)]
+    remedies = [asdict(remedy) for remedy in remedies_of(error)]
     detail = errors.of_api(error)
     return ProblemResponse(
         error.http_status, detail, field_of(error), error.exit_code, remedies, str(error)

@@ -104,7 +104,7 @@ def every() -> list[Token]:
 
 
 def _of_another(what: str) -> TokenError:
-    return TokenError(record.unknown(_file(), what, "and create tokens anew"))
+    return TokenError(record.unknown(_file(), what, "and create tokens again"))
 
 
 def revoke(name: str) -> None:
@@ -113,20 +113,20 @@ def revoke(name: str) -> None:
     :raises TokenError: there is none of that name.
     """
     with _changing() as tokens:
-        found = [token for token in tokens if token.name == name]
-        if not found:
+        matching = [token for token in tokens if token.name == name]
+        if not matching:
             known = ", ".join(token.name for token in tokens) or "none"
             raise TokenError(f"there is no token {name!r}; there are: {known}", field="name")
-        tokens.remove(found[0])
-        uses = {one: at for one, at in last_uses().items() if one != name}
+        tokens.remove(matching[0])
+        uses = {other: at for other, at in last_uses().items() if other != name}
         write_whole(_uses_file(), json.dumps(uses) + "\n", 0o600)
 
 
 def find(text: str) -> Token | None:
     """The token of a text, None of a text that is none (any more). Takes the same time for both."""
     wanted = _hash(text)
-    found = [token for token in every() if hmac.compare_digest(token.sha256, wanted)]
-    return found[0] if found and not found[0].expired else None
+    matching = [token for token in every() if hmac.compare_digest(token.sha256, wanted)]
+    return matching[0] if matching and not matching[0].expired else None
 
 
 def note_use(token: Token) -> None:
@@ -144,10 +144,10 @@ def note_use(token: Token) -> None:
 def last_uses() -> dict[str, str]:
     """When each token that was ever used was used last (ISO 8601, UTC), by name."""
     try:
-        found: dict[str, str] = json.loads(_uses_file().read_text(encoding="utf-8"))
+        uses: dict[str, str] = json.loads(_uses_file().read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    return found
+    return uses
 
 
 def _now() -> datetime:

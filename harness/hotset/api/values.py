@@ -43,11 +43,11 @@ async def of_body(request: Request) -> dict[str, Any]:
     return values
 
 
-def of_query(request: Request, found: Operation) -> dict[str, Any]:
+def of_query(request: Request, operation: Operation) -> dict[str, Any]:
     """The values of a URL's query, typed as the operation's fields are."""
     values: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():
-        kind = FieldKind.from_field(found.fields[name]) if name in found.fields else None
+        kind = FieldKind.from_field(operation.fields[name]) if name in operation.fields else None
         if kind is not None and name in NOT_IN_URL:
             raise RequestError("a URL is no place for it, as logs keep those: POST it", field=name)
         value = text if kind is None else _to_type(kind, text)

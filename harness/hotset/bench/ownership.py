@@ -116,7 +116,7 @@ class Holdings:
     @property
     def hammerdbs(self) -> tuple[Thing, ...]:
         """Tables and routines that HammerDB made for hotset."""
-        return tuple(one for one in self.beside if one.mark == self.kit.hammerdbs_mark)
+        return tuple(thing for thing in self.beside if thing.mark == self.kit.hammerdbs_mark)
 
     @property
     def ours(self) -> tuple[Thing, ...]:
@@ -131,7 +131,9 @@ class Holdings:
     @property
     def has_hammerdbs_procedures(self) -> bool:
         """HammerDB's driver could call them, whoever had them made."""
-        return any(one.is_routine and one.name in self.kit.routines[:1] for one in self.beside)
+        return any(
+            thing.is_routine and thing.name in self.kit.routines[:1] for thing in self.beside
+        )
 
     def require_marked(self) -> None:
         """
@@ -163,23 +165,23 @@ def holdings(database: SqlDatabase, kit: Kit) -> Holdings:
         )
 
 
-def require_free(found: Holdings, *, replacing: bool = False, by_hammerdb: bool = False) -> None:
+def require_free(holdings: Holdings, *, replacing: bool = False, by_hammerdb: bool = False) -> None:
     """See that nothing is in a load's way but what may be replaced.
 
     :raises NotOurs: names what is in the way and what to do.
     :raises AlreadyLoaded: hotset's tables are there, and are not to be replaced.
     """
-    found.require_marked()
-    if found.is_loaded and not replacing:
+    holdings.require_marked()
+    if holdings.is_loaded and not replacing:
         raise AlreadyLoaded(
-            f"{found.place} has hotset's {found.kit.title} already ({_names(found.ours)})",
+            f"{holdings.place} has hotset's {holdings.kit.title} already ({_names(holdings.ours)})",
             Remedy("drop these and load again", parameters={"replace": True}),
         )
-    if by_hammerdb and found.beside:
+    if by_hammerdb and holdings.beside:
         raise NotOurs(
-            f"{found.place} has {_list_names(found.beside)}: not made by hotset for"
-            f" {found.kit.title}, and HammerDB needs these names. Nothing was changed. Drop these"
-            " yourself, or name another database",
+            f"{holdings.place} has {_list_names(holdings.beside)}: not made by hotset for"
+            f" {holdings.kit.title}, and HammerDB needs these names. Nothing was changed. Drop"
+            " these yourself, or name another database",
             field="dsn",
         )
 
@@ -189,14 +191,14 @@ def question(database: SqlDatabase, kit: Kit) -> str | None:
 
     :raises NotOurs: somebody else made the schema.
     """
-    found = holdings(database, kit)
-    found.require_marked()
-    if not found.is_loaded:
+    held = holdings(database, kit)
+    held.require_marked()
+    if not held.is_loaded:
         return None
-    routines = [one for one in found.ours if one.is_routine]
-    lines = [f"In {found.place}:"]
-    lines += [f"  schema {kit.schema}"] if found.is_own else []
-    lines += [f"  {one}, {_rows(one)}" for one in found.ours if not one.is_routine]
+    routines = [thing for thing in held.ours if thing.is_routine]
+    lines = [f"In {held.place}:"]
+    lines += [f"  schema {kit.schema}"] if held.is_own else []
+    lines += [f"  {thing}, {_rows(thing)}" for thing in held.ours if not thing.is_routine]
     lines += [f"  {_list_names(routines)}"] if routines else []
     return "\n".join([*lines, f"Drop these (hotset's {kit.title}) and all data in them?"])
 
@@ -206,26 +208,26 @@ def drop(database: SqlDatabase, kit: Kit) -> list[str]:
 
     :raises NotOurs: somebody else made the schema, put something into it, or needs what is in it.
     """
-    found = holdings(database, kit)
-    found.require_marked()
+    held = holdings(database, kit)
+    held.require_marked()
     with closing(database.session()) as session:
         try:
-            if found.is_own:
+            if held.is_own:
                 kit.module.drop(database, session)
             else:
                 session.script("BEGIN TRANSACTION")
-                for one in found.hammerdbs:
-                    session.script(f"DROP {one.kind.upper()} {one.full_name}")
+                for thing in held.hammerdbs:
+                    session.script(f"DROP {thing.kind.upper()} {thing.full_name}")
                 session.script("COMMIT TRANSACTION")
         except Aborted as refused:
             words = str(refused).split("; HINT")[0]  # which is to add CASCADE
             raise NotOurs(
-                f"{found.place}: hotset's {kit.title} was not dropped, and nothing of it is gone:"
+                f"{held.place}: hotset's {kit.title} was not dropped, and nothing of it is gone:"
                 f" {words}. If that is somebody else's, move or drop it first, or name another"
                 " database",
                 field="dsn",
             ) from None
-    return [one.name for one in found.ours if not one.is_routine]
+    return [thing.name for thing in held.ours if not thing.is_routine]
 
 
 @contextmanager
@@ -235,11 +237,11 @@ def marking_hammerdbs(database: SqlDatabase, kit: Kit) -> Iterator[None]:
         yield
     finally:
         with suppress(DatabaseError, HotsetError), closing(database.session()) as session:
-            for one in _things(session, database.engine, kit, own=False):
+            for thing in _things(session, database.engine, kit, own=False):
                 marking = sql(database.engine, "mark_object").format(
-                    kind=one.kind.upper(),
-                    full_name=one.full_name,
-                    name=one.name,
+                    kind=thing.kind.upper(),
+                    full_name=thing.full_name,
+                    name=thing.name,
                     mark=kit.hammerdbs_mark,
                 )
                 with suppress(Aborted):  # a compatible server may know no marks
@@ -260,16 +262,16 @@ def saying_what_stays(
 
 def _describe_leftovers(database: SqlDatabase, kit: Kit) -> str:
     try:
-        found = holdings(database, kit)
+        held = holdings(database, kit)
     except (DatabaseError, HotsetError) as error:
         return (
             f"whether half-loaded {kit.title} tables stay could not be found out ({error}):"
             f" `hotset {kit.word} drop` removes them"
         )
-    if not found.is_loaded:
-        return f"nothing of {kit.title} stays in {found.place}"
+    if not held.is_loaded:
+        return f"nothing of {kit.title} stays in {held.place}"
     return (
-        f"half-loaded tables stay in {found.place}: {_names(found.ours)};"
+        f"half-loaded tables stay in {held.place}: {_names(held.ours)};"
         f" `hotset {kit.word} drop` removes them"
     )
 
@@ -282,7 +284,7 @@ def _things(session: Session, engine: str, kit: Kit, *, own: bool) -> tuple[Thin
         schema=f"'{kit.schema}'" if own else here,
         names=", ".join(f"'{name}'" for name in kit.names),
     )
-    found = (
+    things = (
         Thing(
             str(name),
             str(kind),
@@ -293,7 +295,7 @@ def _things(session: Session, engine: str, kit: Kit, *, own: bool) -> tuple[Thin
         )
         for name, kind, owner, mark, rows, full_name in session.query(asked)
     )
-    return tuple(sorted(found, key=lambda one: kit.names.index(one.name)))
+    return tuple(sorted(things, key=lambda thing: kit.names.index(thing.name)))
 
 
 def _list_names(things: Iterable[Thing]) -> str:
@@ -304,5 +306,5 @@ def _names(things: Iterable[Thing]) -> str:
     return ", ".join(thing.name for thing in things if not thing.is_routine)
 
 
-def _rows(one: Thing) -> str:
-    return "rows not counted" if one.rows is None else f"about {one.rows:,} rows"
+def _rows(thing: Thing) -> str:
+    return "rows not counted" if thing.rows is None else f"about {thing.rows:,} rows"

@@ -145,11 +145,11 @@ class Runs(ABC, Generic[Options]):
             if outcome.cause is not None or result is None or result.steady:
                 return outcome
             left_s = deadline - time.monotonic()
-            said = window.not_steady(result)
+            reason = window.not_steady(result)
             if left_s < options.duration_s:
-                self._report.say(f"{said}: after {limit_s:g} s the last window counts")
+                self._report.say(f"{reason}: after {limit_s:g} s the last window counts")
                 return outcome
-            self._report.say(f"{said}; again, for at most {left_s:.0f} s more")
+            self._report.say(f"{reason}; again, for at most {left_s:.0f} s more")
             longer_s = options.duration_s * (1 if result.not_steady else 2)
             options = replace(
                 options, rampup_s=0, seed=options.seed + 1, duration_s=min(longer_s, left_s // 1)
@@ -162,8 +162,8 @@ class Runs(ABC, Generic[Options]):
         kept: list[FoundRate] = []
         cause = None
         try:
-            found = window.find_rate(
-                lambda one: self.follow(database, one),
+            rate = window.find_rate(
+                lambda options: self.follow(database, options),
                 options,
                 Limits(tuple(texts), missed),
                 self._report,
@@ -172,8 +172,8 @@ class Runs(ABC, Generic[Options]):
         except (RunFailed, RunInterrupted) as ended:
             if not kept:
                 return self._end(ended)
-            cause, found = window.cause_of(ended), kept[-1]
-        return Outcome(found.window, cause, rate=found.record)
+            cause, rate = window.cause_of(ended), kept[-1]
+        return Outcome(rate.window, cause, rate=rate.record)
 
     def curve(
         self, each_users: Sequence[int], options: Options, drive: Callable[[Options], Outcome]

@@ -65,21 +65,21 @@ def parse(text: str) -> Threshold:
 
     :raises ThresholdFormError: it is not of that form, or its unit is not the metric's.
     """
-    found = _FORM.fullmatch(text)
-    if found is None:
+    match = _FORM.fullmatch(text)
+    if match is None:
         raise ThresholdFormError(
             text,
             "write METRIC, a comparison and a number, such as 'nopm>=50000' or"
             " 'p95(new_order)<20ms'",
         )
-    metric = re.sub(r"\s", "", found["metric"]).lower()
-    unit = (found["unit"] or "").lower()
+    metric = re.sub(r"\s", "", match["metric"]).lower()
+    unit = (match["unit"] or "").lower()
     is_time = _TIME.fullmatch(metric) is not None
     if is_time != (unit in ("us", "µs", "ms", "s")) and unit:
         wanted = "us, ms or s" if is_time else "no unit of time"
         raise ThresholdFormError(text, f"{metric} takes {wanted}, not {unit!r}")
-    number = float(re.sub("[_,]", "", found["number"])) * _FACTORS[unit]
-    return Threshold(text, metric, found["sign"], number)
+    number = float(re.sub("[_,]", "", match["number"])) * _FACTORS[unit]
+    return Threshold(text, metric, match["sign"], number)
 
 
 def require_known(thresholds: Iterable[Threshold], metrics: Iterable[str]) -> None:
@@ -109,11 +109,11 @@ def verdict(threshold: Threshold, value: float | None) -> Verdict:
     """Judge a value by a threshold; None: nothing was measured, which counts as missed."""
     met = value is not None and threshold.holds(value)
     if value is None:
-        said = f"{threshold.metric} was not measured"
+        text = f"{threshold.metric} was not measured"
     else:
-        said = f"{'met' if met else 'missed'}, measured {format_value(threshold, value)}"
+        text = f"{'met' if met else 'missed'}, measured {format_value(threshold, value)}"
     return Verdict(
-        threshold=threshold.text, measured=value, met=met, said=f"{threshold.text}: {said}"
+        threshold=threshold.text, measured=value, met=met, said=f"{threshold.text}: {text}"
     )
 
 
@@ -127,8 +127,8 @@ def require(verdicts: Sequence[Verdict]) -> None:
 
 def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
     """Return an error for the missed thresholds, with what was measured; None if all were met."""
-    said = [verdict.said for verdict in verdicts if not verdict.met]
-    return ThresholdError("; ".join(said)) if said else None
+    reasons = [verdict.said for verdict in verdicts if not verdict.met]
+    return ThresholdError("; ".join(reasons)) if reasons else None
 
 
 def format_value(threshold: Threshold, value: float) -> str:
@@ -149,12 +149,12 @@ class Case:
     """A threshold as CI servers show it.
 
     :ivar about: the subject: the class of the case.
-    :ivar said: the verdict in words.
+    :ivar text: the verdict in words.
     """
 
     about: str
     threshold: str
-    said: str
+    text: str
     met: bool
 
     @classmethod
@@ -168,15 +168,17 @@ def junit(suite: str, cases: Sequence[Case], seconds: float) -> str:
         "testsuite",
         name=suite,
         tests=str(len(cases)),
-        failures=str(sum(not one.met for one in cases)),
+        failures=str(sum(not case.met for case in cases)),
         errors="0",
         time=f"{seconds:.3f}",
     )
-    for one in cases:
-        case = ElementTree.SubElement(root, "testcase", classname=one.about, name=one.threshold)
-        if not one.met:
-            failure = ElementTree.SubElement(case, "failure", message=one.said)
-            failure.text = one.said
+    for judged in cases:
+        case = ElementTree.SubElement(
+            root, "testcase", classname=judged.about, name=judged.threshold
+        )
+        if not judged.met:
+            failure = ElementTree.SubElement(case, "failure", message=judged.text)
+            failure.text = judged.text
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

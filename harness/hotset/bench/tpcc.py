@@ -37,10 +37,10 @@ def build(
     :raises AlreadyLoaded: hotset's TPC-C is there already and ``replace_`` is false.
     :raises NotOurs: somebody else made a schema of that name, or has something in it.
     """
-    found = ownership.holdings(database, ownership.TPCC)
-    ownership.require_free(found, replacing=replace_)
+    holdings = ownership.holdings(database, ownership.TPCC)
+    ownership.require_free(holdings, replacing=replace_)
     room.require(database, schema.estimate_bytes(warehouses), "warehouses")
-    if found.is_loaded:
+    if holdings.is_loaded:
         ownership.drop(database, ownership.TPCC)
     with (
         ownership.saying_what_stays(database, ownership.TPCC, report.say),
@@ -125,8 +125,8 @@ class Runs(runs.Runs[RunOptions]):
         if not self._numbers:
             return outcome
         self._report.say("measured; the check that follows reads the tables, and the cache sees it")
-        found = check(database, self._report, self._numbers)
-        return outcome.amend(conditions=tuple(found))
+        conditions = check(database, self._report, self._numbers)
+        return outcome.amend(conditions=tuple(conditions))
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         """With the plans that changed."""
@@ -192,18 +192,18 @@ def require_driver(database: SqlDatabase, name: Literal["hotset", "hammerdb"]) -
     :raises RequestError: another driver's procedures are in the database; names which.
     """
     try:
-        found = ownership.holdings(database, ownership.TPCC)
+        holdings = ownership.holdings(database, ownership.TPCC)
     except DatabaseError:
         return  # the run says that better
-    if name == "hotset" and not found.is_own and found.has_hammerdbs_procedures:
+    if name == "hotset" and not holdings.is_own and holdings.has_hammerdbs_procedures:
         raise RequestError(
-            f"{found.place} has HammerDB's TPC-C, which has other procedures",
+            f"{holdings.place} has HammerDB's TPC-C, which has other procedures",
             Remedy("drive it with HammerDB", parameters={"driver": "hammerdb"}),
             field="driver",
         )
-    if name == "hammerdb" and found.is_own:
+    if name == "hammerdb" and holdings.is_own:
         raise RequestError(
-            f"{found.place} has hotset's TPC-C, which has other procedures: drive it with"
+            f"{holdings.place} has hotset's TPC-C, which has other procedures: drive it with"
             " hotset's own driver, or build another database with HammerDB",
             field="driver",
         )

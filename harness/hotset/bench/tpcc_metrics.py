@@ -25,6 +25,6 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
     :raises ThresholdFormError: one cannot be read or names no metric of a TPC-C run.
     """
     each = [part for text in texts for part in (TPCC_LIMITS if text == "tpc-c" else (text,))]
-    found = [parse(text) for text in each]
-    require_known(found, METRICS)
-    return found
+    parsed = [parse(text) for text in each]
+    require_known(parsed, METRICS)
+    return parsed

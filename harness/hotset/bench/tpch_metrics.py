@@ -21,9 +21,9 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
     """
     :raises ThresholdFormError: one cannot be read or names no metric of a TPC-H run.
     """
-    found = [parse(text) for text in texts]
-    require_known(found, METRICS)
-    return found
+    parsed = [parse(text) for text in texts]
+    require_known(parsed, METRICS)
+    return parsed
 
 
 def judge_queries(
@@ -36,17 +36,17 @@ def values(power: PowerResult, throughput: ThroughputResult | None) -> Values:
     """By metric, times in ms; a total with a query that did not finish is none."""
     unfinished = [query for query in power.queries if query.outcome != "ok"]
     geometric_mean_s = power.geometric_mean_s
-    found: dict[str, float | None] = dict.fromkeys(METRICS)
-    found |= {
+    values: dict[str, float | None] = dict.fromkeys(METRICS)
+    values |= {
         "queries": None if unfinished or power.cause else power.total_s * 1000,
         "geomean": None if geometric_mean_s is None else geometric_mean_s * 1000,
         "power": power.power,
         "failed": len(unfinished),
     }
     if throughput is not None:
-        found["throughput"] = throughput.throughput
-        found["composite"] = composite(power, throughput)
-    return found | {
+        values["throughput"] = throughput.throughput
+        values["composite"] = composite(power, throughput)
+    return values | {
         f"query({query.number})": query.seconds * 1000
         for query in power.queries
         if query.outcome == "ok"

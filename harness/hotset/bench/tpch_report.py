@@ -67,30 +67,30 @@ def run_csv(power: PowerResult, throughput: ThroughputResult | None) -> str:
     rows = (
         (
             stream,
-            one.number,
-            f"{one.seconds:.6f}",
-            one.outcome,
-            one.rows,
-            one.checksum,
-            one.cause,
+            query.number,
+            f"{query.seconds:.6f}",
+            query.outcome,
+            query.rows,
+            query.checksum,
+            query.cause,
         )
-        for stream, one in _results(power, throughput)
+        for stream, query in _results(power, throughput)
     )
     return csv_text(header, rows)
 
 
-def check_page(found: CheckResult) -> Page:
+def check_page(result: CheckResult) -> Page:
     """A line for each thing that was checked, and how many are wrong."""
-    rows = list(_check_rows(found))
+    rows = list(_check_rows(result))
     wrong = [row for row in rows if row[2] in ("wrong", "different", "failed")]
-    said = f"{len(wrong)} of {len(rows)} checks failed" if wrong else f"all {len(rows)} checks hold"
+    text = f"{len(wrong)} of {len(rows)} checks failed" if wrong else f"all {len(rows)} checks hold"
     table = Table(
-        f"TPC-H at scale {found.scale:g}",
+        f"TPC-H at scale {result.scale:g}",
         ("", "found", "verdict", "detail"),
         tuple((what, f"{number:,}", verdict, detail) for what, number, verdict, detail in rows),
-        said="detail",
+        sentences="detail",
     )
-    return of_table(table, judged=((said, not wrong),))
+    return of_table(table, judged=((text, not wrong),))
 
 
 def _results(
@@ -102,9 +102,9 @@ def _results(
         yield from ((stream.number, query) for query in stream.queries)
 
 
-def run_page(found: TpchRun) -> Page:
+def run_page(run: TpchRun) -> Page:
     """Query by query, with what they come to."""
-    power = found.power
+    power = run.power
     seed = "validation parameters" if power.seed is None else f"seed {power.seed}"
     rows = tuple(
         (
@@ -119,12 +119,14 @@ def run_page(found: TpchRun) -> Page:
     caption = f"TPC-H power run at scale {power.scale:g}, {seed}"
     table = Table(caption, ("query", "seconds", "rows", "outcome", "checksum"), rows, names=0)
     return of_table(
-        table, tuple(_figures(found)), tuple((one.said, one.met) for one in found.thresholds)
+        table,
+        tuple(_figures(run)),
+        tuple((threshold.said, threshold.met) for threshold in run.thresholds),
     )
 
 
-def _figures(found: TpchRun) -> Iterator[str]:
-    power, throughput = found.power, found.throughput
+def _figures(run: TpchRun) -> Iterator[str]:
+    power, throughput = run.power, run.throughput
     complete = "" if power.complete else " (incomplete: not all 22 queries finished)"
     yield f"total                {power.total_s:.3f} s{complete}"
     if power.geometric_mean_s is not None:
@@ -138,22 +140,22 @@ def _figures(found: TpchRun) -> Iterator[str]:
         yield f"{len(throughput.streams):2} streams           {throughput.seconds:.3f} s{complete}"
         if throughput.throughput is not None:
             yield f"TPROC-H throughput   {throughput.throughput:,.1f}"
-        if found.tproc_h_composite is not None:
-            yield f"TPROC-H composite    {found.tproc_h_composite:,.1f}"
+        if run.tproc_h_composite is not None:
+            yield f"TPROC-H composite    {run.tproc_h_composite:,.1f}"
     yield _NOTE
 
 
-def _check_rows(found: CheckResult) -> Iterator[tuple[str, int, str, str]]:
-    for table in found.tables:
+def _check_rows(result: CheckResult) -> Iterator[tuple[str, int, str, str]]:
+    for table in result.tables:
         detail = "" if table.holds else f"{table.expected:,} expected"
         yield f"rows of {table.name}", table.rows, "ok" if table.holds else "wrong", detail
-    for reference in found.references:
+    for reference in result.references:
         yield (
             f"orphans {reference.name}",
             reference.orphans,
             "ok" if reference.holds else "wrong",
             "",
         )
-    for answer in found.answers:
+    for answer in result.answers:
         comparison = answer.comparison
         yield f"query {answer.number}", answer.rows, comparison.verdict, comparison.difference

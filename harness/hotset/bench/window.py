@@ -113,7 +113,7 @@ def add_server_use(outcome: Outcome, watch: Watch, block: Bytes) -> Outcome:
     if outcome.result is None or (use := watch(*outcome.result.span)) is None:
         return outcome
     outcome = replace(outcome, result=server.add_use(outcome.result, use, block))
-    return warn(outcome, Code.COUNTED_ANEW.fill()) if use.window.counted_anew else outcome
+    return warn(outcome, Code.COUNTED_ANEW.fill()) if use.window.restarted else outcome
 
 
 def warn(outcome: Outcome, *more: Caveat) -> Outcome:
@@ -148,7 +148,7 @@ def with_reads(result: Repeat, reads: Sequence[float] | None) -> Repeat:
     """
     if reads is None or not result.steadiness:
         return result
-    verdict = steady.judge_reads(reads, [one.tpm / 60 for one in result.series])
+    verdict = steady.judge_reads(reads, [point.tpm / 60 for point in result.series])
     more = () if verdict is None else (verdict,)
     return result.model_copy(update={"steadiness": (*result.steadiness, *more)})
 
@@ -156,16 +156,18 @@ def with_reads(result: Repeat, reads: Sequence[float] | None) -> Repeat:
 def not_steady(result: Repeat) -> str:
     """Why a window does not pass for steady."""
     if result.not_steady:
-        return f"not steady ({', '.join(_describe_verdict(one) for one in result.not_steady)})"
+        return (
+            f"not steady ({', '.join(_describe_verdict(verdict) for verdict in result.not_steady)})"
+        )
     if result.not_known:
-        few = ", ".join(_describe_verdict(one) for one in result.not_known)
+        few = ", ".join(_describe_verdict(verdict) for verdict in result.not_known)
         return f"too few transactions to know whether it is steady ({few})"
     return "not known whether it is steady (the window was too short to judge)"
 
 
-def _describe_verdict(one: Steadiness) -> str:
-    return {"tpm": "throughput", "reads": "reads per transaction", "latency_ms": one.of}[
-        one.measure
+def _describe_verdict(verdict: Steadiness) -> str:
+    return {"tpm": "throughput", "reads": "reads per transaction", "latency_ms": verdict.of}[
+        verdict.measure
     ]
 
 
@@ -252,13 +254,13 @@ def rate_per_s(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    found = _RATE.fullmatch(text.strip())
-    if found is None or _MAYBE_THOUSANDS.fullmatch(found[1]):
+    match = _RATE.fullmatch(text.strip())
+    if match is None or _MAYBE_THOUSANDS.fullmatch(match[1]):
         raise RequestError(
             f"rate {text!r}: give transactions per second, such as 500/s, 1,500/s or 2.5/s",
             field="rate",
         )
-    return float(re.sub("[_,]", "", found[1]))
+    return float(re.sub("[_,]", "", match[1]))
 
 
 def options(kind: Callable[..., Options], rate: str | None, **named: Any) -> Options:  # noqa: ANN401
@@ -305,10 +307,10 @@ def find_rate(
         report.say("as fast as the users can" if rate is None else f"{rate:,.1f}/s")
         return run(options)
 
-    def say(found: FoundRate) -> None:
-        trial = found.record.trials[-1]
+    def say(rate: FoundRate) -> None:
+        trial = rate.record.trials[-1]
         report.say(f"{trial.rate_per_s:,.1f}/s: {trial.missed or 'holds'}")
-        keep(found)
+        keep(rate)
 
     return search.find_rate(drive, options, limits, say, fastest)
 
@@ -368,7 +370,7 @@ def judge_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values]
 
 def junit_xml(points: Sequence[Outcome], suite: str) -> str:
     """The thresholds as JUnit XML, by number of users."""
-    results = [(one.result, one.verdicts) for one in points if one.result is not None]
+    results = [(point.result, point.verdicts) for point in points if point.result is not None]
     cases = [
         thresholds.Case.from_verdict(f"{suite}.{result.users}-users", verdict)
         for result, verdicts in results

@@ -86,8 +86,8 @@ def console(
     with _listening(bind, port) as listener:
         scheme, address = "https" if cert else "http", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        said = f"for browsers {public_url}; Ctrl-C ends it" if public_url else "Ctrl-C ends it"
-        typer.echo(f"hotset console: {scheme}://{host}:{address[1]}/ ({said})", err=True)
+        note = f"for browsers {public_url}; Ctrl-C ends it" if public_url else "Ctrl-C ends it"
+        typer.echo(f"hotset console: {scheme}://{host}:{address[1]}/ ({note})", err=True)
         serve(app, listener, cert, key)
 
 

@@ -22,27 +22,27 @@ from .options import Format, FormatOption, PasswordFileOption, QuietOption, pass
 _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
 
 
-def add(app: typer.Typer, found: Operation) -> None:
+def add(app: typer.Typer, operation: Operation) -> None:
     """Add an operation as a command, named by its last word."""
-    names = any(marks(field).there for field in found.request.model_fields.values())
+    names = any(marks(field).candidates for field in operation.request.model_fields.values())
     cls = _Naming if names else None
-    app.command(found.words[-1], cls=cls)(command(found))
+    app.command(operation.words[-1], cls=cls)(command(operation))
 
 
-def command(found: Operation) -> Callable[..., None]:
+def command(operation: Operation) -> Callable[..., None]:
     """A function with the signature that typer makes options of."""
 
     def run(**given: Any) -> None:  # noqa: ANN401 - what typer parsed
-        execute(found, given)
+        execute(operation, given)
 
-    parameters = list(_parameters(found))
+    parameters = list(_parameters(operation))
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__doc__ = _plain(found.help)
+    run.__doc__ = _plain(operation.help)
     return run
 
 
-def execute(found: Operation, given: dict[str, Any]) -> None:
+def execute(operation: Operation, given: dict[str, Any]) -> None:
     """Run it and print its result.
 
     :raises HotsetError: as the operation does, or what its result amounts to.
@@ -52,15 +52,15 @@ def execute(found: Operation, given: dict[str, Any]) -> None:
 
     form = given.pop("format_", None)
     quiet = given.pop("quiet_", False)
-    values = values_of(found, given)
-    _require_named(found, values)
-    request = found.parse(values, strict=False)
-    if not _confirm(found, request):
+    values = values_of(operation, given)
+    _require_named(operation, values)
+    request = operation.parse(values, strict=False)
+    if not _confirm(operation, request):
         typer.echo("nothing was changed", err=True)
         raise typer.Exit(DECLINED)
     context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
-    with audit.doing(audit.on_command_line(), found, request):
-        result = found.function(request, context)
+    with audit.doing(audit.on_command_line(), operation, request):
+        result = operation.function(request, context)
         try:
             show(result, form or Format.TABLE)
             sys.stdout.flush()
@@ -88,36 +88,39 @@ class _Naming(TyperCommand):
                 missing.param.required = True
 
 
-def _require_named(found: Operation, values: dict[str, Any]) -> None:
+def _require_named(operation: Operation, values: dict[str, Any]) -> None:
     """
     :raises RequestError: it needs a name and has none; says which there are and what to type.
     """
-    for name, field in found.request.model_fields.items():
-        there = marks(field).there
-        if there is None or name in values:
+    for name, field in operation.request.model_fields.items():
+        list_names = marks(field).candidates
+        if list_names is None or name in values:
             continue
-        defaults = {other: about.default for other, about in found.request.model_fields.items()}
-        more = {one: value for one, value in values.items() if value != defaults[one]}
-        needed = f"{found.name} needs the name of the {name}"
+        defaults = {other: about.default for other, about in operation.request.model_fields.items()}
+        more = {other: value for other, value in values.items() if value != defaults[other]}
+        needed = f"{operation.name} needs the name of the {name}"
         try:
-            names = there(str(values.get("machine", "local")))
+            names = list_names(str(values.get("machine", "local")))
         except HotsetError as error:
             text = f"{needed}; which there are is not known: {error}"
             raise RequestError(text, field=name) from error
         raise RequestError(
             f"{needed}: {', '.join(names)}" if names else f"{needed}; there is none",
-            *(Remedy(f"{found.words[-1]} {one}", found.name, {name: one, **more}) for one in names),
+            *(
+                Remedy(f"{operation.words[-1]} {choice}", operation.name, {name: choice, **more})
+                for choice in names
+            ),
             field=name,
         )
 
 
-def _confirm(found: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request
+def _confirm(operation: Operation, request: Any) -> bool:  # noqa: ANN401 - its own request
     """
     :raises RequestError: the question has no answer, as in a script.
     """
-    if found.question is None or not found.asked(request) or getattr(request, "yes", False):
+    if operation.question is None or not operation.asked(request) or getattr(request, "yes", False):
         return True
-    question = found.question(request)
+    question = operation.question(request)
     if question is None:
         return True
     typer.echo(f"{question} [y/N]: ", nl=False, err=True)
@@ -161,27 +164,27 @@ def show(result: Result, form: Format) -> None:
         result.show(screen())
 
 
-def values_of(found: Operation, given: dict[str, Any]) -> dict[str, Any]:
+def values_of(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     """Return the given values by the request's fields, without those left out."""
     values = dict(given)
-    for name, field in found.request.model_fields.items():
+    for name, field in operation.request.model_fields.items():
         if FieldKind.from_field(field).secret:
             values[name] = password_of(values.pop(_PASSWORD_FILE, None))
-    known = found.request.model_fields
+    known = operation.request.model_fields
     return {name: values[name] for name in known if values.get(name) is not None}
 
 
-def _parameters(found: Operation) -> Iterator[inspect.Parameter]:
-    for name, field in found.request.model_fields.items():
+def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
+    for name, field in operation.request.model_fields.items():
         if FieldKind.from_field(field).secret:
             yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
             continue
         kind = FieldKind.from_field(field)
         info = _info(name, field, kind)
         yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
-    if not found.is_text and "format" not in found.request.model_fields:
+    if not operation.is_text and "format" not in operation.request.model_fields:
         yield _parameter("format_", FormatOption, Format.TABLE)
-    if found.progress:
+    if operation.progress:
         yield _parameter("quiet_", QuietOption, False)
 
 
@@ -223,10 +226,10 @@ def _default(field: FieldInfo) -> Any:  # noqa: ANN401 - of the field's type
 def _annotation(kind: FieldKind) -> Any:  # noqa: ANN401 - a type
     # typer takes no lists of choices; the request checks them.
     base = str if kind.is_list and get_origin(kind.base) is Literal else kind.base
-    found = list[base] if kind.is_list else base  # type: ignore[valid-type]
-    return Union[found, None] if kind.optional else found  # noqa: UP007 - made at run time
+    annotation = list[base] if kind.is_list else base  # type: ignore[valid-type]
+    return Union[annotation, None] if kind.optional else annotation  # noqa: UP007 - made at run time
 
 
 def marks(field: FieldInfo) -> Cli:
     """How the command line takes a field."""
-    return next((one for one in field.metadata if isinstance(one, Cli)), Cli())
+    return next((mark for mark in field.metadata if isinstance(mark, Cli)), Cli())

@@ -80,16 +80,18 @@ def _fill(group: typer.Typer, word: str, words: Sequence[str]) -> None:
 
     below: dict[str, typer.Typer] = {}
     known = table.group(word)
-    called = [one for one in known if one.words == tuple(words[: len(one.words)])]
-    for found in called or known:
-        parent = " ".join(found.words[:-1])
+    called = [
+        operation for operation in known if operation.words == tuple(words[: len(operation.words)])
+    ]
+    for operation in called or known:
+        parent = " ".join(operation.words[:-1])
         if parent == word:
-            add(group, found)
+            add(group, operation)
             continue
         if parent not in below:
             below[parent] = typer.Typer(help=SUBGROUPS[parent], no_args_is_help=True)
-            group.add_typer(below[parent], name=found.words[-2])
-        add(below[parent], found)
+            group.add_typer(below[parent], name=operation.words[-2])
+        add(below[parent], operation)
     for name, command in OTHERS.get(word, {}).items():
         group.command(name)(command)
 

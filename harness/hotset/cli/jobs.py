@@ -29,13 +29,13 @@ def list_jobs(format_: FormatOption = Format.TABLE) -> None:
     from hotset.core.progress import to_stdout
     from hotset.operations.jobs import store as jobs
 
-    found = jobs.every()
+    every = jobs.every()
     if format_ is Format.JSON:
         # All that is known of them, not the columns alone.
-        listed = [job.as_dict() for job in found]
+        listed = [job.as_dict() for job in every]
         to_stdout(json.dumps({"schema_version": jobs.SCHEMA_VERSION, "jobs": listed}, indent=1))
         return
-    rows = [[getattr(job, name) for name in _COLUMNS] for job in found]
+    rows = [[getattr(job, name) for name in _COLUMNS] for job in every]
     to_stdout(listing("jobs", jobs.SCHEMA_VERSION, _COLUMNS, rows, format_.value, "no jobs yet"))
 
 
@@ -55,24 +55,24 @@ def show_job(
     from hotset.core.progress import to_stdout
     from hotset.operations.jobs import store as jobs
 
-    found = jobs.find(job)
+    record = jobs.find(job)
     if follow:
         try:
-            asyncio.run(_follow(found))
+            asyncio.run(_follow(record))
         except KeyboardInterrupt:
             # How one stops looking; the job goes on.
             raise typer.Exit(0) from None
-        found = jobs.find(found.id)
+        record = jobs.find(record.id)
     if format_ == "json":
         whole = {
             "schema_version": jobs.SCHEMA_VERSION,
-            **found.as_dict(),
-            "cause": jobs.cause(found),
-            "result": jobs.result(found),
+            **record.as_dict(),
+            "cause": jobs.cause(record),
+            "result": jobs.result(record),
         }
         to_stdout(json.dumps(whole, indent=1))
     else:
-        to_stdout("\n".join(_lines(found, with_said=not follow)))
+        to_stdout("\n".join(_lines(record, with_said=not follow)))
 
 
 @app.command("cancel")
@@ -81,14 +81,14 @@ def cancel_job(job: JobArgument) -> None:
     from hotset.operations import audit
     from hotset.operations.jobs import store as jobs
 
-    found = jobs.find(job)
-    if not found.running:
-        typer.echo(f"job {found.id} has ended: {found.state}", err=True)
+    record = jobs.find(job)
+    if not record.running:
+        typer.echo(f"job {record.id} has ended: {record.state}", err=True)
         return
-    with audit.keeping(audit.on_command_line(), "jobs cancel", {"job": found.id}):
-        jobs.cancel(found.id)
+    with audit.keeping(audit.on_command_line(), "jobs cancel", {"job": record.id}):
+        jobs.cancel(record.id)
     typer.echo(
-        f"interrupted {found.id}; `hotset jobs show --follow {found.id}` shows how it ends",
+        f"interrupted {record.id}; `hotset jobs show --follow {record.id}` shows how it ends",
         err=True,
     )
 
@@ -99,10 +99,10 @@ def remove_job(job: JobArgument) -> None:
     from hotset.operations import audit
     from hotset.operations.jobs import store as jobs
 
-    found = jobs.find(job)
-    with audit.keeping(audit.on_command_line(), "jobs rm", {"job": found.id}):
-        jobs.remove(found.id)
-    typer.echo(f"removed {found.id}", err=True)
+    record = jobs.find(job)
+    with audit.keeping(audit.on_command_line(), "jobs rm", {"job": record.id}):
+        jobs.remove(record.id)
+    typer.echo(f"removed {record.id}", err=True)
 
 
 def _lines(job: Job, with_said: bool) -> list[str]:

@@ -58,8 +58,14 @@ def list_tokens(format_: FormatOption = Format.TABLE) -> None:
 
     uses = tokens.last_uses()
     rows = [
-        (one.name, one.created, one.right.value, one.expires or "", uses.get(one.name, ""))
-        for one in tokens.every()
+        (
+            token.name,
+            token.created,
+            token.right.value,
+            token.expires or "",
+            uses.get(token.name, ""),
+        )
+        for token in tokens.every()
     ]
     to_stdout(
         listing(

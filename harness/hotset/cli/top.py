@@ -43,12 +43,12 @@ def top(
     from hotset.operations import activity
 
     with ExitStack() as stack:
-        there = stack.enter_context(machines.open_machine(machine))
+        opened = stack.enter_context(machines.open_machine(machine))
         server = None
         if dsn is not None:
             database = connect.database(engine, dsn, password_of(password_file))
             server = stack.enter_context(closing(connect.engine(database)))
-        watch = Watch(lambda: activity.disks(there), server, interval, activity.running)
+        watch = Watch(lambda: activity.disks(opened), server, interval, activity.running)
         feed = Feed(watch, interval)
         try:
             with feed:

@@ -44,7 +44,7 @@ def watch(
             for number, line in enumerate(watching.lines(tier, interval, count)):
                 if format_ is Format.TABLE and number % watching.HEADER_EVERY == 0:
                     sys.stdout.write(watching.header() + "\n")
-                sys.stdout.write(_one(line, format_))
+                sys.stdout.write(_render(line, format_))
                 sys.stdout.flush()
         except KeyboardInterrupt:
             # How one ends it; nothing was made that would have to be taken down.
@@ -74,7 +74,7 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"\d+(\.\d+)?", text) is not None
 
 
-def _one(line: Line, format_: Format) -> str:
+def _render(line: Line, format_: Format) -> str:
     from hotset.monitoring import watch as watching
 
     if format_ is Format.JSON:

@@ -44,7 +44,11 @@ class Backend:
     def device(self, path: str) -> Device | None:
         """A device by any of its names."""
         return next(
-            (one for one in self.devices if path in map(str, (one.path, one.node, *one.by_id))),
+            (
+                device
+                for device in self.devices
+                if path in map(str, (device.path, device.node, *device.by_id))
+            ),
             None,
         )
 
@@ -71,24 +75,25 @@ class Offer:
 
 async def backend(machine: str) -> Backend:
     """:raises BackendError: as the message says."""
-    return await _there(
-        machine, lambda there: Backend(tuple(cards.list_cards(there)), tuple(devices.every(there)))
+    return await _on_machine(
+        machine,
+        lambda machine: Backend(tuple(cards.list_cards(machine)), tuple(devices.every(machine))),
     )
 
 
 async def offer(machine: str) -> Offer:
     """Check which kinds of cache the machine supports. Raises BackendError."""
-    return await _there(
+    return await _on_machine(
         machine,
-        lambda there: Offer(
-            {kind: "; ".join(prerequisites.lacking(there, kind)) for kind in kinds.names()}
+        lambda machine: Offer(
+            {kind: "; ".join(prerequisites.lacking(machine, kind)) for kind in kinds.names()}
         ),
     )
 
 
 async def all_cards(machine: str) -> list[Card]:
     """The machine's cards. Raises BackendError."""
-    return await _there(machine, cards.list_cards)
+    return await _on_machine(machine, cards.list_cards)
 
 
 async def disk_names(machine: str) -> list[str]:
@@ -98,16 +103,17 @@ async def disk_names(machine: str) -> list[str]:
 
 async def disks(machine: str) -> list[DiskStatus]:
     """The accelerated disks as ``hotset tier status`` has them. Raises BackendError."""
-    states = await _there(
-        machine, lambda there: lifecycle.inspect_each(cards.list_disks(there), lifecycle.inspect)
+    states = await _on_machine(
+        machine,
+        lambda machine: lifecycle.inspect_each(cards.list_disks(machine), lifecycle.inspect),
     )
     return [tier_status.status_row(state) for state in states]
 
 
-async def _there(machine: str, inspect: Callable[[Machine], T]) -> T:
+async def _on_machine(machine: str, inspect: Callable[[Machine], T]) -> T:
     def inspect_with() -> T:
-        with connect.open_machine(machine) as there:
-            return inspect(there)
+        with connect.open_machine(machine) as opened:
+            return inspect(opened)
 
     try:
         return await run_in_threadpool(inspect_with)

@@ -65,7 +65,7 @@ class _Connection(H11Protocol):
             return
         waiting = [other for other in others if other.is_asking and other is not self]
         if waiting:
-            min(waiting, key=lambda one: one.asking_since).refuse(408, abruptly=True)
+            min(waiting, key=lambda connection: connection.asking_since).refuse(408, abruptly=True)
         else:
             self.refuse(503)
 
@@ -103,13 +103,13 @@ class _Connection(H11Protocol):
         """
         if self.is_open and self._may_say_why:
             reason = {408: "Request Timeout", 503: "Service Unavailable"}[status]
-            said = {
+            text = {
                 408: "the request did not come whole in time, or others needed its place",
                 503: "too many connections are open; try again later",
             }[status]
             self.transport.write(
                 f"HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                f"Content-Length: {len(said) + 1}\r\nConnection: close\r\n\r\n{said}\n".encode()
+                f"Content-Length: {len(text) + 1}\r\nConnection: close\r\n\r\n{text}\n".encode()
             )
         self.transport.close()
         if abruptly:

@@ -61,13 +61,13 @@ def card_parts(card: Card) -> list[Part]:
         for disk in card.disks
     ]
     metadata = sum(int(devicemapper.total(disk.metadata)) for disk in card.disks)
-    found = [
+    parts = [
         *disks,
         ("metadata", "metadata", metadata),
         ("volume", "volume", int(devicemapper.total(card.volume))),
         ("free", "free", int(devicemapper.total(card.free()))),
     ]
-    return [part for part in found if part[2]]
+    return [part for part in parts if part[2]]
 
 
 def split_parts(split: Split) -> list[Part]:
@@ -116,7 +116,7 @@ def tell_error(message: str, field: str | None, remedies: Iterable[Remedy]) -> s
     >>> tell_error("33 are dirty", None, [Remedy("flush", "tier flush", {"disk": "shop"})])
     '33 are dirty; to flush: `hotset tier flush shop`'
     """
-    text = "; ".join((message, *(f"to {one.purpose}: {_word(one)}" for one in remedies)))
+    text = "; ".join((message, *(f"to {remedy.purpose}: {_word(remedy)}" for remedy in remedies)))
     return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"
 
 
@@ -129,11 +129,11 @@ def _word(remedy: Remedy) -> str:
 
 def failure(job: Job) -> str:
     """Why a job failed, in a page's words; empty: it did not, or hotset did not foresee it."""
-    found = jobs.problem(job)
-    if found is None:
+    problem = jobs.problem(job)
+    if problem is None:
         return ""
-    remedies = [Remedy(**one) for one in found["remedies"]]
-    return tell_error(found["message"], found["field"], remedies)
+    remedies = [Remedy(**remedy) for remedy in problem["remedies"]]
+    return tell_error(problem["message"], problem["field"], remedies)
 
 
 def latest(job: Job) -> str:

@@ -27,15 +27,15 @@ def values_of(form: FormData | QueryParams, operation: str, **fixed: object) -> 
 
     :param fixed: values that the form does not decide.
     """
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, field in table.find(operation).fields.items():
         text, kind = str(form.get(name, "")), FieldKind.from_field(field)
         if kind.is_list:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
-            found |= {name: lines} if lines else {}
+            values |= {name: lines} if lines else {}
         elif text.strip():
-            found[name] = text if kind.secret else text.strip()
-    return {**found, **fixed}
+            values[name] = text if kind.secret else text.strip()
+    return {**values, **fixed}
 
 
 async def start(request: Request, operation: str, values: Mapping[str, object]) -> Response:
@@ -54,9 +54,9 @@ async def answer(
     request: Request, operation: str, values: Mapping[str, object]
 ) -> tuple[Any, Response | None]:
     """Return a query's answer as JSON has it, or the page to show instead."""
-    found, refusal = await ask(request, operation, values)
+    result, refusal = await ask(request, operation, values)
     if refusal is None:
-        return found, None
+        return result, None
     return None, problem(request, refusal.status, refusal.title, refusal.detail)
 
 
@@ -99,7 +99,7 @@ async def rehearse(
 def _refusal(error: HotsetError) -> Refusal:
     if isinstance(error, RequestError):
         return Refusal(422, "That is refused", _describe_field(error))
-    helps = tuple(one.operation for one in remedies_of(error) if one.operation)
+    helps = tuple(remedy.operation for remedy in remedies_of(error) if remedy.operation)
     return Refusal(409, "That did not work", _describe_field(error), helps)
 
 

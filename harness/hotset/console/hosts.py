@@ -30,9 +30,9 @@ class KnownHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            said = self._refusal(Headers(scope=scope).get("host", ""))
-            if said:
-                await PlainTextResponse(said, 421)(scope, receive, send)
+            refusal = self._refusal(Headers(scope=scope).get("host", ""))
+            if refusal:
+                await PlainTextResponse(refusal, 421)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

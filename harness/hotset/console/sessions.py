@@ -54,7 +54,7 @@ class Sessions:
         """True if the cookie is that of a session that has not expired.
 
         :param credential: the password's hash now: a new password ends all sessions.
-        :param touch: this is something the user did, so the idle time begins anew.
+        :param touch: this is something the user did, so the idle time begins again.
         """
         session = self._open.get(_digest(cookie)) if cookie else None
         if session is None:
@@ -140,14 +140,14 @@ def who_tries(address: str, browser: str | None) -> str:
     if browser is not None:
         return f"browser {browser}"
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped:
+            return str(ip.ipv4_mapped)
+        return str(ipaddress.ip_network((ip, 64), strict=False))
+    return str(ip)
 
 
 def mark_browser(credential: str) -> str:

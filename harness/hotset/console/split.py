@@ -32,14 +32,14 @@ class Split:
     @property
     def parts(self) -> list[tuple[Share, Bytes]]:
         """From the left to the right of the bar."""
-        found: list[tuple[Share, Bytes]] = [
+        shares: list[tuple[Share, Bytes]] = [
             ("cache", self.spec.cache),
             ("metadata", self.spec.metadata),
             ("volume", self.volume),
             ("others", self.others),
             ("free", self.free),
         ]
-        return [(name, size) for name, size in found if size]
+        return [(name, size) for name, size in shares if size]
 
 
 def split(

@@ -93,9 +93,9 @@ class Console:
 
 
 def console_of(request: Request) -> Console:
-    found = request.app.state.console
-    assert isinstance(found, Console)
-    return found
+    console = request.app.state.console
+    assert isinstance(console, Console)
+    return console
 
 
 def page(path: str, endpoint: Page, watched: bool = False) -> Route:
@@ -134,7 +134,7 @@ def action(path: str, endpoint: Action, public: bool = False, watched: bool = Fa
                 request,
                 403,
                 "This form is not from this session",
-                "It may be left over from before a log-in. Go back, load the page anew and send"
+                "It may be left over from before a log-in. Go back, load the page again and send"
                 " it again; nothing was done.",
             )
         return await endpoint(request, form)
@@ -195,8 +195,8 @@ def see(request: Request, path: str) -> Response:
 def _to_login(request: Request) -> Response:
     if request.headers.get("hx-request") == "true" or request.method != "GET":
         return see(request, "/login?expired=1")
-    said = "&expired=1" if COOKIE in request.cookies else ""
-    return see(request, f"/login?next={quote(request.url.path, safe='')}{said}")
+    expired = "&expired=1" if COOKIE in request.cookies else ""
+    return see(request, f"/login?next={quote(request.url.path, safe='')}{expired}")
 
 
 @cache

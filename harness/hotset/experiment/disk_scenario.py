@@ -49,12 +49,12 @@ def run(
         journal.change(machine=_machine())
         done = {phase.name for phase in journal.document.phases}
         pending = [name for name in phases(spec) if name not in done]
-        begun = {"scenario": spec.scenario, "paths": [document_of(one) for one in paths]}
+        begun = {"scenario": spec.scenario, "paths": [document_of(path) for path in paths]}
         _keep(journal, DiskResults.model_validate(begun))
-        with closing(_measure(local, spec, pending, paths, report)) as found:
+        with closing(_measure(local, spec, pending, paths, report)) as results:
             for name in pending:
                 with journal.phase(name):
-                    _keep(journal, next(found))
+                    _keep(journal, next(results))
         journal.finish()
     finally:
         journal.write_report()
@@ -123,8 +123,8 @@ def _rereads(
     models = [model for model in want.models if _phase(reread.name_of(model)) in pending]
     held = reread.hold(local, models, want.size, want.passes, want.seed, paths, report)
     with closing(held) as measured:
-        for one in measured:
-            yield DiskResults.model_validate({"scenario": "reread", "disks": [document_of(one)]})
+        for disk in measured:
+            yield DiskResults.model_validate({"scenario": "reread", "disks": [document_of(disk)]})
 
 
 def _arrays(
@@ -136,8 +136,8 @@ def _arrays(
 ) -> Generator[DiskResults]:
     parts = [part for part in arrays.parts(want.search) if part.name in pending]
     with closing(arrays.measure(local, parts, want.load, paths, report)) as measured:
-        for one in measured:
-            yield DiskResults.model_validate({"scenario": "arrays", **document_of(one)})
+        for measurement in measured:
+            yield DiskResults.model_validate({"scenario": "arrays", **document_of(measurement)})
 
 
 def _keep(journal: Journal, more: DiskResults) -> None:

@@ -40,12 +40,12 @@ def trend(
     measured = [(run, value) for run in runs if (value := _value(run, metric)) is not None]
     samples = [Sample(run.run, run.started_at, value) for run, value in measured]
     with extras.explained():
-        found = trends.find_trend(metric, samples, verdicts.lower_is_better(metric))
+        trend = trends.find_trend(metric, samples, verdicts.lower_is_better(metric))
     with_it = tuple(
         tuple(map(str, compare.differences(measured[change.at - 1][0], measured[change.at][0])))
-        for change in found.changes
+        for change in trend.changes
     )
-    return found, with_it
+    return trend, with_it
 
 
 def load(archive: Archive, name: str, force: bool) -> tuple[RunDocument, Labelled | None]:

@@ -161,14 +161,14 @@ class Journal:
     ) -> bool:
         """True if the windows of an arm's repeat are kept, with all these numbers of users."""
         if workload == "tpch":
-            found = self.document.power_arm(arm)
-            return found is not None and any(one.repeat == repeat for one in found.repeats)
+            power_arm = self.document.power_arm(arm)
+            return power_arm is not None and any(run.repeat == repeat for run in power_arm.repeats)
         windows = [
-            one.users
+            run.users
             for each in self.document.arms
             if each.name == arm
-            for one in (*each.repeats, *each.curve)
-            if one.repeat == repeat
+            for run in (*each.repeats, *each.curve)
+            if run.repeat == repeat
         ]
         # None: of a document that knew no curve, so there is no other number of users.
         return bool(windows) and (None in windows or set(each_users) <= set(windows))
@@ -185,7 +185,7 @@ class Journal:
 
     def _replace(self, arm: ArmName, changed: Callable[[Arm], dict[str, Any]]) -> None:
         """:param changed: fields of the arm as it is until now."""
-        arms = {one.name: one for one in self.document.arms}
+        arms = {arm.name: arm for arm in self.document.arms}
         old = arms.get(arm, Arm(name=arm, workload=self.document.timed or "tpcc"))
         arms[arm] = old.model_copy(update=changed(old))
         self.change(arms=tuple(arms.values()))
@@ -205,7 +205,7 @@ class Journal:
 
     def add_power_run(self, arm: ArmName, run: PowerRun) -> None:
         """Keep one power run of TPC-H."""
-        arms = {one.name: one for one in self.document.power_arms}
+        arms = {arm.name: arm for arm in self.document.power_arms}
         old = arms.get(arm, PowerArm(name=arm))
         arms[arm] = PowerArm(name=arm, repeats=tuple(sorted((*old.repeats, run), key=_number)))
         self.change(power_arms=tuple(arms.values()))
@@ -213,7 +213,7 @@ class Journal:
     def add_warmup(self, warmup: WarmUpRepeat) -> None:
         """Keep one warm-up; the figures over all repeats are means."""
         old = self.document.warmup.repeats if self.document.warmup else ()
-        others = [one for one in old if one.repeat != warmup.repeat]
+        others = [other for other in old if other.repeat != warmup.repeat]
         self.change(warmup=_over_all(tuple(sorted((*others, warmup), key=_number))))
 
     def finish(self, order: Sequence[ArmName] = (), limits: Sequence[Threshold] = ()) -> None:
@@ -304,14 +304,14 @@ def _rate_factor(document: RunDocument) -> Factor | None:
 
 
 def _experiment(spec: Spec | DiskSpec) -> Experiment:
-    found = Experiment(name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"))
+    experiment = Experiment(name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"))
     if isinstance(spec, DiskSpec):
-        return found
+        return experiment
     scripts = spec.sql.scripts if spec.sql else ()
-    said = tuple(
+    texts = tuple(
         Script(name=script.name, weight=script.weight, text=script.text) for script in scripts
     )
-    return found.model_copy(update={"scripts": said, "published": spec.published})
+    return experiment.model_copy(update={"scripts": texts, "published": spec.published})
 
 
 def _over_all(repeats: tuple[WarmUpRepeat, ...]) -> WarmUp:

@@ -39,10 +39,10 @@ def measure(site: Site, placed: Placed, workload: Timed, options: WindowOptions)
 
 def _reads(seconds: Sequence[Window | None]) -> list[float] | None:
     """Sum the reads of all devices in each second; None where a second was not seen."""
-    found = [second.devices for second in seconds if second is not None]
-    if len(found) < len(seconds):
+    per_second = [second.devices for second in seconds if second is not None]
+    if len(per_second) < len(seconds):
         return None
-    return [sum(device.read.iops for device in devices) for devices in found]
+    return [sum(device.read.iops for device in devices) for devices in per_second]
 
 
 def highest_rate(

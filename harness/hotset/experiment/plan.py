@@ -64,8 +64,8 @@ class _Printing(Showing):
         )
 
     def _answer(self, argv: Sequence[str]) -> str:
-        said = shlex.join([PurePosixPath(argv[0]).name, *argv[1:]])
-        key = next((key for key in self._answers if fnmatchcase(said, f"{key}*")), None)
+        command = shlex.join([PurePosixPath(argv[0]).name, *argv[1:]])
+        key = next((key for key in self._answers if fnmatchcase(command, f"{key}*")), None)
         return self._answers[key] if key else self._mapper(argv)
 
     def _mapper(self, argv: Sequence[str]) -> str:
@@ -319,6 +319,6 @@ def _engine_answers(spec: Spec) -> dict[str, str]:
         "flush": {"flushed": 0},
     }
     return {
-        f'hotset-engine ask * \'{{"{question}"': json.dumps({"protocol": PROTOCOL, **said})
-        for question, said in answers.items()
+        f'hotset-engine ask * \'{{"{question}"': json.dumps({"protocol": PROTOCOL, **answer})
+        for question, answer in answers.items()
     }

@@ -57,8 +57,8 @@ def is_level(
     :return: False also while they cannot be; None: not known.
     """
     last = seconds[-LEVEL_MOST:]
-    reads = [one.reads for one in last if one.reads is not None]
-    done = sum(one.transactions for one in last)
+    reads = [second.reads for second in last if second.reads is not None]
+    done = sum(second.transactions for second in last)
     if len(reads) < len(last) or not done:
         return None
     if len(last) >= LEVEL_LEAST and sum(reads) <= READS_COUNT * done:
@@ -68,8 +68,8 @@ def is_level(
     full = next((at for at, count in read if count - read[0][1] >= buffers_bytes), None)
     if full is None:
         return False
-    since = [one for one in zip(reads, last, strict=True) if one[1].at >= full]
-    reads, each = [read for read, _ in since], [one.transactions for _, one in since]
+    since = [pair for pair in zip(reads, last, strict=True) if pair[1].at >= full]
+    reads, each = [read for read, _ in since], [second.transactions for _, second in since]
     by_transaction = level(reads, each)
     # Slow storage serves as many reads a second as it can, which tells less, but by more of them.
     return level(reads) if by_transaction is None else by_transaction
@@ -137,15 +137,15 @@ class _Load:
     def record(self, users: int, limit_s: float) -> windows.Preparation:
         """Convert to the record of the result document."""
         seen, read = self._seconds(), self._read
-        found = is_level(seen, read, self._buffers_bytes)
+        level = is_level(seen, read, self._buffers_bytes)
         return windows.Preparation(
             users=users,
             seconds=len(self._transactions),
             limit_s=limit_s,
-            level=None if found and self._was_too_short else found,
+            level=None if level and self._was_too_short else level,
             read_bytes=read[-1][1] - read[0][1] if read else None,
-            reads_per_s=tuple(one.reads for one in seen),
-            transactions_per_s=tuple(one.transactions for one in seen),
+            reads_per_s=tuple(second.reads for second in seen),
+            transactions_per_s=tuple(second.transactions for second in seen),
         )
 
     def _probe(self) -> None:
@@ -161,8 +161,8 @@ class _Load:
         if each and each[-1] is None:
             each.pop()
         return [
-            Second(self._start + number, _reads(one), self._transactions[number])
-            for number, one in enumerate(each)
+            Second(self._start + number, _reads(window), self._transactions[number])
+            for number, window in enumerate(each)
         ]
 
     @property
@@ -172,9 +172,9 @@ class _Load:
         return [(at, count) for at, count in each if count is not None]
 
 
-def _reads(one: Window | None) -> float | None:
+def _reads(window: Window | None) -> float | None:
     """Sum the reads of all devices, per second; None where none was seen."""
-    return sum(each.read.iops for each in one.devices) if one and one.devices else None
+    return sum(each.read.iops for each in window.devices) if window and window.devices else None
 
 
 @contextmanager

@@ -73,13 +73,15 @@ class Recorded:
 
     def _say_result(self, site: Site, repeat: int) -> None:
         """After a repeat of all arms: what they came to until now, and how long the others take."""
-        left = [one for one in sequence.turns(site.spec) if not self._is_over(site.spec, one)]
-        if not left or any(one.repeat == repeat for one in left):
+        left = [turn for turn in sequence.turns(site.spec) if not self._is_over(site.spec, turn)]
+        if not left or any(turn.repeat == repeat for turn in left):
             return
         document = self._journal.document
         for sentence in write_headlines(document.model_copy(update=compare_arms(document))):
             site.report.say(sentence)
-        took = [one.seconds for one in document.phases if one.name.split()[0] in site.spec.arms]
+        took = [
+            phase.seconds for phase in document.phases if phase.name.split()[0] in site.spec.arms
+        ]
         seconds = fmean(took) * len(left)
         what = words.plural(left[-1].repeat - repeat, "more repeat")
         site.report.say(f"{what}, about {words.duration(seconds)}")
@@ -147,8 +149,8 @@ class Recorded:
         options = run.options(want.most_users, want.rampup_s, want.duration_s, seed)
         limits = " and ".join(want.find_rate)
         with site.report.task(f"searching for the highest rate with {limits}"):
-            found = highest_rate(site, placed, run, options, self._fastest)
-        record = found.model_copy(update={"repeat": turn.repeat})
+            highest = highest_rate(site, placed, run, options, self._fastest)
+        record = highest.model_copy(update={"repeat": turn.repeat})
         self._journal.add_rate(turn.arm, record)
         rate = "no rate meets it" if record.rate_per_s is None else f"{record.rate_per_s:,.1f}/s"
         site.report.say(f"{turn.arm}: {rate}")
@@ -157,8 +159,8 @@ class Recorded:
         want = site.spec.tpch
         assert want is not None
         with site.report.task(f"TPC-H, scale {want.scale:g}, 22 queries"):
-            found = run_queries(site, placed, want)
-        record = power_record(turn.repeat, *found, self._others)
+            results = run_queries(site, placed, want)
+        record = power_record(turn.repeat, *results, self._others)
         self._journal.add_power_run(turn.arm, record)
         more = "" if record.complete else " and more (a query did not finish)"
         site.report.say(

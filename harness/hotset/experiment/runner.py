@@ -76,15 +76,15 @@ def run(
 def _raise(stack: ExitStack, spec: Spec, report: Reporter) -> tuple[Lab, Path]:
     """The lab, with the disk of the saved image (a new, empty one when there is none yet)."""
     image_path = base_image.path_for(spec, labs.choose(spec.machine.kind, spec.tier_wanted))
-    there = base_image.find_saved(image_path) is not None
-    disk = image_path if there else base_image.new_file(image_path, spec.storage.size)
+    is_saved = base_image.find_saved(image_path) is not None
+    disk = image_path if is_saved else base_image.new_file(image_path, spec.storage.size)
     wanted = LabSpec(
         machine=spec.machine.kind,
         cores=1,
         memory=spec.machine.memory,
         flash=spec.flash.size,
         saved=disk,
-        saved_readonly=there,
+        saved_readonly=is_saved,
         tier=spec.tier_wanted,
         flash_model=spec.flash.model,
         flash_device=PurePosixPath(spec.flash.device) if spec.flash.device else None,
@@ -107,10 +107,10 @@ def _require_size(spec: Spec, saved: SavedImage) -> None:
     """:raises SpecError: a database of one's own is larger than the experiment was planned for."""
     if spec.sql is None:
         return
-    found = saved.databases["sql"].size
-    if found > spec.sql.size:
+    size = saved.databases["sql"].size
+    if size > spec.sql.size:
         # Rounded up: whoever sets what is said here must not be refused again.
-        mebibytes = -(-int(found) // 1024**2)
+        mebibytes = -(-int(size) // 1024**2)
         raise SpecError(
             f"sql.size = {spec.sql.size}: the loaded database takes {mebibytes} MiB; set the key to"
             " that or more (the load is kept)"
@@ -147,7 +147,7 @@ def _storage(site: Site) -> setup.Storage:
             size_bytes=int(want.size),
         )
     promise = flashdev.read_promise(Local(), want.model, ["--size", str(int(want.size))])
-    depths = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+    depths = {point["queue_depth"]: point for point in promise["random_read_8k"]}
     return setup.Storage(
         kind="modelled",
         name=promise["model"],

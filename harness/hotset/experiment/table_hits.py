@@ -51,9 +51,9 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
     if isinstance(label, Unavailable):
         return []
     files = attribution.files(site.machine, device)
-    found = attribution.group_by(files, lambda path: _table_name(label(path)))
+    owners = attribution.group_by(files, lambda path: _table_name(label(path)))
     gained = difference(before.tallies, after.tallies)
-    rows = attribution.split(gained, after.grid, found)
+    rows = attribution.split(gained, after.grid, owners)
     rest = [tally for _, tally in rows[_KEPT:]]
     return [
         *(_part(name, tally) for name, tally in rows[:_KEPT]),

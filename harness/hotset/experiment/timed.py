@@ -95,7 +95,9 @@ class Tpcc(Timed):
     def options(self, users: int, rampup_s: float, duration_s: float, seed: int) -> RunOptions:
         """HammerDB's clock ticks in minutes: a probe takes a whole one."""
         if not self.by_seconds:
-            rampup_s, duration_s = (math.ceil(one / 60) * 60 for one in (rampup_s, duration_s))
+            rampup_s, duration_s = (
+                math.ceil(seconds / 60) * 60 for seconds in (rampup_s, duration_s)
+            )
         return RunOptions(
             users=users,
             warehouses=self.want.warehouses,

@@ -57,15 +57,15 @@ def metrics(arms: Sequence[ArmName], measured: Measures) -> list[str]:
         *((_HIGHEST,) if measured.searches else ()),
         *((_QUERIES,) if measured.queries else ()),
     )
-    found = [f"{name}({arm})" for arm in arms for name in of_arm]
+    per_arm = [f"{name}({arm})" for arm in arms for name in of_arm]
     if _ARM not in arms:
-        return found
+        return per_arm
     ratios = [
         *(_RATIOS if measured.timed and not measured.at_a_rate else ()),
         *([f"{name}(tpch)" for name in _RATIOS] if measured.queries else ()),
         *(_RATE_RATIOS if measured.searches else ()),
     ]
-    return [*ratios, *of_arm, *_WARMUP, *found]
+    return [*ratios, *of_arm, *_WARMUP, *per_arm]
 
 
 def main(document: RunDocument) -> str:
@@ -94,13 +94,13 @@ def limits(
     :raises ThresholdFormError: one cannot be read or names what the experiment does not measure.
     """
     texts = [
-        f"{metric}{one}"
+        f"{metric}{comparison}"
         for metric, comparisons in given.items()
-        for one in ([comparisons] if isinstance(comparisons, str) else comparisons)
+        for comparison in ([comparisons] if isinstance(comparisons, str) else comparisons)
     ]
-    found = [parse(text) for text in (*texts, *more)]
-    require_known(found, metrics(arms, measured))
-    return found
+    parsed = [parse(text) for text in (*texts, *more)]
+    require_known(parsed, metrics(arms, measured))
+    return parsed
 
 
 def judge_run(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdict, ...]:
@@ -112,31 +112,33 @@ def judge_run(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdi
 
 def values(document: RunDocument) -> Values:
     """Return the measured values, by metric; times in ms."""
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for arm in answer.arms(document):
-        found |= {f"{name}({arm.name})": value for name, value in _figures(document, arm)}
+        values |= {f"{name}({arm.name})": value for name, value in _figures(document, arm)}
     for queried in power.arms(document):
         if queried.complete:
-            found[f"{_QUERIES}({queried.name})"] = queried.total_s * 1000
+            values[f"{_QUERIES}({queried.name})"] = queried.total_s * 1000
     suffix = f"({_ARM if document.measurement is None else 'measured'})"
-    found |= {
-        name.removesuffix(suffix): value for name, value in found.items() if name.endswith(suffix)
+    values |= {
+        name.removesuffix(suffix): value for name, value in values.items() if name.endswith(suffix)
     }
     for line in document.disks.bench if document.disks else ():
         median = line.median
         figures = (median.mb_per_s, median.iops, median.latency_us / 1000)
         names = ("mb_per_s", "iops", "latency")
-        found |= {f"{name}({line.name})": one for name, one in zip(names, figures, strict=True)}
+        values |= {
+            f"{name}({line.name})": value for name, value in zip(names, figures, strict=True)
+        }
     for factor, named in ((document.factor(), ""), (document.factor("tpch"), "(tpch)")):
         if factor is not None:
             ratios = (factor.ratio, _low(factor), factor.of_all_flash)
-            found |= {f"{name}{named}": one for name, one in zip(_RATIOS, ratios, strict=True)}
+            values |= {f"{name}{named}": value for name, value in zip(_RATIOS, ratios, strict=True)}
     if (felt := document.rate_factor) is not None:
-        found |= dict(zip(_RATE_RATIOS, (felt.ratio, _low(felt)), strict=True))
+        values |= dict(zip(_RATE_RATIOS, (felt.ratio, _low(felt)), strict=True))
     if document.warmup is not None:
         warmed = (document.warmup.seconds * 1000, document.warmup.probe_hit_ratio)
-        found |= dict(zip(_WARMUP, warmed, strict=True))
-    return found
+        values |= dict(zip(_WARMUP, warmed, strict=True))
+    return values
 
 
 def _low(factor: Factor) -> float | None:

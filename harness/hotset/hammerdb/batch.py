@@ -102,7 +102,7 @@ def check_settings(
     """Compare HammerDB's own list of settings with ours, before anything is touched."""
     probe = scratch / "probe.tcl"
     probe.write_text(script.probe(batch.connection.engine, workload), encoding="utf-8")
-    watch, said = Watch(_PROBE_S), []
+    watch, lines = Watch(_PROBE_S), []
     with Supervised(
         command(batch.release, probe), batch.release.home, environment_of(scratch), scratch
     ) as process:
@@ -110,15 +110,15 @@ def check_settings(
             if raw is None:
                 watch.silence()
             else:
-                said.append(raw.strip("\r"))
-    output = "\n".join(said)
+                lines.append(raw.strip("\r"))
+    output = "\n".join(lines)
     # The run's own takes its place.
     (batch.folder / LOG).write_text(output, encoding="utf-8")
     version, printed = version_in(output), settings.parse_printed(output)
     if version is None:
-        raise HammerdbFailed(f"HammerDB does not start: {said[0] if said else 'it said nothing'}")
+        raise HammerdbFailed(f"HammerDB does not start: {lines[0] if lines else 'it said nothing'}")
     if not printed:
-        last = next((line for line in reversed(said) if line.strip()), "")
+        last = next((line for line in reversed(lines) if line.strip()), "")
         raise HammerdbFailed(f"HammerDB {version} does not print its settings: {last}")
     settings.compare(dictionary, printed, version)
 

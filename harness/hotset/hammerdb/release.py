@@ -105,9 +105,9 @@ def abilities(release: Release, output: str, errors: str = "") -> Abilities:
     """
     version = version_in(output)
     if version is None:
-        said = (errors or output).strip().splitlines()
+        lines = (errors or output).strip().splitlines()
         raise PrerequisiteMissingError(
-            f"{release.program} does not start: {said[0] if said else 'it said nothing'}"
+            f"{release.program} does not start: {lines[0] if lines else 'it said nothing'}"
         )
     loaded = re.findall(r"^Success \.\.\. loaded library \S+ for (\w+)", output, re.MULTILINE)
     names = tuple(label for name, label in _LIBRARIES.items() if name in loaded)
@@ -117,13 +117,13 @@ def abilities(release: Release, output: str, errors: str = "") -> Abilities:
 def _refusals(output: str) -> Iterator[str]:
     """Why the libraries of hotset's databases do not load."""
     for name, label in _LIBRARIES.items():
-        said = re.search(
+        match = re.search(
             rf"^Checking database library for {name}\nError: failed to load (.*)$",
             output,
             re.MULTILINE,
         )
-        if said:
-            yield f"not for {label} ({said[1]})"
+        if match:
+            yield f"not for {label} ({match[1]})"
 
 
 def version_in(output: str) -> str | None:
@@ -132,8 +132,8 @@ def version_in(output: str) -> str | None:
     >>> version_in("HammerDB CLI v6.0")
     '6.0'
     """
-    found = re.search(r"HammerDB CLI v(\S+)", output)
-    return found[1] if found else None
+    match = re.search(r"HammerDB CLI v(\S+)", output)
+    return match[1] if match else None
 
 
 def command(release: Release, script: Path) -> list[str]:

@@ -314,17 +314,17 @@ def parse_printed(output: str) -> dict[str, frozenset[str]]:
     >>> sorted(parse_printed("tpcc       {\\n pg_rampup = 2\\n pg_pass   = x = y\\n}\\n")["tpcc"])
     ['pg_pass', 'pg_rampup']
     """
-    found: dict[str, set[str]] = {}
+    sections: dict[str, set[str]] = {}
     section: str | None = None
     for line in output.splitlines():
         if head := _SECTION.match(line):
             section = head[1]
-            found[section] = set()
+            sections[section] = set()
         elif line == "}":
             section = None
         elif section is not None and (entry := _ENTRY.match(line)):
-            found[section].add(entry[1])
-    return {name: frozenset(keys) for name, keys in found.items()}
+            sections[section].add(entry[1])
+    return {name: frozenset(keys) for name, keys in sections.items()}
 
 
 def compare(ours: Dictionary, theirs: dict[str, frozenset[str]], version: str) -> None:

@@ -195,8 +195,8 @@ def _result(options: RunOptions, outcome: Outcome, errors: ServerErrors | None) 
         nopm=float(result.nopm),
         tpm=result.nopm * sum(calls.values()) / calls["new_order"],
         transactions={
-            kind: Transaction(committed=round(one.calls * scale), latency_ms=_latency(one))
-            for kind, one in timings.items()
+            kind: Transaction(committed=round(timing.calls * scale), latency_ms=_latency(timing))
+            for kind, timing in timings.items()
         },
         latency_ms=_overall(list(timings.values())),
         failed=outcome.failed,

@@ -79,8 +79,8 @@ def run(
     outcome = execute(batch, dictionary, text, users=1)
     queries = queries_of(outcome.lines)
     refreshes = [line for line in outcome.lines if isinstance(line, Refresh)]
-    if [one.function for one in refreshes] != ([1, 2] if refresh else []):
-        raise HammerdbFailed(f"refresh functions that ran: {[one.function for one in refreshes]}")
+    if [part.function for part in refreshes] != ([1, 2] if refresh else []):
+        raise HammerdbFailed(f"refresh functions that ran: {[part.function for part in refreshes]}")
     return PowerResult(
         scale=float(asked.scale),
         seed=None,

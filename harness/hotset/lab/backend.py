@@ -172,7 +172,7 @@ class ModelledBackend:
     @property
     def flash_description(self) -> str:
         promise = flashdev.read_promise(self._local, self._flash_model, [])
-        reads = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+        reads = {point["queue_depth"]: point for point in promise["random_read_8k"]}
         return (
             f"modelled {promise['model']}: 8 KiB random reads in"
             f" {reads[1]['latency_ms_mean'] * 1000:.0f} µs, {reads[32]['iops']:,.0f} a second at"

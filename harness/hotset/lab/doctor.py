@@ -135,9 +135,9 @@ def require(backend: MachineKind) -> None:
 
     :raises PrerequisiteMissingError: something is missing; names all of it and what installs it.
     """
-    missing = [one for one in _needs(backend) if one.state == "missing"]
+    missing = [need for need in _needs(backend) if need.state == "missing"]
     if missing:
-        lines = "".join(f"\n  {one.what}: {one.detail}" for one in missing)
+        lines = "".join(f"\n  {need.what}: {need.detail}" for need in missing)
         raise PrerequisiteMissingError(
             f"prerequisites of a run are missing on this computer:{lines}"
         )
@@ -205,9 +205,9 @@ def _programs(backend: MachineKind) -> list[Finding]:
             or "postgres" in program.package
         ):
             continue
-        found = local.which(program.name)
-        if found:
-            findings.append(Finding(program.name, "ok", str(found)))
+        path = local.which(program.name)
+        if path:
+            findings.append(Finding(program.name, "ok", str(path)))
         else:
             detail = f"needed to {program.purpose}; apt-get install {program.package}"
             state: State = "note" if program.name in spare else "missing"
@@ -287,22 +287,22 @@ def _pgbench() -> Finding:
     """Runs scripts of one's own on PostgreSQL."""
     what = "for SQL of your own on PostgreSQL"
     try:
-        found = pgbench.find()
+        installed = pgbench.find()
     except PrerequisiteMissingError as error:
         return Finding(pgbench.PROGRAM, "note", f"{what}; {error}")
-    return Finding(pgbench.PROGRAM, "ok", f"{what}: {found.program}, {found.version}")
+    return Finding(pgbench.PROGRAM, "ok", f"{what}: {installed.program}, {installed.version}")
 
 
 def _hammerdb() -> Finding:
     """Optional: another driver of TPC-C and TPC-H, from the user's own release."""
     try:
-        found = release.find()
-        able = release.examine(found)
+        installed = release.find()
+        able = release.examine(installed)
     except PrerequisiteMissingError as error:
         return Finding("HammerDB", "note", f"optional, for --driver hammerdb; {error}")
     reach = " and ".join(able.databases) or "no database of hotset's"
-    lacks = "".join(f"; {one}" for one in able.lacks)
+    lacks = "".join(f"; {lack}" for lack in able.lacks)
     state: State = "ok" if able.databases else "note"
     return Finding(
-        "HammerDB", state, f"optional; {able.version} in {found.home}, for {reach}{lacks}"
+        "HammerDB", state, f"optional; {able.version} in {installed.home}, for {reach}{lacks}"
     )

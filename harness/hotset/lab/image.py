@@ -107,9 +107,9 @@ def ensure(local: Local, say: Callable[[str], None]) -> Image:
     :raises PrerequisiteMissingError: mmdebstrap is missing or may not make user namespaces.
     :raises CommandError: the build failed; nothing half-made stays.
     """
-    found = find_built()
-    if found is not None:
-        return found
+    built = find_built()
+    if built is not None:
+        return built
     say("building the lab's Debian image (once, 1-2 minutes)")
     shelf = cache_dir() / "image"
     shelf.mkdir(exist_ok=True)

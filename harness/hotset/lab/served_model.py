@@ -206,11 +206,11 @@ def parse(loaded: dict[str, Any]) -> DeviceState:
     """
     array = loaded.get("array") or {"members": [], "spares": 0}
     members = []
-    for number, one in enumerate(array["members"]):
-        if isinstance(one, str):
-            members.append(Member(number, one))
+    for number, member in enumerate(array["members"]):
+        if isinstance(member, str):
+            members.append(Member(number, member))
         else:
-            ((state, share),) = one.items()
+            ((state, share),) = member.items()
             members.append(Member(number, state, float(share)))
     volatile, reads = Bytes(int(loaded["volatile_bytes"])), loaded.get("reads")
     return DeviceState(

@@ -46,10 +46,10 @@ class Latencies:
     @classmethod
     def merge(cls, texts: Iterable[str]) -> "Latencies":
         """The sum of several."""
-        found = cls()
+        merged = cls()
         for text in texts:
-            found.add(cls(text))
-        return found
+            merged.add(cls(text))
+        return merged
 
     def __len__(self) -> int:
         return int(self._histogram.get_total_count())
@@ -71,7 +71,7 @@ class Latencies:
         values_us, counts = self._counts()
         cumulated = np.cumsum(counts)
         ranks = np.maximum(1, np.ceil(np.asarray(percentiles) / 100 * cumulated[-1] - 1e-9))
-        return [float(one) / 1e3 for one in values_us[np.searchsorted(cumulated, ranks)]]
+        return [float(value_us) / 1e3 for value_us in values_us[np.searchsorted(cumulated, ranks)]]
 
     def latency(self) -> Latency | None:
         """Mean and percentiles; None where there is nothing."""

@@ -77,7 +77,7 @@ class _Second:
     latencies: "defaultdict[int, Latencies]" = field(default_factory=lambda: defaultdict(Latencies))
     committed: "Counter[int]" = field(default_factory=Counter)
     outcomes: "Counter[tuple[int, Outcome, str]]" = field(default_factory=Counter)
-    said: dict[tuple[int, Outcome, str], str] = field(default_factory=dict)
+    messages: dict[tuple[int, Outcome, str], str] = field(default_factory=dict)
     due: int = 0
     late: int = 0
     skipped: int = 0
@@ -88,7 +88,9 @@ class _Second:
             second,
             tuple(encoded.get(kind) for kind in range(kinds)),
             tuple(self.committed[kind] for kind in range(kinds)),
-            tuple((*key, self.said.get(key, ""), count) for key, count in self.outcomes.items()),
+            tuple(
+                (*key, self.messages.get(key, ""), count) for key, count in self.outcomes.items()
+            ),
             self.due,
             self.late,
             self.skipped,
@@ -118,15 +120,15 @@ class Recorder:
                 second.committed[kind] += 1
 
     def event(
-        self, kind: int, at: float, outcome: Outcome, cause: str = "", said: str = ""
+        self, kind: int, at: float, outcome: Outcome, cause: str = "", message: str = ""
     ) -> None:
         """Record a rollback or a retry."""
         key = kind, outcome, cause
         with self._lock:
             if second := self._second(at):
                 second.outcomes[key] += 1
-                if said:
-                    second.said.setdefault(key, said)
+                if message:
+                    second.messages.setdefault(key, message)
 
     def record_unfinished(self, kind: int, since: float, now: float) -> None:
         """Record a transaction that is still under way when the users are sent home: its latency
@@ -136,10 +138,10 @@ class Recorder:
             if second := self._second(max(since, self._opens)):
                 second.latencies[kind].record(now - since)
 
-    def record_failure(self, kind: int, since: float, end: float, cause: str, said: str) -> None:
+    def record_failure(self, kind: int, since: float, end: float, cause: str, message: str) -> None:
         """Record a transaction that was given up, in the server's words. After the window it counts
         in the second in which it began."""
-        self.event(kind, end if end < self._closes else since, "failed", cause, said)
+        self.event(kind, end if end < self._closes else since, "failed", cause, message)
 
     def record_start(self, due: float, late: bool) -> None:
         """Record that a transaction was due and starts."""
@@ -185,11 +187,11 @@ class RunLog:
         self._start = start
         self._epoch = epoch
         self._tallies: dict[int, list[Tally]] = defaultdict(list)
-        self._untold: list[Tally] = []
+        self._uncounted: list[Tally] = []
         """Tallies since the last tick."""
         self._last_failure: tuple[int, str] | None = None
         self._failures: Counter[str] = Counter()
-        self._said: dict[tuple[int, str], str] = {}
+        self._messages: dict[tuple[int, str], str] = {}
         self.lasting: str | None = None
         """A state of the server that does not pass, in its own words."""
 
@@ -205,19 +207,19 @@ class RunLog:
         success = False
         for tally in tallies:
             self._tallies[tally.second].append(tally)
-            self._untold.append(tally)
+            self._uncounted.append(tally)
             success |= tally.has_success
-            for kind, outcome, cause, said, count in tally.outcomes:
+            for kind, outcome, cause, message, count in tally.outcomes:
                 if outcome != "failed":
                     continue
-                if said:
-                    self._said.setdefault((kind, cause), said)
-                told = _describe(cause, said)
+                if message:
+                    self._messages.setdefault((kind, cause), message)
+                failure = _describe(cause, message)
                 if cause in LASTING:
-                    self.lasting = told
-                self._failures[told] += count
+                    self.lasting = failure
+                self._failures[failure] += count
                 if tally.second >= (self._last_failure or (-math.inf,))[0]:
-                    self._last_failure = tally.second, told
+                    self._last_failure = tally.second, failure
         return success
 
     def last_failure(self) -> str | None:
@@ -236,7 +238,7 @@ class RunLog:
         quarter = whole // 4
         last = whole - quarter
         commits = [[0, 0] for _ in self._kinds]
-        for tally in (one for second in range(whole) for one in self._tallies.get(second, ())):
+        for tally in (tally for second in range(whole) for tally in self._tallies.get(second, ())):
             for kind, count in enumerate(tally.committed):
                 commits[kind][tally.second >= last] += count
         return [
@@ -250,16 +252,18 @@ class RunLog:
         busy computer has reported since the tick before."""
         rampup_seconds = math.ceil(self._options.rampup_s)
         phase: PhaseName = "measure" if second >= 0 else "rampup"
-        told = [one for one in self._untold if one.second <= second]
-        self._untold = [one for one in self._untold if one.second > second]
-        one = _Figures(self._kinds, [each for each in told if (each.second < 0) == (second < 0)])
-        latency_ms = one.latency() or _NO_LATENCY
+        tallies = [tally for tally in self._uncounted if tally.second <= second]
+        self._uncounted = [tally for tally in self._uncounted if tally.second > second]
+        figures = _Figures(
+            self._kinds, [each for each in tallies if (each.second < 0) == (second < 0)]
+        )
+        latency_ms = figures.latency() or _NO_LATENCY
         return Tick(
             second + rampup_seconds,
             phase,
-            self._new_orders(one),
-            one.count(),
-            one.total("failed"),
+            self._new_orders(figures),
+            figures.count(),
+            figures.total("failed"),
             latency_ms.mean,
             latency_ms.p95,
             latency_ms.p50,
@@ -276,8 +280,8 @@ class RunLog:
         seconds = range(max(0, math.ceil(closes - opens)))
         each = [_Figures(self._kinds, self._tallies.get(second, ())) for second in seconds]
         whole = _Figures(self._kinds)
-        for one in each:
-            whole.add(one)
+        for figures in each:
+            whole.add(figures)
         minutes = (closes - opens) / 60
         new_orders = self._new_orders(whole)
         return Repeat(
@@ -290,14 +294,15 @@ class RunLog:
             nopm=None if new_orders is None else new_orders / minutes,
             tpm=whole.count() / minutes,
             transactions={
-                name: whole.transaction(kind, self._said) for kind, name in enumerate(self._kinds)
+                name: whole.transaction(kind, self._messages)
+                for kind, name in enumerate(self._kinds)
             },
             latency_ms=whole.latency(),
             failed=whole.total("failed"),
             retries=whole.total("retry"),
             series=tuple(
-                one.second(number, self._new_orders(one))
-                for number, one in zip(seconds, each, strict=True)
+                figures.second(number, self._new_orders(figures))
+                for number, figures in zip(seconds, each, strict=True)
             ),
             arrived=self._arrivals(whole, each, closes - opens),
             unfinished=self._count_unfinished(closes),
@@ -311,7 +316,7 @@ class RunLog:
         if rate_per_s is None:
             return None
         edges = [*map(float, range(len(each))), length_s]
-        due, done = [one.due for one in each], [one.done for one in each]
+        due, done = [figures.due for figures in each], [figures.done for figures in each]
         return whole.count_arrivals(rate_per_s, arrivals.growth(edges, due, done))
 
     def _count_unfinished(self, closes: float) -> Unfinished | None:
@@ -332,29 +337,29 @@ class RunLog:
         return Unfinished(count=sum(counts.values()), oldest_s=closes - opens - min(stuck))
 
 
-def _describe(cause: str, said: str) -> str:
+def _describe(cause: str, message: str) -> str:
     """
     >>> _describe("error 42501", "permission denied for table stock"), _describe("deadlock", "")
     ('error 42501: permission denied for table stock', 'deadlock')
     """
-    return f"{cause}: {said}" if said else cause
+    return f"{cause}: {message}" if message else cause
 
 
 def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> tuple[Steadiness, ...]:
     """Judge the throughput, and each kind that occurs in every round; whole seconds only."""
     spans = steady.spans(len(seconds))
     rounds = [_Figures(kinds) for _ in spans]
-    for span, one in zip(spans, rounds, strict=True):
+    for span, figures in zip(spans, rounds, strict=True):
         for second in span:
-            one.add(seconds[second])
+            figures.add(seconds[second])
     starts = [span.start for span in spans]
-    rates = [one.per_minute(len(span)) for one, span in zip(rounds, spans, strict=True)]
-    found = [steady.judge("all", "tpm", rates, starts)]
+    rates = [figures.per_minute(len(span)) for figures, span in zip(rounds, spans, strict=True)]
+    verdicts = [steady.judge("all", "tpm", rates, starts)]
     for kind, name in enumerate(kinds):
-        if all(one.has_latency(kind) for one in rounds):
-            means = [one.mean_latency(kind) for one in rounds]
-            found.append(steady.judge(name, "latency_ms", means, starts))
-    return tuple(found)
+        if all(figures.has_latency(kind) for figures in rounds):
+            means = [figures.mean_latency(kind) for figures in rounds]
+            verdicts.append(steady.judge(name, "latency_ms", means, starts))
+    return tuple(verdicts)
 
 
 class _Figures:
@@ -409,8 +414,8 @@ class _Figures:
         return sum(count for key, count in self._outcomes.items() if key[1] == outcome)
 
     def causes(self, kind: int, outcome: Outcome) -> dict[str, int]:
-        found = self._outcomes.items()
-        return {key[2]: count for key, count in found if key[:2] == (kind, outcome)}
+        outcomes = self._outcomes.items()
+        return {key[2]: count for key, count in outcomes if key[:2] == (kind, outcome)}
 
     def per_minute(self, seconds: int) -> Round:
         """Commits; their count varies as a Poisson process's does."""
@@ -432,7 +437,7 @@ class _Figures:
             growth=growth,
         )
 
-    def transaction(self, kind: int, said: Mapping[tuple[int, str], str]) -> Transaction:
+    def transaction(self, kind: int, messages: Mapping[tuple[int, str], str]) -> Transaction:
         failed, retries = self.causes(kind, "failed"), self.causes(kind, "retry")
         return Transaction(
             committed=self.count(kind),
@@ -440,7 +445,8 @@ class _Figures:
             retries=sum(retries.values()),
             retry_causes=retries,
             failed={
-                _describe(one, said.get((kind, one), "")): count for one, count in failed.items()
+                _describe(cause, messages.get((kind, cause), "")): count
+                for cause, count in failed.items()
             },
             latency_ms=self._latencies[kind].latency(),
             unfinished=sum(self.causes(kind, "unfinished").values()),

@@ -70,7 +70,7 @@ def find_rate(
     what `run` raises.
     """
     unpaced_per_s = _done_per_s(fastest or run(replace(options, rate_per_s=None)))
-    found = FoundRate(
+    rate = FoundRate(
         HighestRate(
             repeat=1,
             limits=limits.texts,
@@ -80,17 +80,17 @@ def find_rate(
             trials=(),
         )
     )
-    while (rate_per_s := _next_rate(found.record)) is not None:
-        seed = options.seed + 1 + len(found.record.trials)
+    while (rate_per_s := _next_rate(rate.record)) is not None:
+        seed = options.seed + 1 + len(rate.record.trials)
         trial, window = _try(run, replace(options, rate_per_s=rate_per_s, seed=seed), limits.missed)
         update = {
-            "trials": (*found.record.trials, trial),
+            "trials": (*rate.record.trials, trial),
             "failed_per_s" if trial.missed else "rate_per_s": rate_per_s,
         }
-        record = found.record.model_copy(update=update)
-        found = FoundRate(record, found.window if trial.missed else window)
-        observe(found)
-    return found
+        record = rate.record.model_copy(update=update)
+        rate = FoundRate(record, rate.window if trial.missed else window)
+        observe(rate)
+    return rate
 
 
 def _try(

@@ -30,14 +30,14 @@ def shortfall(result: Repeat, ended: Sequence[str] = ()) -> str:
     causes: Counter[str] = Counter()
     for kind in result.transactions.values():
         causes.update(kind.failed)
-    said = [f"{cause} ({count:,} times)" for cause, count in causes.most_common(_CAUSES)]
+    reasons = [f"{cause} ({count:,} times)" for cause, count in causes.most_common(_CAUSES)]
     if result.unfinished:
         stuck = result.unfinished
-        said.append(
+        reasons.append(
             f"{stuck.count:,} had not ended {DRAIN_S:g} s after the window, the oldest after"
             f" {stuck.oldest_s + DRAIN_S:.0f} s"
         )
-    return ": ".join(["; ".join(faults), *(["; ".join(said)] if said else [])])
+    return ": ".join(["; ".join(faults), *(["; ".join(reasons)] if reasons else [])])
 
 
 def _nothing(result: Repeat) -> list[str]:

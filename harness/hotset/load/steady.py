@@ -56,7 +56,7 @@ def spans(seconds: int) -> list[range]:
 
 def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[int]) -> Steadiness:
     """Judge if some rounds are steady; `starts` are the seconds where they begin."""
-    values = [one.value for one in rounds]
+    values = [round_.value for round_ in rounds]
     average = fmean(values)
     high, low = max(rounds, key=_value), min(rounds, key=_value)
     apart, apart_by_chance = high.value - low.value, _ERRORS * math.hypot(high.error, low.error)
@@ -96,15 +96,15 @@ def judge_reads(
     if len(reads) < ROUNDS or sum(reads) <= READS_COUNT * sum(transactions):
         return None
     each = [slice(span.start, span.stop) for span in spans(len(reads))]
-    sums = [(sum(reads[one]), sum(transactions[one])) for one in each]
+    sums = [(sum(reads[span]), sum(transactions[span])) for span in each]
     if not all(read and count for read, count in sums):
         return None
-    scatter = _scatter([list(zip(reads[one], transactions[one], strict=True)) for one in each])
+    scatter = _scatter([list(zip(reads[span], transactions[span], strict=True)) for span in each])
     rounds = [
         Round(read / count, read / count * math.sqrt(max(scatter, 1.0, count / read) / count))
         for read, count in sums
     ]
-    return judge("all", "reads", rounds, [first + one.start for one in each])
+    return judge("all", "reads", rounds, [first + span.start for span in each])
 
 
 def level(reads: Sequence[float], transactions: Sequence[float] | None = None) -> bool | None:
@@ -128,7 +128,7 @@ def level(reads: Sequence[float], transactions: Sequence[float] | None = None) -
     if half < _LEVEL_ENDS:
         return None
     halves = last[len(last) - 2 * half : -half], last[-half:]
-    if not all(sum(count for _, count in one) for one in halves):
+    if not all(sum(count for _, count in half) for half in halves):
         return None
     before, after = map(_ratio, halves)
     bound = EXCURSION * fmean((before.value, after.value))
@@ -143,24 +143,26 @@ def _ratio(seconds: Sequence[tuple[float, float]]) -> Round:
     """Reads by transactions, and by how the seconds scatter about it."""
     read, count = (sum(column) for column in zip(*seconds, strict=True))
     mean, number = read / count, len(seconds)
-    apart = sum((one - mean * done) ** 2 for one, done in seconds)
+    apart = sum((amount - mean * done) ** 2 for amount, done in seconds)
     return Round(mean, math.sqrt(apart * number / (number - 1)) / count)
 
 
 def _scatter(rounds: Sequence[Sequence[tuple[float, float]]]) -> float:
     """The variance of one transaction's reads by their mean's square, as far as the seconds within
     a round tell it: transactions differ a lot (stock-level reads hundreds of pages)."""
-    found = freedom = 0.0
+    scatter = freedom = 0.0
     for seconds in rounds:
         read, count = (sum(column) for column in zip(*seconds, strict=True))
         mean = read / count
-        found += sum((one - mean * number) ** 2 for one, number in seconds) / (mean**2 * count)
+        scatter += sum((amount - mean * number) ** 2 for amount, number in seconds) / (
+            mean**2 * count
+        )
         freedom += 1 - 1 / len(seconds)
-    return found / freedom if freedom else 0.0
+    return scatter / freedom if freedom else 0.0
 
 
-def _value(one: Round) -> float:
-    return one.value
+def _value(round_: Round) -> float:
+    return round_.value
 
 
 def _line(rounds: Sequence[Round]) -> tuple[float, float]:
@@ -170,6 +172,6 @@ def _line(rounds: Sequence[Round]) -> tuple[float, float]:
     places = [place - steps / 2 for place in range(len(rounds))]
     squares = sum(place**2 for place in places)
     weights = [place / squares * steps for place in places]
-    change = sum(weight * one.value for weight, one in zip(weights, rounds, strict=True))
-    errors = (weight * one.error for weight, one in zip(weights, rounds, strict=True))
+    change = sum(weight * round_.value for weight, round_ in zip(weights, rounds, strict=True))
+    errors = (weight * round_.error for weight, round_ in zip(weights, rounds, strict=True))
     return change, _ERRORS * math.hypot(*errors)

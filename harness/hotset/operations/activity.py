@@ -46,23 +46,25 @@ def _experiment_under_way() -> str:
 
 
 def _progress(document: RunDocument) -> str:
-    said = f"run {document.run}: {document.phases[-1].name} {document.phases[-1].state}"
+    text = f"run {document.run}: {document.phases[-1].name} {document.phases[-1].state}"
     repeats = [(arm.name, repeat) for arm in document.arms for repeat in arm.repeats]
     if repeats:
         name, last = repeats[-1]
-        said += f", {name} {words.count(last.rate)} {units.find_unit(document).short}"
-    return said
+        text += f", {name} {words.count(last.rate)} {units.find_unit(document).short}"
+    return text
 
 
 def disks(machine: Machine) -> list[DiskReading]:
     """The accelerated disks of a machine; of this computer, also the engine of a lab that is up."""
-    there = top.inspect(machine)
+    readings = top.inspect(machine)
     if not isinstance(machine, Local):
-        return there
+        return readings
     folder = labs.lab_folder()
     if (lab := modelled_tier.serving(machine, folder)) is not None:
         about = f"{lab.mode}, {lab.policy}, the lab's"
         known = modelled_tier.identity(folder), lab.policy, lab.mode
         cache = lab.counters.total.bytes(lab.block)
-        there.append(DiskReading("lab", "userspace", about, lab.block, lab.counters, *known, cache))
-    return there
+        readings.append(
+            DiskReading("lab", "userspace", about, lab.block, lab.counters, *known, cache)
+        )
+    return readings

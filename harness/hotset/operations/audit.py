@@ -172,18 +172,20 @@ def on_command_line() -> Caller:
 
 
 @contextmanager
-def doing(caller: Caller, found: Operation, request: Request) -> Iterator[None]:
+def doing(caller: Caller, operation: Operation, request: Request) -> Iterator[None]:
     """Keeps a call from its beginning to its end, unless it only reads."""
-    if not counts(found, request):
+    if not counts(operation, request):
         yield
         return
-    with keeping(caller, found.name, values_of(request)):
+    with keeping(caller, operation.name, values_of(request)):
         yield
 
 
-def counts(found: Operation, request: Request) -> bool:
+def counts(operation: Operation, request: Request) -> bool:
     """True if a call is logged: it is one that may change something."""
-    only_reads = Right.READ.includes(found.right_for(dict(request))) or found.name == "audit"
+    only_reads = (
+        Right.READ.includes(operation.right_for(dict(request))) or operation.name == "audit"
+    )
     return not only_reads and not getattr(request, "dry_run", False)
 
 
@@ -307,8 +309,8 @@ def _file() -> Path:
 
 def _put_aside() -> list[Path]:
     """The files before it, the oldest first."""
-    found = ((_PUT_ASIDE.fullmatch(path.name), path) for path in _file().parent.iterdir())
-    return [path for _, path in sorted((int(name[1]), path) for name, path in found if name)]
+    named = ((_PUT_ASIDE.fullmatch(path.name), path) for path in _file().parent.iterdir())
+    return [path for _, path in sorted((int(name[1]), path) for name, path in named if name)]
 
 
 def _require_room(caller: Caller) -> None:
@@ -338,11 +340,11 @@ def _short(text: str) -> str:
 def _shorten(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values, of which each has its share of the room; a longer one becomes text that is cut."""
     most = _VALUES_MAX // max(1, len(values))
-    found = {}
+    shortened = {}
     for name, value in values.items():
         text = json.dumps(value)
-        found[_short(name)] = value if len(text) <= most else f"{text[:most]}…"
-    return found
+        shortened[_short(name)] = value if len(text) <= most else f"{text[:most]}…"
+    return shortened
 
 
 def _now() -> str:

@@ -39,13 +39,21 @@ def show(request: Show, context: Context) -> audit.AuditLog:  # noqa: ARG001
     and also log-ins, tokens, and what a known caller was refused. Requests of unknown callers are
     only counted: --unknown shows the counts.
     """
-    found = unknown(request.limit) if request.unknown else audit.entries(request.limit)
-    return audit.AuditLog(tuple(found))
+    entries = unknown(request.limit) if request.unknown else audit.entries(request.limit)
+    return audit.AuditLog(tuple(entries))
 
 
 def unknown(limit: int) -> list[audit.Entry]:
     """Who is not known, as entries: one an address and minute."""
     return [
-        audit.Entry("", one.at, "unknown", one.address, one.what, {"count": one.count}, "refused")
-        for one in strangers.latest(limit)
+        audit.Entry(
+            "",
+            stranger.at,
+            "unknown",
+            stranger.address,
+            stranger.what,
+            {"count": stranger.count},
+            "refused",
+        )
+        for stranger in strangers.latest(limit)
     ]

@@ -54,9 +54,9 @@ def _run(folder: Path) -> tuple[int, str]:
     result: Result | None = None
     try:
         task = json.load(sys.stdin)
-        found = table.find(task["operation"])
+        operation = table.find(task["operation"])
         # It was checked as JSON before it came here.
-        request = found.parse(task["request"], strict=False)
+        request = operation.parse(task["request"], strict=False)
         context = Context(
             Reporter(),
             lambda text: structured.emit(say=text),
@@ -64,8 +64,8 @@ def _run(folder: Path) -> tuple[int, str]:
             require_room=room.require_lab,
         )
         try:
-            with room.guard_room(found.name, dict(request), guard=guard):
-                result = found.function(request, context)
+            with room.guard_room(operation.name, dict(request), guard=guard):
+                result = operation.function(request, context)
         except KeyboardInterrupt:
             if result is None or not guard.why:
                 raise

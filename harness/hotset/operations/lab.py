@@ -95,9 +95,9 @@ def up(request: Up, context: Context) -> Lines:
             raise PrerequisiteMissingError(f"a lab on this computer is not possible: {lacks}")
         context.require_room(live.disk_bytes(request.warehouses), "warehouses")
         doctor.require("image")
-        found = live.up(request.warehouses, request.model, context.report)
-        context.report.say(f"up: {found.device}, its slow disk {found.slow}, flash {found.flash}")
-        return Lines(("try:", *(f"  {command}" for command in found.next_commands)))
+        lab = live.up(request.warehouses, request.model, context.report)
+        context.report.say(f"up: {lab.device}, its slow disk {lab.slow}, flash {lab.flash}")
+        return Lines(("try:", *(f"  {command}" for command in lab.next_commands)))
     context.require_room(2 * int(_SIZE), "machine")
     _boot(request, context)
     return Lines()
@@ -142,8 +142,8 @@ def status(request: Nothing, context: Context) -> LabStatus:  # noqa: ARG001
     from hotset.experiment.site import live
     from hotset.lab import lab as labs
 
-    found = labs.status(labs.lab_folder())
-    return extend(live.LabStatus, found, live=live.find_live())
+    status = labs.status(labs.lab_folder())
+    return extend(live.LabStatus, status, live=live.find_live())
 
 
 class Down(Request):
@@ -153,19 +153,19 @@ class Down(Request):
 def _in_use(request: Down) -> str | None:  # noqa: ARG001
     from .lab_use import in_use
 
-    found = in_use()
-    if not found:
+    uses = in_use()
+    if not uses:
         return None
-    is_one = len(found) == 1
+    is_one = len(uses) == 1
     return (
-        f"in this lab {'runs' if is_one else 'run'} {', '.join(found)}, and"
+        f"in this lab {'runs' if is_one else 'run'} {', '.join(uses)}, and"
         f" {'it fails' if is_one else 'they fail'} if the lab is taken down"
     )
 
 
 def _question(request: Down) -> str | None:
-    found = _in_use(request)
-    return found and f"{found}. Take it down?"
+    text = _in_use(request)
+    return text and f"{text}. Take it down?"
 
 
 @operation(

@@ -25,17 +25,17 @@ def in_use() -> tuple[str, ...]:
     lab, guest = live.find_live(), labs.guest_up(labs.lab_folder())
     if lab is None and guest is None:
         return ()
-    found = [
+    uses = [
         f"{job.verb} (job {job.id}, since {_time(job.started)})"
         for job in jobs.running()
         if _is_in(job.words, job.values, lab, guest)
     ]
-    found += [
+    uses += [
         f"{entry.what} ({entry.who}, since {_time(datetime.fromisoformat(entry.at))})"
         for entry in audit.running()
         if _is_in(entry.what.split(), entry.values, lab, guest)
     ]
-    return tuple(found)
+    return tuple(uses)
 
 
 def _is_in(

@@ -4,7 +4,7 @@ The API and the console run as who started the server, often root, so a text in 
 lead to any file of the server, program, device or host it likes. Each field of a request that holds
 text is marked with what it names (:class:`Names`); a test sees that none is forgotten, and the text
 of a field without a mark may hold no path. What is allowed beyond that stands in one file that the
-administrator writes, ``remote.toml`` in hotset's folder of settings, read anew at each request.
+administrator writes, ``remote.toml`` in hotset's folder of settings, read again at each request.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read_permitted() -> Permitted:
     for key, value in table.items():
         if key not in known:
             raise SettingsError(f"{file}: unknown key {key}; there are {', '.join(known)}")
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise SettingsError(f'{file}: {key} is not a list of strings such as ["…"]')
     for folder in table.get("folders", ()):
         if not _is_full(folder) or PurePosixPath(folder) == PurePosixPath("/"):
@@ -99,7 +99,7 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], engine: 
             continue
         texts = [given] if isinstance(given, str) else given
         if isinstance(texts, list | tuple):
-            for text in (one for one in texts if isinstance(one, str)):
+            for text in (item for item in texts if isinstance(item, str)):
                 _require(allowed, name, mark_of(field), text, engine)
 
 
@@ -144,7 +144,7 @@ def _require_below(
             " there, whatever is allowed",
             field=field,
         )
-    if _is_full(text) and any(_is_below(text, one) for one in (*allowed.folders, *more)):
+    if _is_full(text) and any(_is_below(text, folder) for folder in (*allowed.folders, *more)):
         return
     what = "is not a full path" if not _is_full(text) else "is not below an allowed folder"
     raise NotPermittedError(

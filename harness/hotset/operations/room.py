@@ -140,10 +140,10 @@ def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any]) -> None:
     :raises NoRoomError: it does not, or there is none left already.
     """
     wanted = {
-        name: one.files * int(Bytes.parse(values[name]))
+        name: mark.files * int(Bytes.parse(values[name]))
         for name, field in fields.items()
-        for one in field.metadata
-        if isinstance(one, Makes)
+        for mark in field.metadata
+        if isinstance(mark, Makes)
     }
     size, named = sum(wanted.values()), _named_folders(values)
     for folder in named:
@@ -174,6 +174,6 @@ def _require(folder: Path, wanted: int, field: str | None) -> None:
 
 def _room(folder: Path) -> tuple[int, int]:
     """Return the bytes free on a folder's file system, and those to keep free."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    found = shutil.disk_usage(there)
-    return found.free, min(_RESERVE_MAX, found.total // 20)
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    usage = shutil.disk_usage(existing)
+    return usage.free, min(_RESERVE_MAX, usage.total // 20)

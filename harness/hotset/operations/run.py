@@ -46,12 +46,12 @@ def answer(
     :raises ForbiddenError: the caller has not the right to.
     :raises HotsetError: there is none of that name, it refuses these values, or it failed.
     """
-    found = table.find(name)
-    if found.kind is not Kind.QUERY:
+    operation = table.find(name)
+    if operation.kind is not Kind.QUERY:
         raise RequestError(f"{name} is a job: start it")
-    request = _request(found, values, strict, caller)
-    with _few(caller), audit.doing(caller, found, request):
-        return found.function(request, Context(require_files=remote.require_files))
+    request = _request(operation, values, strict, caller)
+    with _few(caller), audit.doing(caller, operation, request):
+        return operation.function(request, Context(require_files=remote.require_files))
 
 
 def rehearse(name: str, values: Mapping[str, Any], caller: Caller = ITSELF) -> None:
@@ -60,10 +60,10 @@ def rehearse(name: str, values: Mapping[str, Any], caller: Caller = ITSELF) -> N
     :raises ForbiddenError: the caller has not the right to.
     :raises HotsetError: it refuses these values, or what they name.
     """
-    found = table.find(name)
-    request = _request(found, {**values, "dry_run": True, "yes": True}, False, caller)
+    operation = table.find(name)
+    request = _request(operation, {**values, "dry_run": True, "yes": True}, False, caller)
     with _few(caller):
-        found.function(request, Context(require_files=remote.require_files))
+        operation.function(request, Context(require_files=remote.require_files))
 
 
 def start(
@@ -75,19 +75,21 @@ def start(
     :raises HotsetError: there is none of that name, or it refuses these values.
     :raises JobConflictError: another job has the same disk, database or lab.
     """
-    found = table.find(name)
-    if found.kind is not Kind.JOB:
+    operation = table.find(name)
+    if operation.kind is not Kind.JOB:
         raise RequestError(f"{name} answers at once: it is not a job")
-    request = _request(found, values, strict, caller)
-    if room.makes_files(found.name, dict(request)):
-        room.require(found.fields, dict(request))
+    request = _request(operation, values, strict, caller)
+    if room.makes_files(operation.name, dict(request)):
+        room.require(operation.fields, dict(request))
     given = audit.values_of(request)
     secret = getattr(request, "password", None)
     whole = given if secret is None else {**given, "password": secret.get_secret_value()}
-    task = store.Task(found.words, given, getattr(request, "machine", ""), found.lock(request))
+    task = store.Task(
+        operation.words, given, getattr(request, "machine", ""), operation.lock(request)
+    )
 
     def keep(id_: str) -> None:
-        if audit.counts(found, request):
+        if audit.counts(operation, request):
             audit.begin(caller, name, given, id_=id_)
 
     return store.start(task, PROGRAM, json.dumps({"operation": name, "request": whole}), keep)
@@ -117,47 +119,47 @@ def require(right: Right, needed: Right, what: str) -> None:
         )
 
 
-def _request(found: Operation, values: Mapping[str, Any], strict: bool, caller: Caller) -> Any:  # noqa: ANN401 - its own
+def _request(operation: Operation, values: Mapping[str, Any], strict: bool, caller: Caller) -> Any:  # noqa: ANN401 - its own
     """Check what must be known before anything is kept or shown.
 
     A refusal is kept without the values, which are unchecked.
     """
     try:
-        return _check_request(found, values, strict, caller.right)
+        return _check_request(operation, values, strict, caller.right)
     except ForbiddenError as error:
-        audit.begin(caller, found.name, {}, "refused", str(error))
+        audit.begin(caller, operation.name, {}, "refused", str(error))
         raise
 
 
 def _check_request(
-    found: Operation, values: Mapping[str, Any], strict: bool, right: Right
+    operation: Operation, values: Mapping[str, Any], strict: bool, right: Right
 ) -> Request:
-    require(right, found.right, found.name)
+    require(right, operation.right, operation.name)
     if (
-        "machine" in found.fields
+        "machine" in operation.fields
         and "machine" not in values
         and (own := os.environ.get(remote.MACHINE_VARIABLE))
     ):
         values = {**values, "machine": own}
-    request = found.parse_remote(values, strict)
-    _check(found, request, right)
+    request = operation.parse_remote(values, strict)
+    _check(operation, request, right)
     # Only words that may be used lead to a record; what it says is looked at as they were.
-    request = found.stored(request)
-    _check(found, request, right)
+    request = operation.stored(request)
+    _check(operation, request, right)
     return request
 
 
-def _check(found: Operation, request: Request, right: Right) -> None:
+def _check(operation: Operation, request: Request, right: Right) -> None:
     """:raises ForbiddenError: the caller has not the right to this, or may not name it."""
-    require(right, found.right_for(dict(request)), found.name)
-    found.require_confirmed(request)
+    require(right, operation.right_for(dict(request)), operation.name)
+    operation.require_confirmed(request)
     engine: Any = getattr(request, "engine", "postgres")
     if isinstance(dsn := getattr(request, "dsn", None), str):
         check_dsn(engine, dsn)
-    field, machine = found.fields.get("machine"), getattr(request, "machine", None)
+    field, machine = operation.fields.get("machine"), getattr(request, "machine", None)
     if field is not None and machine is not None and remote.mark_of(field) is Names.MACHINE:
         _check_machine(machine)
-    remote.require(found.fields, dict(request), engine)
+    remote.require(operation.fields, dict(request), engine)
 
 
 def _check_machine(name: str) -> None:

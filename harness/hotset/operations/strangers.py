@@ -66,19 +66,19 @@ def write_down() -> None:
     """Write down what was counted."""
     with _lock:
         _waiting.clear()
-        found = _counted()
+        by_file = _counted()
         _counts.clear()
-    for file, counted in found.items():
+    for file, counted in by_file.items():
         with suppress(FileNotFoundError):  # the folder was removed meanwhile
-            _append(file, "".join(f"{json.dumps(asdict(one))}\n" for one in counted))
+            _append(file, "".join(f"{json.dumps(asdict(stranger))}\n" for stranger in counted))
 
 
 def _counted() -> dict[Path, list[Strangers]]:
     """List what is to be written down, by file; with the lock held."""
-    found: dict[Path, list[Strangers]] = {}
+    by_file: dict[Path, list[Strangers]] = {}
     for (file, at, address, what), count in _counts.items():
-        found.setdefault(file, []).append(Strangers(at, address, what, count))
-    return found
+        by_file.setdefault(file, []).append(Strangers(at, address, what, count))
+    return by_file
 
 
 def _append(file: Path, text: str) -> None:

@@ -52,9 +52,9 @@ def find(name: str) -> Operation:
 
     :raises NotFoundError: there is none of that name.
     """
-    for one in group(name.partition(" ")[0]):
-        if name == one.name:
-            return one
+    for operation in group(name.partition(" ")[0]):
+        if name == operation.name:
+            return operation
     raise NotFoundError(f"there is no operation {name!r}")
 
 
@@ -63,8 +63,8 @@ def group(word: str) -> list[Operation]:
     the order in which it declares them: whatever was imported first."""
     _load(word)
     modules = [f"hotset.{module}" for module in MODULES.get(word, ())]
-    found = (one for one in declared.values() if one.words[0] == word)
-    return sorted(found, key=lambda one: modules.index(one.module))
+    operations = (operation for operation in declared.values() if operation.words[0] == word)
+    return sorted(operations, key=lambda operation: modules.index(operation.module))
 
 
 def every() -> Iterator[Operation]:

@@ -122,7 +122,7 @@ def sizes(
     :raises RequestError: the trace is empty.
     """
     lines: Sequence[PredictedLine | None] = predicted or [None for _ in curve.points]
-    gained = [one.nopm for one in predicted] if predicted else [p.hit_ratio for p in curve.points]
+    gained = [line.nopm for line in predicted] if predicted else [p.hit_ratio for p in curve.points]
     if not gained or gained[-1] <= 0:
         raise RequestError("nothing of the trace hits any cache: record for longer", field="trace")
 
@@ -144,7 +144,7 @@ def sizes(
     return [size(at) for at in range(len(curve.points))]
 
 
-def recommend(found: Sequence[Size], share: float) -> Size:
+def recommend(sizes: Sequence[Size], share: float) -> Size:
     """The smallest size that gives a share of the attainable.
 
     >>> shares = ((1, 0.5), (2, 0.96), (3, 1))
@@ -152,7 +152,7 @@ def recommend(found: Sequence[Size], share: float) -> Size:
     >>> recommend(each, 0.95).cache_bytes
     2
     """
-    return next(one for one in found if one.share >= share)
+    return next(size for size in sizes if size.share >= share)
 
 
 def wear(cache: Cache, outcome: Outcome, about: TraceFigures) -> Wear:

@@ -116,9 +116,9 @@ class Outcome:
         return self.writes - self.absorbed + self.write_backs
 
     @classmethod
-    def parse(cls, found: dict[str, Any]) -> Self:
+    def parse(cls, document: dict[str, Any]) -> Self:
         """:raises TypeError: a field is missing, or one is not known."""
-        return cls(**found)
+        return cls(**document)
 
 
 @dataclass(frozen=True)
@@ -214,9 +214,10 @@ class Simulations(_OfTrace):
     caches: tuple[SimulatedCache, ...]
 
     @classmethod
-    def from_outcomes(cls, trace: str, found: Sequence[tuple[Cache, Outcome]]) -> Simulations:
+    def from_outcomes(cls, trace: str, outcomes: Sequence[tuple[Cache, Outcome]]) -> Simulations:
         return cls(
-            trace, tuple(extend(SimulatedCache, one, **asdict(cache)) for cache, one in found)
+            trace,
+            tuple(extend(SimulatedCache, outcome, **asdict(cache)) for cache, outcome in outcomes),
         )
 
     def to_text(self) -> str:
@@ -267,9 +268,11 @@ def curve(
     :param sizes: in ascending order; none: sizes that show the curve.
     """
     words = ["mrc", f"--trace={trace}", f"--block={int(block)}", f"--sample={share}", "--progress"]
-    found = flashdev.figures(local, [*words, *(f"--cache={int(size)}" for size in sizes)], on_read)
-    points = tuple(CurvePoint(**one) for one in found.pop("points"))
-    return Curve(**found, points=points)
+    figures = flashdev.figures(
+        local, [*words, *(f"--cache={int(size)}" for size in sizes)], on_read
+    )
+    points = tuple(CurvePoint(**point) for point in figures.pop("points"))
+    return Curve(**figures, points=points)
 
 
 def simulate(
@@ -323,15 +326,17 @@ def sweep(
     :param on_done: told of each: the cache, its outcome, how many are left.
     """
     kept = _Kept(trace, caches, more)
-    found = kept.read()
-    waiting = {workers.submit(trace, one, more): one for one in caches if one not in found}
+    outcomes = kept.read()
+    waiting = {
+        workers.submit(trace, cache, more): cache for cache in caches if cache not in outcomes
+    }
     for done in as_completed(waiting):
         cache, outcome = waiting[done], done.result()
         kept.add(cache, outcome)
-        found[cache] = outcome
-        on_done(cache, outcome, len(set(caches)) - len(found))
+        outcomes[cache] = outcome
+        on_done(cache, outcome, len(set(caches)) - len(outcomes))
     kept.remove()
-    return [(cache, found[cache]) for cache in caches]
+    return [(cache, outcomes[cache]) for cache in caches]
 
 
 def is_made(trace: str) -> bool:

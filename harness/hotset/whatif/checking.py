@@ -122,13 +122,13 @@ def check(
                 users, run.machine.cores, rates(run_iops, users), _traffic(run, arm, taught[near])
             )
             ratio = _hit_ratio(arm, measured)
-            found = predict_by(taught[near], asked, [ratio], also=_ANOTHER)
-            checked.append(_beside(arm, users, measured, found.lines[0]))
+            predicted = predict_by(taught[near], asked, [ratio], also=_ANOTHER)
+            checked.append(_beside(arm, users, measured, predicted.lines[0]))
     return tuple(checked)
 
 
 def _beside(arm: Arm, users: int, measured: list[Repeat], line: PredictedLine) -> PredictedArm:
-    nopm = mean(one.rate for one in measured)
+    nopm = mean(repeat.rate for repeat in measured)
     return PredictedArm(
         arm=arm.name,
         users=users,

@@ -129,21 +129,21 @@ def _crossing(beyond: Callable[[float], float], high: float, low_value: float) -
     high_left = beyond(high)
     if high_left >= 0:
         return high
-    found, above = high, True
+    guess, above = high, True
     for _ in range(_BISECTIONS):
-        found, before = low + (high - low) * low_left / (low_left - high_left), found
-        if abs(found - before) <= _CLOSE * found:
+        guess, before = low + (high - low) * low_left / (low_left - high_left), guess
+        if abs(guess - before) <= _CLOSE * guess:
             break
-        value = beyond(found)
+        value = beyond(guess)
         again = above is (value < 0)
         above = value < 0
         if above:
-            high, high_left = found, value
+            high, high_left = guess, value
             low_left /= 2 if again else 1
         else:
-            low, low_left = found, value
+            low, low_left = guess, value
             high_left /= 2 if again else 1
-    return found
+    return guess
 
 
 def _throughput(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> float:
@@ -151,10 +151,10 @@ def _throughput(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -
     stations = _stations(demands, setup, hit_ratio, left)
     active = active_users(demands, setup.users)
     fewer, part = max(1, floor(active)), active - floor(active)
-    found = throughput(stations, 0.0, fewer)
+    rate = throughput(stations, 0.0, fewer)
     if part <= 0 or active <= 1:
-        return found * min(1.0, active)
-    return found * (1 - part) + throughput(stations, 0.0, fewer + 1) * part
+        return rate * min(1.0, active)
+    return rate * (1 - part) + throughput(stations, 0.0, fewer + 1) * part
 
 
 def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
@@ -167,7 +167,7 @@ def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
     loads = solve(stations, 0.0, max(1, round(active))).loads
     blocked = setup.users - active
     more = [Load(LOCKS, min(1.0, blocked), blocked)] if blocked else []
-    if left < _FULL and all(one.name != ORIGIN for one in loads):
+    if left < _FULL and all(load.name != ORIGIN for load in loads):
         # Nobody reads it, and yet it can take no more of what is written back.
         more.append(Load(ORIGIN, 1.0, float(setup.users)))
     return Solution(rate, setup.users / rate, (*loads, *more))
@@ -176,10 +176,10 @@ def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
 def waiting_time(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
     """Return the work at the slow storage that a transaction's users wait for, in random reads of a
     page: what misses, and with write-through every write that hits."""
-    found = demands.origin_reads * (1 - hit_ratio)
+    reads = demands.origin_reads * (1 - hit_ratio)
     if setup.traffic is not None and setup.traffic.write_through:
-        found += demands.origin_reads * demands.writes_share * hit_ratio
-    return found
+        reads += demands.origin_reads * demands.writes_share * hit_ratio
+    return reads
 
 
 def background(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
@@ -199,7 +199,7 @@ def _stations(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> 
     if demands.cpu_s > 0:
         usable = demands.cores_used * setup.cores
         busy = (min(n, usable) for n in range(1, ceil(usable) + 1))
-        stations.append(Station(CPU, tuple(one / demands.cpu_s for one in busy)))
+        stations.append(Station(CPU, tuple(seconds / demands.cpu_s for seconds in busy)))
     if demands.flash_s > 0:
         # One user alone never waits for the flash's limit.
         limit = max(demands.flash_rate or float("inf"), 1 / demands.flash_s)
@@ -208,7 +208,7 @@ def _stations(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> 
     reads = waiting_time(demands, setup, hit_ratio)
     if reads > 0:
         users = max(left, _LEFT_MIN)
-        stations.append(Station(ORIGIN, tuple(one * users / reads for one in setup.iops)))
+        stations.append(Station(ORIGIN, tuple(iops * users / reads for iops in setup.iops)))
     return stations
 
 
@@ -226,7 +226,7 @@ def learn(
     :param requests: to the data disk for each transaction, where they were counted; else as many
         as the baseline's throughput tells, as if all were reads.
     """
-    found = Demands(
+    demands = Demands(
         cpu_s=_cpu(quick) * setup.cores * 60 / quick.tpm,
         cores_used=1.0,
         flash_s=0.0,
@@ -235,18 +235,18 @@ def learn(
         blocked=_blocked_share(quick, slow, setup.users),
         writes_share=_writes_share(slow, requests),
     )
-    before = found
+    before = demands
 
     def with_reads(each: float) -> float:
-        return throughput_of(replace(found, origin_reads=each), setup, 0)
+        return throughput_of(replace(demands, origin_reads=each), setup, 0)
 
     for _ in range(_ROUNDS):
         reads = _fit(with_reads, slow.tpm / 60)
         start = replace(before, origin_reads=reads)
         if flash is not None:
             start = _with_flash(start, quick, flash, requests or Requests(reads, 0.0))
-        found = _fast(start, quick, setup)
-    return found
+        demands = _fast(start, quick, setup)
+    return demands
 
 
 def _cpu(window: Repeat) -> float:
@@ -270,9 +270,9 @@ def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
         return _with_less(demands, rate_with, wanted)
     if demands.flash_rate == 0 or _cpu(quick) < _BUSY:
         # Nothing tells what the rest of the time is: as if nobody shared it.
-        seconds = _fit(lambda one: rate_with(flash_s=one), wanted)
+        seconds = _fit(lambda flash_s: rate_with(flash_s=flash_s), wanted)
         return replace(demands, flash_s=seconds)
-    used = lowest(_ATOM, 1.0, lambda one: rate_with(cores_used=one) >= wanted)
+    used = lowest(_ATOM, 1.0, lambda cores: rate_with(cores_used=cores) >= wanted)
     return replace(demands, cores_used=used)
 
 
@@ -280,8 +280,8 @@ def _with_less(demands: Demands, rate_with: Callable[..., float], wanted: float)
     """The CPU that was busy was more than the users could have waited for: it was busy while they
     waited for the flash, or for nobody."""
     if rate_with(flash_s=0.0) >= wanted:
-        return replace(demands, flash_s=_fit(lambda one: rate_with(flash_s=one), wanted))
-    needed = _fit(lambda one: rate_with(flash_s=0.0, cpu_s=one), wanted)
+        return replace(demands, flash_s=_fit(lambda flash_s: rate_with(flash_s=flash_s), wanted))
+    needed = _fit(lambda cpu_s: rate_with(flash_s=0.0, cpu_s=cpu_s), wanted)
     return replace(demands, flash_s=0.0, cpu_s=needed)
 
 
@@ -319,7 +319,7 @@ def _fit(rate: Callable[[float], float], wanted: float) -> float:
     low, high = _ATOM, 1.0
     while rate(high) > wanted:
         low, high = high, high * 2
-    return lowest(low, high, lambda one: rate(one) <= wanted)
+    return lowest(low, high, lambda value: rate(value) <= wanted)
 
 
 def lowest(low: float, high: float, holds: Callable[[float], bool]) -> float:

@@ -91,10 +91,10 @@ class Doubt:
 def hold_each_out() -> tuple[HeldOut, ...]:
     """All windows of ``held_out.json``."""
     text = files(__package__).joinpath("held_out.json").read_text(encoding="utf-8")
-    return tuple(HeldOut(*one) for one in json.loads(text)["windows"])
+    return tuple(HeldOut(*row) for row in json.loads(text)["windows"])
 
 
-def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
+def estimate_doubt(held_out: Collection[HeldOut]) -> Doubt:
     """Estimate the next window's error from those of one kind: of the errors of n windows, the one
     of rank 0.9 (n + 1); of fewer than nine, the largest, in which the next lies with less chance.
 
@@ -104,23 +104,25 @@ def estimate_doubt(found: Collection[HeldOut]) -> Doubt:
     [(1.3, 0.75), (2.0, 0.9090909090909091), (2.8, 0.9)]
     """
     errors: dict[str, float] = {}
-    for one in found:
-        errors[one.window] = max(one.log_error, errors.get(one.window, 0.0))
+    for held in held_out:
+        errors[held.window] = max(held.log_error, errors.get(held.window, 0.0))
     ranked = sorted(errors.values())
     rank = min(len(ranked), ceil(COVERED * (len(ranked) + 1)))
-    (kind,) = {one.kind for one in found}
-    mean = fsum(abs(one.error) for one in found) / len(found)
+    (kind,) = {held.kind for held in held_out}
+    mean = fsum(abs(held.error) for held in held_out) / len(held_out)
     return Doubt(kind, exp(ranked[rank - 1]), len(ranked), mean, rank / (len(ranked) + 1))
 
 
 @cache
 def doubt_of(kind: Kind) -> Doubt:
     """Return the error that nine of ten published windows of that kind kept within."""
-    found = [one for one in hold_each_out() if one.kind == kind]
-    if found:
-        return estimate_doubt(found)
-    known = {one.kind for one in hold_each_out()}
-    return Doubt(kind, max(doubt_of(one).factor for one in KINDS if one in known), 0, None, None)
+    held_out = [held for held in hold_each_out() if held.kind == kind]
+    if held_out:
+        return estimate_doubt(held_out)
+    known = {held.kind for held in hold_each_out()}
+    return Doubt(
+        kind, max(doubt_of(other).factor for other in KINDS if other in known), 0, None, None
+    )
 
 
 def in_words(doubts: Iterable[Doubt]) -> str:
@@ -141,20 +143,20 @@ def in_words(doubts: Iterable[Doubt]) -> str:
             f"{_WORDS[doubt.kind]} {doubt.factor:.2f} times ({windows},"
             f" {percent(doubt.mean_error, 0)} off on average{few})"
         )
-    found = "From and to: the lowest and highest that the run's repeats give"
+    text = "From and to: the lowest and highest that the run's repeats give"
     if known:
-        found += (
+        text += (
             "; of what the run did not measure they reach further on either side, as far as nine of"
             f" ten published windows were off: for {', '.join(known)}"
         )
-    found += "."
+    text += "."
     if unknown:
         kinds = " and ".join(_WORDS[kind] for kind in unknown)
-        found += (
+        text += (
             f" No published window tells how far off predictions for {kinds} are: the range is the"
             " widest of the other kinds, and may be too narrow."
         )
-    return found
+    return text
 
 
 def together(kinds: Collection[Kind]) -> float:

@@ -43,13 +43,13 @@ class FlashNeeds(Versioned):
     def show(self, console: Console) -> None:
         columns = ["hit ratio", "flash", "of the disk"]
         rows = [
-            [percent(one.hit_ratio), str(one.flash_bytes), percent(one.disk_share)]
-            for one in self.needs
+            [percent(need.hit_ratio), str(need.flash_bytes), percent(need.disk_share)]
+            for need in self.needs
         ]
         if self.prediction:
             columns += ["NOPM", "from", "to", "factor"]
             for row, line in zip(rows, self.prediction.lines, strict=True):
-                row += [f"{one:,.0f}" for one in (line.nopm, line.nopm_low, line.nopm_high)]
+                row += [f"{nopm:,.0f}" for nopm in (line.nopm, line.nopm_low, line.nopm_high)]
                 row.append(f"{line.factor:.1f}")
         console.print(text_table(columns, rows), markup=False, highlight=False)
         console.print(
@@ -72,7 +72,7 @@ class FlashNeeds(Versioned):
         columns = ["hit_ratio", "flash_bytes", "disk_share"]
         columns += ["nopm", "nopm_low", "nopm_high"] if lines else []
         rows: list[list[object]] = [
-            [one.hit_ratio, int(one.flash_bytes), one.disk_share] for one in self.needs
+            [need.hit_ratio, int(need.flash_bytes), need.disk_share] for need in self.needs
         ]
         for row, line in zip(rows, lines, strict=False):
             row += [line.nopm, line.nopm_low, line.nopm_high]
@@ -89,8 +89,8 @@ def needs(heats: Mapping[int, float], grid: Grid, hit_ratios: Sequence[float]) -
     [512, 1024, 2048, 3072]
     """
     sizes, held = hottest(heats, grid)
-    found = [between(min(ratio, 1.0) * held[-1], held, sizes) for ratio in hit_ratios]
+    needed = [between(min(ratio, 1.0) * held[-1], held, sizes) for ratio in hit_ratios]
     return [
         Need(ratio, Bytes(ceil(size)), size / int(grid.disk))
-        for ratio, size in zip(hit_ratios, found, strict=True)
+        for ratio, size in zip(hit_ratios, needed, strict=True)
     ]

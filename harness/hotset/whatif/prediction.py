@@ -132,17 +132,17 @@ class PredictedRun(Prediction, Versioned):
     def show(self, console: Console) -> None:
         rows = [
             (
-                percent(one.hit_ratio),
-                f"{one.nopm:,.0f}",
-                f"{one.nopm_low:,.0f}",
-                f"{one.nopm_high:,.0f}",
-                f"{one.factor:.1f}",
-                f"{one.response_ms:.1f}",
-                percent(one.cpu_share, 0),
-                percent(one.origin_share, 0),
-                one.most_time,
+                percent(line.hit_ratio),
+                f"{line.nopm:,.0f}",
+                f"{line.nopm_low:,.0f}",
+                f"{line.nopm_high:,.0f}",
+                f"{line.factor:.1f}",
+                f"{line.response_ms:.1f}",
+                percent(line.cpu_share, 0),
+                percent(line.origin_share, 0),
+                line.most_time,
             )
-            for one in self.lines
+            for line in self.lines
         ]
         console.print(text_table(_COLUMNS, rows), markup=False, highlight=False)
         for line in self._notes():
@@ -190,13 +190,13 @@ def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:
     [100, 200, 300, 400, 456, 507, 555, 600, 600, 600]
     """
     depths = sorted(points)
-    found = []
+    rates = []
     for depth in range(1, users + 1):
-        below = max((one for one in depths if one <= depth), default=depths[0])
-        above = min((one for one in depths if one >= depth), default=depths[-1])
+        below = max((known for known in depths if known <= depth), default=depths[0])
+        above = min((known for known in depths if known >= depth), default=depths[-1])
         part = 0.0 if below == above else log(depth / below) / log(above / below)
-        found.append(exp(log(points[below]) * (1 - part) + log(points[above]) * part))
-    return tuple(found)
+        rates.append(exp(log(points[below]) * (1 - part) + log(points[above]) * part))
+    return tuple(rates)
 
 
 def predict(
@@ -290,9 +290,9 @@ def teach(
         iops,
         mean(1.0 if window.hit_ratio is None else window.hit_ratio for window in fast_windows),
         tuple(learn(*pair, as_measured, flash, requests) for pair in pairs),
-        sum(one.rate for _, one in pairs) / sum(one.tpm for _, one in pairs),
+        sum(window.rate for _, window in pairs) / sum(window.tpm for _, window in pairs),
         None if requests is None else requests.reads + requests.writes,
-        mean(one.rate for one in seen) if seen else None,
+        mean(window.rate for window in seen) if seen else None,
     )
 
 
@@ -304,7 +304,7 @@ def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = Non
     wanted = users or run.database.users
     assert wanted is not None  # TPC-C was measured
     counts = sorted(windows(baseline, run).keys() & windows(quick, run).keys(), reverse=True)
-    return min(counts, key=lambda one: abs(log(one / wanted)))
+    return min(counts, key=lambda count: abs(log(count / wanted)))
 
 
 def predict_by(
@@ -315,7 +315,7 @@ def predict_by(
     :param also: other differences from the run.
     """
     typical = _typical(taught.each)
-    lines = tuple(_line(taught, typical, asked, one, also) for one in hit_ratios)
+    lines = tuple(_line(taught, typical, asked, ratio, also) for ratio in hit_ratios)
     kinds = [kind for kind in KINDS if any(kind in line.unlike for line in lines)]
     ceiling = None
     if taught.all_flash_nopm is not None:
@@ -340,9 +340,9 @@ def _nopm(taught: Taught, demands: Demands, setup: SetUp, hit_ratio: float) -> f
 def _line(
     taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, also: Collection[Kind]
 ) -> PredictedLine:
-    found = solve_network(typical, asked, hit_ratio)
-    middle = found.throughput * 60 * taught.share
-    every = [middle, *(_nopm(taught, one, asked, hit_ratio) for one in taught.each)]
+    solved = solve_network(typical, asked, hit_ratio)
+    middle = solved.throughput * 60 * taught.share
+    every = [middle, *(_nopm(taught, demands, asked, hit_ratio) for demands in taught.each)]
     each_takes = waiting_time(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
     unlike = _unlike(taught, asked, hit_ratio, also)
     doubt = together(unlike)
@@ -352,10 +352,10 @@ def _line(
         min(every) / doubt,
         max(every) * doubt,
         middle / _nopm(taught, typical, asked, 0.0),
-        found.response_s * 1000,
-        found.throughput * typical.cpu_s / asked.cores,
-        found.throughput * each_takes / max(asked.iops),
-        max((load.present, load.name) for load in found.loads)[1],
+        solved.response_s * 1000,
+        solved.throughput * typical.cpu_s / asked.cores,
+        solved.throughput * each_takes / max(asked.iops),
+        max((load.present, load.name) for load in solved.loads)[1],
         unlike,
     )
 
@@ -364,20 +364,20 @@ def _unlike(
     taught: Taught, asked: SetUp, hit_ratio: float, also: Collection[Kind]
 ) -> tuple[Kind, ...]:
     """List what in a prediction was not measured by the run."""
-    measured, found = taught.measured, set(also)
+    measured, kinds = taught.measured, set(also)
     if min(abs(hit_ratio - seen) for seen in (0.0, taught.hit_ratio)) > SAME_RATIO:
-        found.add("hit ratio")
+        kinds.add("hit ratio")
     if asked.users != measured.users:
-        found.add("users")
+        kinds.add("users")
     if asked.cores != measured.cores:
-        found.add("cores")
+        kinds.add("cores")
     if asked.iops != rates(taught.iops, asked.users):
-        found.add("storage")
+        kinds.add("storage")
     if hit_ratio > 0:
         # Flash alone teaches nothing of a cache, even where the run names one.
         own = None if taught.arms[1] == "all-flash" else measured.traffic
-        found |= _unlike_cache(own, asked.traffic)
-    return tuple(kind for kind in KINDS if kind in found)
+        kinds |= _unlike_cache(own, asked.traffic)
+    return tuple(kind for kind in KINDS if kind in kinds)
 
 
 def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
@@ -397,9 +397,11 @@ def _assumptions(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
     """List what the model takes from elsewhere, as no counter of the run has it."""
     if traffic is None:
         return ()
-    found = []
+    assumptions = []
     if taught.requests is None:
-        found.append("which share of the requests are writes, where the disk did not count them")
+        assumptions.append(
+            "which share of the requests are writes, where the disk did not count them"
+        )
     whole = f"{percent(taught.hit_ratio)} hits"
     for name, words in (
         ("promoted", "how many misses promote a block"),
@@ -408,20 +410,20 @@ def _assumptions(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
         if name == "written_back" and traffic.write_through:
             continue
         but = f" but at {whole}" if name in traffic.measured else ""
-        found.append(f"{words}{but}")
-    return (*found, "what moving a block costs the slow storage")
+        assumptions.append(f"{words}{but}")
+    return (*assumptions, "what moving a block costs the slow storage")
 
 
 def windows(arm: Arm, run: RunDocument) -> dict[int, list[Repeat]]:
     """Windows of TPC-C in which something was done and the CPU was watched, by number of users."""
     assert run.database is not None
-    found: dict[int, list[Repeat]] = {}
-    for one in (*arm.curve, *arm.repeats):
-        if one.nopm and one.server_cpu is not None:
-            users = one.users or run.database.users
+    by_users: dict[int, list[Repeat]] = {}
+    for repeat in (*arm.curve, *arm.repeats):
+        if repeat.nopm and repeat.server_cpu is not None:
+            users = repeat.users or run.database.users
             assert users is not None
-            found.setdefault(users, []).append(one)
-    return found
+            by_users.setdefault(users, []).append(repeat)
+    return by_users
 
 
 def _arms(run: RunDocument, name: ArmName | None) -> tuple[Arm, Arm]:
@@ -445,22 +447,24 @@ def _arms(run: RunDocument, name: ArmName | None) -> tuple[Arm, Arm]:
 
 
 def _typical(each: Sequence[Demands]) -> Demands:
-    means = (mean(getattr(one, name.name) for one in each) for name in fields(Demands))
+    means = (mean(getattr(demands, name.name) for demands in each) for name in fields(Demands))
     return Demands(*means)
 
 
 def _requests(taught: Sequence[Repeat]) -> Requests | None:
     """To the cached device for each transaction, where both reads and writes are counted."""
-    found = []
-    for one in taught:
-        counted, done = one.counters, one.tpm / 60 * one.duration_s
+    requests = []
+    for repeat in taught:
+        counted, done = repeat.counters, repeat.tpm / 60 * repeat.duration_s
         if counted and counted.write_hits is not None and counted.write_misses is not None and done:
             reads = counted.read_hits + counted.read_misses
             writes = counted.write_hits + counted.write_misses
-            found.append(Requests(reads / done, writes / done))
-    if not found:
+            requests.append(Requests(reads / done, writes / done))
+    if not requests:
         return None
-    return Requests(mean(one.reads for one in found), mean(one.writes for one in found))
+    return Requests(
+        mean(request.reads for request in requests), mean(request.writes for request in requests)
+    )
 
 
 def _first_with(nopm: Callable[[float], float], share: float) -> float:
@@ -475,25 +479,25 @@ def iops_from_text(text: str) -> dict[int, float]:
     >>> iops_from_text("1:126, 16:850")
     {1: 126.0, 16: 850.0}
     """
-    found = {}
+    by_depth = {}
     for word in text.split(","):
         depth, _, iops = word.strip().partition(":")
         if not depth.isdigit() or int(depth) < 1:
             raise ValueError(f"{word.strip()!r} is not DEPTH:IOPS, such as 16:850")
         try:
-            found[int(depth)] = float(iops)
+            by_depth[int(depth)] = float(iops)
         except ValueError:
             raise ValueError(f"{word.strip()!r} is not DEPTH:IOPS, such as 16:850") from None
-        if not found[int(depth)] > 0:
+        if not by_depth[int(depth)] > 0:
             raise ValueError(f"{word.strip()!r}: IOPS are more than 0")
-    return found
+    return by_depth
 
 
 def points_of(promise: Mapping[str, object]) -> dict[int, float]:
     """IOPS by queue depth out of what a model promises (``flashdev expect``)."""
     every = promise["random_read_8k"]
     assert isinstance(every, Iterable)
-    return {int(one["queue_depth"]): float(one["iops"]) for one in every}
+    return {int(point["queue_depth"]): float(point["iops"]) for point in every}
 
 
 def flash_of(promise: Mapping[str, object]) -> FlashPromise:
@@ -501,5 +505,5 @@ def flash_of(promise: Mapping[str, object]) -> FlashPromise:
     every, write_ms = promise["random_read_8k"], promise["random_write_8k_ms"]
     assert isinstance(every, list)
     assert isinstance(write_ms, float)
-    read_ms = next(one["latency_ms_mean"] for one in every if one["queue_depth"] == 1)
-    return FlashPromise(read_ms / 1e3, write_ms / 1e3, max(one["iops"] for one in every))
+    read_ms = next(point["latency_ms_mean"] for point in every if point["queue_depth"] == 1)
+    return FlashPromise(read_ms / 1e3, write_ms / 1e3, max(point["iops"] for point in every))

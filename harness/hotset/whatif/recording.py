@@ -35,14 +35,14 @@ def record(machine: Machine, device: str, output: str, seconds: float, on_read: 
     if not target.parent.is_dir():
         raise RequestError(f"there is no folder {target.parent}", field="output")
     local = machine.kind == "local"
-    there = PurePosixPath(output) if local else _THERE / f"hotset-{token_hex(8)}.trace"
-    words = ["record", device, f"--to={there}", f"--seconds={seconds}"]
+    trace = PurePosixPath(output) if local else _THERE / f"hotset-{token_hex(8)}.trace"
+    words = ["record", device, f"--to={trace}", f"--seconds={seconds}"]
     try:
-        found = engine_program.figures(machine, engine_program.on(machine), words, on_read)
+        figures = engine_program.figures(machine, engine_program.on(machine), words, on_read)
         if not local:
-            machine.get(there, target)
+            machine.get(trace, target)
     finally:
         if not local:
-            machine.run(["rm", "-f", str(there)], check=False)
-    cpu_s, recorded_s = found.pop("cpu_s"), found.pop("recorded_s")
-    return Recorded(TraceFigures(**found), cpu_s, recorded_s)
+            machine.run(["rm", "-f", str(trace)], check=False)
+    cpu_s, recorded_s = figures.pop("cpu_s"), figures.pop("recorded_s")
+    return Recorded(TraceFigures(**figures), cpu_s, recorded_s)

@@ -109,32 +109,32 @@ def _at_the_end(points: Sequence[Moved]) -> Moved:
 
 def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
     """Estimate as :func:`assume_traffic` does, with what a run's windows with the cache counted."""
-    found = assume_traffic(kind)
+    traffic = assume_traffic(kind)
     ratios = [window.hit_ratio for window in windows if window.hit_ratio is not None]
     if len(ratios) != len(windows) or not windows:
-        return found
+        return traffic
     at = fsum(ratios) / len(ratios)
     promoted = _promotions(windows)
-    written = None if found.write_through else _write_backs(windows)
+    written = None if traffic.write_through else _write_backs(windows)
     known = {"promoted": promoted, "written_back": written}
     measured = tuple(name for name, value in known.items() if value is not None)
     if not measured:
-        return found
-    there = found.at(at)
+        return traffic
+    assumed = traffic.at(at)
     own = Moved(
         at,
-        there.promoted if promoted is None else promoted,
-        there.written_back if written is None else written,
+        assumed.promoted if promoted is None else promoted,
+        assumed.written_back if written is None else written,
     )
-    others = [point for point in found.points if abs(point.hit_ratio - at) > _NEAR]
-    points = tuple(sorted([*others, own], key=lambda one: one.hit_ratio))
-    return Traffic(kind, found.write_through, found.cost, points, measured)
+    others = [point for point in traffic.points if abs(point.hit_ratio - at) > _NEAR]
+    points = tuple(sorted([*others, own], key=lambda point: point.hit_ratio))
+    return Traffic(kind, traffic.write_through, traffic.cost, points, measured)
 
 
 def _promotions(windows: Sequence[Repeat]) -> float | None:
     """For each miss; None where too few missed or the tier does not count it."""
     each = [window.counters for window in windows]
-    counters = [one for one in each if one is not None and one.promotions is not None]
+    counters = [sample for sample in each if sample is not None and sample.promotions is not None]
     misses = sum(counter.read_misses + (counter.write_misses or 0) for counter in counters)
     if len(counters) != len(windows) or misses < _MISSES_MIN:
         return None

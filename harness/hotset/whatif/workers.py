@@ -77,7 +77,7 @@ class Cluster:
         self._pool = self._client.get_executor(pure=False)
 
     def submit(self, trace: str, cache: Cache, more: Sequence[str]) -> Future[Outcome]:
-        future: Future[Outcome] = self._pool.submit(_there, trace, cache, more)
+        future: Future[Outcome] = self._pool.submit(_simulate_on_worker, trace, cache, more)
         return future
 
     def __enter__(self) -> Self:
@@ -115,14 +115,14 @@ def _connect(address: str) -> Client:
 
 
 def _require_ready(client: Client, address: str, trace: str) -> None:
-    found: dict[str, object] = client.run(_size, trace, on_error="return")
-    if not found:
+    sizes: dict[str, object] = client.run(_size, trace, on_error="return")
+    if not sizes:
         raise PrerequisiteError(
             f"the scheduler at {address} has no workers: start some with `dask worker {address}`",
             field="scheduler",
         )
     here = _size(trace)
-    for worker, size in found.items():
+    for worker, size in sizes.items():
         if size != here:
             seen = size if isinstance(size, Exception) else f"has {size} bytes there, {here} here"
             raise PrerequisiteError(
@@ -138,7 +138,7 @@ def _size(trace: str) -> int:
     return 0 if is_made(trace) else Path(trace).stat().st_size
 
 
-def _there(trace: str, cache: Cache, more: Sequence[str]) -> Outcome:
+def _simulate_on_worker(trace: str, cache: Cache, more: Sequence[str]) -> Outcome:
     try:
         return simulate(Local(), trace, cache, more)
     except HotsetError as error:

@@ -130,7 +130,7 @@ def test_tokens_of_another_version_open_nothing_and_are_not_rewritten(
     assert answer.status_code == 503
     assert "written by another version" in answer.json()["detail"]
     for change_them in (lambda: tokens.create("more"), lambda: tokens.revoke("test")):
-        with pytest.raises(tokens.TokenError, match=r"tokens\.json.*another version.*anew"):
+        with pytest.raises(tokens.TokenError, match=r"tokens\.json.*another version.*again"):
             change_them()
     assert file.read_text() == later
 

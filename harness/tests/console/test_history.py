@@ -53,7 +53,7 @@ def test_a_week_with_its_events_and_its_gap(
     expect(page.locator("#charts canvas")).to_have_count(6)
     expect(page.get_by_text("Shaded: nothing was recorded")).to_be_visible()
     expect(page.locator(TOLD).filter(has_text="warmup run shop database:tpcc")).to_be_visible()
-    expect(page.locator(TOLD).filter(has_text="its counters began anew")).to_be_visible()
+    expect(page.locator(TOLD).filter(has_text="its counters restarted")).to_be_visible()
     # Nothing is cut off: each part ends within the screen.
     ends = page.eval_on_selector_all(
         "#charts figure, #told *", "all => all.map(one => one.getBoundingClientRect().right)"

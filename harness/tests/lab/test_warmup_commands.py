@@ -223,7 +223,7 @@ def test_a_job_refused_while_mounted_is_kept_and_done_when_idle(tier: Accelerate
 
 
 def test_a_restart_is_never_cold(tier: Accelerated, backend: Backend, tmp_path: Path) -> None:
-    """Saved, the tier destroyed and made anew, restored: what was cached is, but for a file that
+    """Saved, the tier destroyed and made again, restored: what was cached is, but for a file that
     is gone."""
     tier.perform(tier.job(tier.plan(f"{MOUNT}/base/b", f"{MOUNT}/base/c")))
     tier.mount()

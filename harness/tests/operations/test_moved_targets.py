@@ -1,4 +1,4 @@
-"""Tables that were written anew or dropped since a warm-up was planned, or since they were pinned:
+"""Tables that were written again or dropped since a warm-up was planned, or since they were pinned:
 on the tests' own PostgreSQL and the file system that it lies on, before a cache that is a list."""
 
 from __future__ import annotations

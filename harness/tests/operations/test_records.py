@@ -41,7 +41,7 @@ from hotset.reports.archive import Archive
 from hotset.reports.model.document import PredictedArm
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import text as warmup_text
-from hotset.warmup.division import Found, Kept
+from hotset.warmup.division import Kept, Location
 from hotset.whatif.advice import CacheAdvice, Size, Wear
 from hotset.whatif.caches import Cache as SimulatedCache
 from hotset.whatif.caches import (
@@ -143,8 +143,8 @@ RESULTS: list[Result] = [
             "database:shop": Kept(Bytes(8192), Bytes(4096), Bytes(4096)),
         },
         {
-            "/srv/a": Found("gone", Bytes(8192), Bytes(0), "no such file"),
-            "database:shop": Found("not known", why="no server"),
+            "/srv/a": Location("gone", Bytes(8192), Bytes(0), "no such file"),
+            "database:shop": Location("not known", why="no server"),
         },
     ),
     HitRatios("shop", "dm-cache", "total", None, moment(5.0), "reads", (ROW,), ROW, ("a note",)),

@@ -99,6 +99,80 @@ def test_docstrings_begin_with_what_a_thing_is() -> None:
     assert [*first_words(ast.parse('def f():\n    """What it is."""'))] == ["2: What"]
 
 
+def bound(whole: ast.AST) -> Iterator[tuple[int, str]]:
+    """The names of variables, parameters and functions; a class's fields are in documents, too."""
+    fields = {
+        part.target
+        for node in ast.walk(whole)
+        if isinstance(node, ast.ClassDef)
+        for part in node.body
+        if isinstance(part, ast.AnnAssign)
+    }
+    for node in ast.walk(whole):
+        match node:
+            case ast.Name(ctx=ast.Store()) if node not in fields:
+                yield node.lineno, node.id
+            case ast.arg():
+                yield node.lineno, node.arg
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+
+
+def production() -> list[Path]:
+    return [*modules().values(), *(ROOT / "scripts").rglob("*.py")]
+
+
+def test_a_name_says_what_it_holds() -> None:
+    nameless = [
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for file in production()
+        for line, name in bound(tree(file))
+        if name.strip("_") in WORDS["names"]
+    ]
+    let = re.compile(rf"\blet \(?(mut )?({'|'.join(WORDS['names'])})\b")
+    nameless += [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for folder in (ROOT / "cache-layer/crates", ROOT / "tpcc/driver")
+        for file in folder.glob("**/src/**/*.rs")
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if let.search(line)
+    ]
+    assert nameless == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = 1",
+        "def f(one): ...",
+        "def _there(): ...",
+        "f = lambda one: 1",
+        "[1 for one in x]",
+        "for _, told in x: ...",
+        "with x as (said, _): ...",
+        "if found := x: ...",
+        "match x:\n    case int() as found: ...",
+    ],
+)
+def test_a_name_that_says_nothing_is_seen(source: str) -> None:
+    assert any(name.strip("_") in WORDS["names"] for _, name in bound(ast.parse(source)))
+
+
+def test_messages_and_docstrings_are_plain() -> None:
+    phrases = re.compile(rf"\b({'|'.join(WORDS['phrases'])})\b")
+    assert [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {match[0]}: write {WORDS['phrases'][match[0]]}"
+        for file in production()
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in phrases.finditer(" ".join(node.value.split()))
+    ] == []
+
+
 def foreign_tests(file: Path) -> list[str]:
     """The test modules of other folders that a test imports."""
     own = ".".join(("tests", *file.parent.parts[file.parts.index("tests") + 1 :]))
@@ -134,7 +208,7 @@ def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_functions_fit_a_screen() -> None:
     long = [
         f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}, {lines(node)} lines"
-        for file in [*modules().values(), *(ROOT / "scripts").rglob("*.py")]
+        for file in production()
         for node in ast.walk(tree(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines(node) > LINES_MAX
     ]
@@ -418,7 +492,7 @@ def test_machine_card_and_disk_go_as_one() -> None:
     all of them, and a card could go with the disk as another card knew it."""
     apart = [
         f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
-        for file in [*modules().values(), *(ROOT / "scripts").rglob("*.py")]
+        for file in production()
         for node in ast.walk(tree(file))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if is_side_by_side(node)

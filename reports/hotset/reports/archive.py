@@ -211,13 +211,13 @@ class Archive:
 
     def size(self, limit_s: float) -> int | None:
         """Bytes of all files of all runs; None: they were not counted within that time."""
-        found, until = 0, time.monotonic() + limit_s
+        total, until = 0, time.monotonic() + limit_s
         for run in (*self._names(), *(_DOOMED + run for run in self._half_deleted())):
             if time.monotonic() > until:
                 return None
             with suppress(OSError), os.scandir(self.path(run)) as entries:
-                found += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
-        return found
+                total += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        return total
 
     def _row_of(self, run: str, line: str | None) -> ListingRow:
         """:param line: of the index; None: it has none, as when the index was lost."""
@@ -296,13 +296,13 @@ class Archive:
             )
         if run == "last":
             return names[0]
-        found = _matching(run, names)
-        if len(found) != 1:
-            what = "no run" if not found else f"{len(found)} runs"
+        matching = _matching(run, names)
+        if len(matching) != 1:
+            what = "no run" if not matching else f"{len(matching)} runs"
             raise NoSuchRunError(
                 f"{what} named {run!r}", Remedy("see all runs", "runs list"), field="run"
             )
-        return found[0]
+        return matching[0]
 
     def resolve_removable(self, run: str) -> str:
         """Resolve as :meth:`resolve` does, also a run whose deletion was begun.
@@ -332,8 +332,8 @@ class Archive:
         """The lines of these runs and of newer ones."""
         # Where the index cannot be opened (its disk is full), the folders say it all.
         with suppress(sqlite3.Error, OSError), closing(self._database()) as database:
-            found = database.execute("SELECT run, listing FROM runs WHERE run >= ?", (oldest,))
-            return dict(found.fetchall())
+            rows = database.execute("SELECT run, listing FROM runs WHERE run >= ?", (oldest,))
+            return dict(rows.fetchall())
         return {}
 
     def _database(self) -> sqlite3.Connection:
@@ -378,9 +378,9 @@ def _first_fault(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
-    for one in error.errors():
-        if one["loc"] == ("schema_version",):
-            version = record.expected_version(one["input"], SCHEMA_VERSION)
+    for fault in error.errors():
+        if fault["loc"] == ("schema_version",):
+            version = record.expected_version(fault["input"], SCHEMA_VERSION)
             return f"it was written by another version of hotset ({version}): use that one"
     more = f", and {error.error_count() - 1} more faults" if error.error_count() > 1 else ""
     return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}{more}"

@@ -128,13 +128,13 @@ def _salvage(life: Life) -> None:
     """Of what it does not name as unknown nothing may be lost."""
     done = life.engine.run("salvage", *life.engine.words(), "--write", "--json")
     try:
-        told = loads(done.stdout)
+        report = loads(done.stdout)
     except JSONDecodeError:
         life.story.append(f"no salvage: {done.stderr.strip()}")
         return
     due = list(life.sectors.promised)
-    for stretch in told["may_be_lost"] + told["unreadable"]:
+    for stretch in report["may_be_lost"] + report["unreadable"]:
         first, count = stretch["offset"] // SECTOR, stretch["bytes"] // SECTOR
         due[first : first + count] = [0] * len(due[first : first + count])
     life.sectors.check(life.origin.file.read_bytes(), range(life.sectors.count), due)
-    life.story.append(f"salvage, {sum(not one for one in due)} sectors unknown")
+    life.story.append(f"salvage, {sum(not version for version in due)} sectors unknown")

@@ -74,26 +74,26 @@ class Sectors:
         :returns: the versions there are.
         :raises WrongError: one that it may not.
         """
-        found = []
+        versions = []
         for at, (sector, oldest) in enumerate(zip(run, least, strict=True)):
             version = self._version(sector, data[at * SECTOR : (at + 1) * SECTOR])
             if not oldest <= version <= self.newest[sector]:
                 range_ = f"{oldest} to {self.newest[sector]}"
                 raise WrongError(f"sector {sector} holds version {version}, not {range_}")
-            found.append(version)
-        return found
+            versions.append(version)
+        return versions
 
     def take_stock(self, data: bytes, least: list[int], *, stored: bool) -> None:
         """After a start.
 
         :param stored: what is there is on the medium.
         """
-        found = self.check(data, range(self.count), least)
-        self.answered, self.newest = found, list(found)
+        current = self.check(data, range(self.count), least)
+        self.answered, self.newest = current, list(current)
         for sector, versions in self.discards.items():
-            versions[:] = [version for version in versions if version <= found[sector]]
+            versions[:] = [version for version in versions if version <= current[sector]]
         if stored:
-            self.promised = list(found)
+            self.promised = list(current)
 
     def _stamp(self, sector: int, version: int) -> bytes:
         words = struct.pack("<III", sector, version, self.life)
@@ -126,7 +126,9 @@ class Users:
         self._over = threading.Event()
         names = range(count)
         use = [(number, random.Random(f"{seed} {number}")) for number in names]
-        self._threads = [threading.Thread(target=self._use, args=one, daemon=True) for one in use]
+        self._threads = [
+            threading.Thread(target=self._use, args=arguments, daemon=True) for arguments in use
+        ]
         for thread in self._threads:
             thread.start()
 

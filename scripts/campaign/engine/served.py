@@ -181,8 +181,8 @@ class Engine:
 
     def format(self) -> None:
         words = ["--flash", str(self.flash.file), *self._parts()[:2]]
-        if said := self.run("format", *words).stderr:
-            raise RuntimeError(said)
+        if message := self.run("format", *words).stderr:
+            raise RuntimeError(message)
 
     def begin(self) -> str:
         """Start it as hotset-boot does; why it does not."""
@@ -249,8 +249,8 @@ class Engine:
     def log(self) -> str:
         """The last that it said, but for its counters."""
         lines = (self.folder / "log").read_text().splitlines()
-        said = [line for line in lines if not line.startswith("{")]
-        return said[-1] if said else ""
+        messages = [line for line in lines if not line.startswith("{")]
+        return messages[-1] if messages else ""
 
     def words(self) -> list[str]:
         """Which cache it is."""

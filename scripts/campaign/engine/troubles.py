@@ -28,10 +28,10 @@ def end(life: Life, ending: Step) -> None:
 def _kill(life: Life) -> None:
     life.engine.kill()
     witness = life.engine.witness
-    told = witness.exists() and bool(witness.read_text())
-    life.witnessed += told
-    life.answers = told and "flushes" not in life.failed
-    life.story.append(f"kill{'' if told else ' without a witness'}")
+    witnessed = witness.exists() and bool(witness.read_text())
+    life.witnessed += witnessed
+    life.answers = witnessed and "flushes" not in life.failed
+    life.story.append(f"kill{'' if witnessed else ' without a witness'}")
 
 
 def _kill_amid(life: Life) -> None:

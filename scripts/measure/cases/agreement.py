@@ -79,19 +79,19 @@ def measure(wanted: argparse.Namespace) -> None:
             if tier == "dm-cache" or load.name not in DM_CACHE_ALONE
         ]
         spec = LabSpec(wanted.machine, 2, Bytes(1024 * MIB), flash_bytes(loads))
-        found = []
+        results = []
         with labs.running(spec, "agreement", print) as lab:
             for load in loads:
                 try:
-                    found.append(agreement(lab, load, wanted.replays))
+                    results.append(agreement(lab, load, wanted.replays))
                 except TooSlowError as slow:
                     print(f"{load.name} on {load.kind}: {slow}", flush=True)
                     continue
-                print(*table(found[-1:])[2:], sep="\n", flush=True)
+                print(*table(results[-1:])[2:], sep="\n", flush=True)
                 if wanted.json:
-                    figures = [one.as_dict() for one in found]
+                    figures = [result.as_dict() for result in results]
                     wanted.json.write_text(json.dumps(figures, indent=1) + "\n")
-    print(*table(found), sep="\n")
+    print(*table(results), sep="\n")
 
 
 KINDS = ("dm-cache", "bcache")
@@ -175,7 +175,7 @@ def tpch(folder: Path) -> list[Row]:
     argv = ["trace", "tpch", "--scale", "0.045", "--buffer", "16M", "--rate", "8M"]
     flashdev.figures(local, [*argv, "--to", str(file)])
     text = local.run([str(flashdev.program(local)), "trace", "print", str(file)]).stdout
-    return [one for one in read(text) if one.at < SCAN_SECONDS]
+    return [request for request in read(text) if request.at < SCAN_SECONDS]
 
 
 def read(text: str) -> list[Row]:
@@ -195,24 +195,24 @@ def write(file: Path, rows: list[Row]) -> None:
     file.write_text("".join(lines))
 
 
-def table(found: list[Agreement]) -> list[str]:
+def table(results: list[Agreement]) -> list[str]:
     """Format as Markdown: the kernel's value / ours / for smq that of the simulation in which data
     moves at once; on average of the replays, from the least to the most where they differ."""
     lines = [
         "| tier | trace, cache | read hits % | write hits % | all % | promotions | demotions |",
         "|---|---|---|---|---|---|---|",
     ]
-    for one in found:
-        cells = [cell(one, figure, percent) for figure in RATIOS.values()]
-        cells += [cell(one, figure, count) for figure in MIGRATIONS.values()]
-        lines.append(f"| {one.kind} | {one.load} | {' | '.join(cells)} |")
+    for result in results:
+        cells = [cell(result, figure, percent) for figure in RATIOS.values()]
+        cells += [cell(result, figure, count) for figure in MIGRATIONS.values()]
+        lines.append(f"| {result.kind} | {result.load} | {' | '.join(cells)} |")
     return lines
 
 
-def cell(one: Agreement, figure: Figure, shown: Callable[[float | None], str]) -> str:
-    sides = [of_replays(side(figure), shown) for side in (one.kernels, one.ours)]
-    if one.kind == "dm-cache":
-        sides.append(shown(figure(one.at_once)))
+def cell(result: Agreement, figure: Figure, shown: Callable[[float | None], str]) -> str:
+    sides = [of_replays(side(figure), shown) for side in (result.kernels, result.ours)]
+    if result.kind == "dm-cache":
+        sides.append(shown(figure(result.at_once)))
     return " / ".join(sides)
 
 

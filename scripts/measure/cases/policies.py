@@ -48,11 +48,11 @@ def measure(wanted: argparse.Namespace) -> None:
     with ThreadPoolExecutor(2) as pool:
         alone = pool.submit(simulate, wanted, ALONE, 100)
         runs = {key: pool.submit(simulate, wanted, *key) for key in product(policies, shares)}
-        found = {key: run.result() for key, run in runs.items()}
+        results = {key: run.result() for key, run in runs.items()}
     base = alone.result()
-    print(*table(policies, shares, base, found), sep="\n")
+    print(*table(policies, shares, base, results), sep="\n")
     if wanted.json:
-        rows = [{"policy": p, "share": s, **figures} for (p, s), figures in found.items()]
+        rows = [{"policy": p, "share": s, **figures} for (p, s), figures in results.items()]
         text = json.dumps({"alone": base, "caches": rows}, indent=1)
         wanted.json.write_text(text + "\n")
 
@@ -84,7 +84,7 @@ def table(
     policies: list[str],
     shares: list[int],
     base: dict[str, Any],
-    found: dict[tuple[str, int], dict[str, Any]],
+    results: dict[tuple[str, int], dict[str, Any]],
 ) -> list[str]:
     """Format as Markdown: requests a second, as a multiple of the disk alone, and hits."""
     lines = [
@@ -96,10 +96,10 @@ def table(
     for policy in policies:
         cells = []
         for share in shares:
-            one = found[policy, share]
-            hits = one["read_hits"] + one["write_hits"]
-            ratio = hits / (hits + one["read_misses"] + one["write_misses"])
-            factor = one["iops"] / base["iops"]
-            cells.append(f"{one['iops']:,.0f} ({factor:.1f}x, {100 * ratio:.0f} %)")
+            result = results[policy, share]
+            hits = result["read_hits"] + result["write_hits"]
+            ratio = hits / (hits + result["read_misses"] + result["write_misses"])
+            factor = result["iops"] / base["iops"]
+            cells.append(f"{result['iops']:,.0f} ({factor:.1f}x, {100 * ratio:.0f} %)")
         lines.append(f"| {policy} | {' | '.join(cells)} |")
     return lines

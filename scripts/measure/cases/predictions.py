@@ -60,7 +60,7 @@ USERS = (4, 16, 64)
 
 def campaign() -> dict[str, tuple[str, ...]]:
     """Small caches on the running tier, mixed, so that any slice has some of everything."""
-    found = {
+    settings = {
         f"{policy}, {share} %, {storage}, {users} users": (
             *CACHED,
             *LONGER,
@@ -74,7 +74,7 @@ def campaign() -> dict[str, tuple[str, ...]]:
         for share in CACHES
         for policy in POLICIES
     }
-    return {name: found[name] for name in sorted(found, key=mix)}
+    return {name: settings[name] for name in sorted(settings, key=mix)}
 
 
 def mix(name: str) -> str:
@@ -84,10 +84,10 @@ def mix(name: str) -> str:
 
 def slice_of(text: str) -> tuple[int, int]:
     """N/M: the N-th of M parts."""
-    found = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text)
-    if not found or int(found[1]) > int(found[2]):
+    match = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text)
+    if not match or int(match[1]) > int(match[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not N/M with N from 1 to M, such as 3/8")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -142,14 +142,14 @@ class Campaign:
 
     def lines(self) -> list[dict[str, Any]]:
         """All that were written to their end."""
-        found = []
+        records = []
         for line in self.file.read_text().splitlines() if self.file.exists() else []:
             try:
-                found.append(json.loads(line))
+                records.append(json.loads(line))
             except ValueError:
                 # Who wrote it was killed meanwhile: that set-up is made again.
                 continue
-        return found
+        return records
 
     def add(self, line: dict[str, Any]) -> None:
         """On a line of its own, also behind one that was cut short; on the disk, when it ends."""
@@ -208,7 +208,7 @@ def ran(name: str, sets: tuple[str, ...]) -> str:
 
 
 def choose(sets: tuple[str, ...]) -> list[str]:
-    return [word for one in ("tier.kind=userspace", *sets) for word in ("--set", one)]
+    return [word for setting in ("tier.kind=userspace", *sets) for word in ("--set", setting)]
 
 
 def row(arm: dict[str, Any]) -> tuple[str, ...]:

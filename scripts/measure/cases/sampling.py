@@ -51,14 +51,16 @@ EDGE_S = 1.0
 def devices(local: Local) -> Iterator[list[Source]]:
     """Two of this computer's block devices, and one that the engine serves."""
     counted = sorted(Path("/sys/block").glob("*/stat"))[:2]
-    found: list[Source] = [KernelDevice(one.parent.name, PurePosixPath(one)) for one in counted]
+    sources: list[Source] = [
+        KernelDevice(path.parent.name, PurePosixPath(path)) for path in counted
+    ]
     if not Path("/dev/fuse").exists():
         say("no /dev/fuse: the engine's device is left out")
-        yield found
+        yield sources
         return
     with served_model.serve_model(local, "pcie-flash-2014", Bytes(64 * 1024**2)) as device:
         control = PurePosixPath(device.socket)
-        yield [*found, ServedDevice.ask(local, "flash", control)]
+        yield [*sources, ServedDevice.ask(local, "flash", control)]
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,10 @@ def nopm_of(turn: Turn, result: Repeat) -> float:
     """From its whole seconds."""
     opened, _ = result.span
     inside = [
-        one.rate
-        for one in result.series
-        if turn.start <= opened + one.second and opened + one.second + 1 <= turn.end + EDGE_S / 2
+        point.rate
+        for point in result.series
+        if turn.start <= opened + point.second
+        and opened + point.second + 1 <= turn.end + EDGE_S / 2
     ]
     return sum(inside) / len(inside)
 
@@ -176,11 +179,11 @@ def measure(options: argparse.Namespace) -> Page:
 
 def pairs_of(turns: list[Turn], result: Repeat) -> list[tuple[float, float]]:
     """NOPM without sampling and with it, of two turns that lie side by side."""
-    found = []
-    for one, other in zip(turns[::2], turns[1::2], strict=True):
-        with_it, without = (one, other) if one.sampled else (other, one)
-        found.append((nopm_of(without, result), nopm_of(with_it, result)))
-    return found
+    pairs = []
+    for turn, other in zip(turns[::2], turns[1::2], strict=True):
+        with_it, without = (turn, other) if turn.sampled else (other, turn)
+        pairs.append((nopm_of(without, result), nopm_of(with_it, result)))
+    return pairs
 
 
 def cpu_share(turns: list[Turn]) -> float:
@@ -188,7 +191,9 @@ def cpu_share(turns: list[Turn]) -> float:
     rates = {}
     for sampled in (True, False):
         mine = [turn for turn in turns if turn.sampled is sampled]
-        rates[sampled] = sum(turn.cpu_s for turn in mine) / sum(one.end - one.start for one in mine)
+        rates[sampled] = sum(turn.cpu_s for turn in mine) / sum(
+            turn.end - turn.start for turn in mine
+        )
     return (rates[True] - rates[False]) / (os.cpu_count() or 1)
 
 

@@ -189,8 +189,8 @@ def beside(rates: dict[str, dict[str, list[float]]]) -> Iterator[Goal]:
 def alone(bench: Path, trace: Trace) -> list[Goal]:
     """Our rates by their own goals; the best of three, as others use the computer, too."""
     say("our own rates")
-    found = ours(bench, trace, *RATES, rounds=3)
-    return [Goal(name, "M requests/s", goal, found[name][0]) for name, goal in RATES.items()]
+    measured = ours(bench, trace, *RATES, rounds=3)
+    return [Goal(name, "M requests/s", goal, measured[name][0]) for name, goal in RATES.items()]
 
 
 def tpcc(folder: Path) -> Iterator[Goal]:
@@ -198,8 +198,8 @@ def tpcc(folder: Path) -> Iterator[Goal]:
     for how, tpm in TPM.items():
         load = f"tpcc:warehouses={WAREHOUSES},buffer={BUFFER},tpm={tpm},seconds={TPCC_SECONDS}"
         words = ["simulate", load, "--policy", "hotset", "--cache", "100GiB"]
-        seconds, found = measure_time(words)
-        requests = found["caches"][0]["requests"]
+        seconds, result = measure_time(words)
+        requests = result["caches"][0]["requests"]
         what = f"15 minutes of TPC-C, 500 GB and 100 users {how}: {requests / 1e6:.1f} M requests"
         say(f"{what} in {seconds:.1f} s")
         yield Goal(what, "s", TPCC_GOAL_S, seconds, at_most=True)
@@ -216,11 +216,13 @@ def advise(folder: Path, tpm: int, lasts_s: float) -> Goal:
         # The database's own cache fills by and by, so twice the time is less than twice as many.
         lasts_s *= 1.1 * ADVISE_REQUESTS / requests if requests else 1.0
         requests = flashdev.figures(Local(), [*words, f"--seconds={lasts_s:.1f}"])["requests"]
-    seconds, found = measure_time(["advise", str(trace)])
+    seconds, result = measure_time(["advise", str(trace)])
     trace.unlink()
-    if len(found["sizes"]) < ADVISE_SIZES:
-        sys.exit(f"bench: advise shows {len(found['sizes'])} sizes, and should show {ADVISE_SIZES}")
-    what = f"advise: {len(found['sizes'])} sizes, a trace of {requests / 1e6:.1f} M requests"
+    if len(result["sizes"]) < ADVISE_SIZES:
+        sys.exit(
+            f"bench: advise shows {len(result['sizes'])} sizes, and should show {ADVISE_SIZES}"
+        )
+    what = f"advise: {len(result['sizes'])} sizes, a trace of {requests / 1e6:.1f} M requests"
     say(f"{what} in {seconds:.1f} s")
     return Goal(what, "s", ADVISE_GOAL_S, seconds, at_most=True)
 

@@ -45,15 +45,15 @@ PASSWORD = "who watches what it costs"  # noqa: S105 - of a console that lives f
 def measure(options: argparse.Namespace) -> Page:
     """Raise the lab, and measure both."""
     spent = list[float]()
-    with lab(options.warehouses) as there:
+    with lab(options.warehouses) as running_lab:
 
         def report_s(number: int) -> float:
-            with reporting(there, spent):
-                return nopm(there, options, number)
+            with reporting(running_lab, spent):
+                return nopm(running_lab, options, number)
 
-        sides = {"without": lambda number: nopm(there, options, number), "with": report_s}
+        sides = {"without": lambda number: nopm(running_lab, options, number), "with": report_s}
         results = turns(sides, options.rounds, "{:,.0f} NOPM".format)
-        share = overview(there, options)
+        share = overview(running_lab, options)
     # One report's share of the time until the next.
     cpu = fmean(spent) / EVERY_S / (os.cpu_count() or 1)
     by_without = ratio(results["with"], results["without"])
@@ -85,18 +85,18 @@ def lab(warehouses: int) -> Iterator[Live]:
     up = [HOTSET, "lab", "up", "--machine", "local", "--warehouses", str(warehouses)]
     subprocess.run(up, check=True)
     try:
-        there = live.find_live()
-        assert there is not None
-        server = ["--dsn", there.dsn, "--password-file", there.password_file]
+        running_lab = live.find_live()
+        assert running_lab is not None
+        server = ["--dsn", running_lab.dsn, "--password-file", running_lab.password_file]
         subprocess.run([HOTSET, "warmup", "run", "database:tpcc", *server], check=True)
-        yield there
+        yield running_lab
     finally:
         subprocess.run([HOTSET, "lab", "down"], check=True)
 
 
-def nopm(there: Live, options: argparse.Namespace, seed: int) -> float:
+def nopm(running_lab: Live, options: argparse.Namespace, seed: int) -> float:
     """Measure NOPM in one window."""
-    password = Path(there.password_file).read_text().strip()
+    password = Path(running_lab.password_file).read_text().strip()
     run = RunOptions(
         users=options.users,
         warehouses=options.warehouses,
@@ -104,25 +104,34 @@ def nopm(there: Live, options: argparse.Namespace, seed: int) -> float:
         duration_s=options.seconds,
         seed=seed,
     )
-    return driver.run(connect.database("postgres", there.dsn, password), run).rate
+    return driver.run(connect.database("postgres", running_lab.dsn, password), run).rate
 
 
 @contextmanager
-def reporting(there: Live, spent: list[float]) -> Iterator[None]:
+def reporting(running_lab: Live, spent: list[float]) -> Iterator[None]:
     """A report every so often; ``spent`` takes the CPU seconds of each."""
-    words = ["--dsn", there.dsn, "--password-file", there.password_file, "--format", "csv"]
+    words = [
+        "--dsn",
+        running_lab.dsn,
+        "--password-file",
+        running_lab.password_file,
+        "--format",
+        "csv",
+    ]
     argv, ended = [HOTSET, "report", "hit-ratio", "--by", "table", *words], threading.Event()
     failed: list[str] = []
 
     def work() -> None:
         while not ended.wait(EVERY_S):
-            with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as one:
+            with subprocess.Popen(
+                argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            ) as process:
                 # Of this child and those it waited for, whatever else this process starts.
-                said = one.stderr.read().decode() if one.stderr else ""
-                _, status, used = os.wait4(one.pid, 0)
-                one.returncode = os.waitstatus_to_exitcode(status)
-            if one.returncode:
-                failed.append(said)
+                message = process.stderr.read().decode() if process.stderr else ""
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                failed.append(message)
             spent.append(seconds(used))
 
     thread = threading.Thread(target=work)
@@ -140,12 +149,12 @@ def seconds(used: resource.struct_rusage) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def overview(there: Live, options: argparse.Namespace) -> float:
+def overview(running_lab: Live, options: argparse.Namespace) -> float:
     """The console's share of one core while TPC-C runs and a client shows the overview."""
     with console() as (pid, client), client.stream("GET", "/overview/live") as answer:
         samples = (line for line in answer.iter_lines() if line == "event: sample")
         next(samples)  # the machine's connection is made
-        load = threading.Thread(target=nopm, args=(there, options, 1))
+        load = threading.Thread(target=nopm, args=(running_lab, options, 1))
         load.start()
         time.sleep(RAMPUP_S)
         before, begun = cpu_s(pid), time.monotonic()
@@ -169,10 +178,10 @@ def console() -> Iterator[tuple[int, httpx.Client]]:
         argv = [HOTSET, "console", "--port", "0"]
         with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stderr is not None
-            found = re.search(r"https?://\S+", process.stderr.readline())
-            assert found is not None
+            match = re.search(r"https?://\S+", process.stderr.readline())
+            assert match is not None
             try:
-                with httpx.Client(base_url=found[0], timeout=30, follow_redirects=True) as client:
+                with httpx.Client(base_url=match[0], timeout=30, follow_redirects=True) as client:
                     token = re.search(r'name="csrf" value="([^"]+)"', client.get("/login").text)
                     assert token is not None
                     client.post(

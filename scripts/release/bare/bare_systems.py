@@ -87,18 +87,18 @@ def try_out(base: Path, system: str, user: str, options: argparse.Namespace) -> 
         subprocess.run(clone, check=True)
         (logs / "plan.json").write_text(json.dumps([system, user, commands(options.run)]))
         call_inside("release.bare.bare_systems", [str(root), str(logs)])
-    return [Step(**one) for one in json.loads((logs / "steps.json").read_text())]
+    return [Step(**fields) for fields in json.loads((logs / "steps.json").read_text())]
 
 
 def commands(runs: Sequence[str]) -> list[str]:
     """The runs' commands, and after a demo every command of the README that can be run there."""
-    found: list[str] = []
+    commands: list[str] = []
     for run in runs:
-        found += RUNS[run]
+        commands += RUNS[run]
         if run == "demo":
             texts = ((ROOT / name).read_text() for name in ("README.md", "docs/reference/cli.md"))
-            found += readme_commands(*texts)
-    return found
+            commands += readme_commands(*texts)
+    return commands
 
 
 def readme_commands(readme: str, reference: str) -> list[str]:
@@ -110,7 +110,9 @@ def readme_commands(readme: str, reference: str) -> list[str]:
             command = line.partition("  #")[0].strip()
             if re.match(r"(\./)?hotset |make install$", command) and not NEEDS_MORE.search(command):
                 exact.append(command)
-    others = [f"{one} --help" for one in re.findall(r"^## (hotset .*)$", reference, re.MULTILINE)]
+    others = [
+        f"{command} --help" for command in re.findall(r"^## (hotset .*)$", reference, re.MULTILINE)
+    ]
     each = "do echo $one; $one >/dev/null || exit 1; done"
     every = f"for one in {' '.join(map(shlex.quote, others))}; {each}"
     return [*exact, "hotset doctor", every]
@@ -144,8 +146,8 @@ def play(system: str, user: str, planned: Sequence[str], log: TextIO) -> Iterato
             yield step
             continue
         yield Step(**{**asdict(step), "expected": True})
-        told = order[1].replace("satisfy ", "satisfy --yes ")
-        yield execute(system, "root", told, log, folder)[0]
+        line = order[1].replace("satisfy ", "satisfy --yes ")
+        yield execute(system, "root", line, log, folder)[0]
         yield execute(system, user, command, log, folder)[0]
 
 

@@ -131,9 +131,9 @@ class Server(Local):
         own = [line.split()[0] for line in over.stdout.splitlines() if str(self.root) in line]
         return sorted({*links.stdout.split(), *own})
 
-    def path(self, there: PurePosixPath) -> Path:
+    def path(self, place: PurePosixPath) -> Path:
         """A file of its, from outside."""
-        return self.root / there.relative_to("/")
+        return self.root / place.relative_to("/")
 
 
 def unpack(work: Path, root: Path) -> None:

@@ -88,7 +88,7 @@ def write(steps: Sequence[Step], results: int) -> None:
     """
     handle = os.open("steps.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=results)
     with os.fdopen(handle, "w") as file:
-        json.dump([asdict(one) for one in steps], file, indent=1)
+        json.dump([asdict(step) for step in steps], file, indent=1)
 
 
 def table(steps: Sequence[Step]) -> str:

@@ -86,7 +86,7 @@ def main() -> int:
     default = Path("/var/tmp/hotset-bare-systems")  # noqa: S108 - kept for the next time
     parser.add_argument("--work", type=Path, default=default, help="has the server's archive")
     given = parser.parse_args()
-    lacking = [one for one in SERVED if shutil.which(one) is None]
+    lacking = [program for program in SERVED if shutil.which(program) is None]
     if os.geteuid() or lacking:
         print(f"try_container: needs root, and lacks: {', '.join(lacking)}", file=sys.stderr)
         return 3
@@ -142,9 +142,9 @@ def try_as(user: int, folder: Path, work: Path, reached: Reached) -> None:
         with tempfile.TemporaryDirectory(prefix="hotset-pg-") as cluster:
             try_database(known[-2], Path(cluster))
     shown = container.log.read_text()
-    require(not any(one in shown for one in known), "secrets in the log", "none")
-    kept = "".join(one.read_text(errors="replace") for one in state.rglob("*") if one.is_file())
-    require(not any(one in kept for one in known), "secrets in the state's files", "none")
+    require(not any(secret in shown for secret in known), "secrets in the log", "none")
+    kept = "".join(file.read_text(errors="replace") for file in state.rglob("*") if file.is_file())
+    require(not any(secret in kept for secret in known), "secrets in the state's files", "none")
     (secrets / "console-password").unlink()
     for name in KEYS:
         shutil.copy(work / name, secrets)
@@ -177,8 +177,8 @@ def served(folder: Path, kept: Path) -> Iterator[Reached]:
             server.install(("openssh-server", "postgresql"))
             shown = (root / "etc/ssh/ssh_host_ed25519_key.pub").read_text()
             files[1].write_text(f"[127.0.0.1]:{port} {shown}")
-            for one in files:
-                one.chmod(0o644)
+            for file in files:
+                file.chmod(0o644)
             server.sh(f"mkdir -p /run/sshd; /usr/sbin/sshd -p {port} -o ListenAddress=127.0.0.1")
             yield Reached(server, f"ssh://root@127.0.0.1:{port}")
         finally:
@@ -233,9 +233,13 @@ def configure(spec: dict[str, Any], user: int, state: Path, secrets: Path) -> No
     process["capabilities"] = {}
     process["env"].append("HOTSET_CONSOLE_PASSWORD_FILE=/run/secrets/console-password")
     process["args"][process["args"].index("0.0.0.0")] = "127.0.0.1"  # noqa: S104
-    linux["namespaces"] = [one for one in linux["namespaces"] if one["type"] != "network"]
+    linux["namespaces"] = [
+        namespace for namespace in linux["namespaces"] if namespace["type"] != "network"
+    ]
     linux.pop("resources", None)
-    mounts = [one for one in spec["mounts"] if one["destination"] not in (HOME, "/sys/fs/cgroup")]
+    mounts = [
+        mount for mount in spec["mounts"] if mount["destination"] not in (HOME, "/sys/fs/cgroup")
+    ]
     for source, target, how in ((state, HOME, "rw"), (secrets, "/run/secrets", "ro")):
         options = ["rbind", how]
         mounts.append(
@@ -327,10 +331,10 @@ def try_day(container: Container, server: Server) -> None:
             server.sh(act.command)
             continue
         done = container.run("sh", "-c", act.command)
-        said = done.stdout + done.stderr
-        named = lacks and done.returncode == 3 and "'hotset[" in said
-        met = done.returncode == act.code and act.says in said
-        require(named or met, act.command, " / ".join(said.splitlines()[-3:]))
+        output = done.stdout + done.stderr
+        named = lacks and done.returncode == 3 and "'hotset[" in output
+        met = done.returncode == act.code and act.says in output
+        require(named or met, act.command, " / ".join(output.splitlines()[-3:]))
 
 
 def try_prometheus(token: str, folder: Path) -> None:
@@ -366,9 +370,11 @@ def scrape(port: int) -> str:
         code, text = ask("/api/v1/targets", port=port)
     except OSError:
         return ""
-    found = json.loads(text)["data"]["activeTargets"] if code == 200 else []
+    targets = json.loads(text)["data"]["activeTargets"] if code == 200 else []
     return "; ".join(
-        f"{one['health']} {one['lastError']}" for one in found if one["health"] != "unknown"
+        f"{target['health']} {target['lastError']}"
+        for target in targets
+        if target["health"] != "unknown"
     )
 
 
@@ -377,9 +383,9 @@ def is_logged_in(password: str) -> bool:
     connection.request("GET", "/login")
     page = connection.getresponse()
     cookie, text = (page.headers["set-cookie"] or "").partition(";")[0], page.read().decode()
-    found = re.search(r'name="csrf" value="([^"]+)"', text)
-    assert found, text
-    body = urlencode({"csrf": found[1], "password": password})
+    match = re.search(r'name="csrf" value="([^"]+)"', text)
+    assert match, text
+    body = urlencode({"csrf": match[1], "password": password})
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": cookie}
     connection.request("POST", "/login", body, headers)
     answer = connection.getresponse()

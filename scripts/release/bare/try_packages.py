@@ -343,9 +343,9 @@ def main() -> int:
         for walk in options.walk:
             steps += try_out(base, system, walk, packages, options)
             print(table(steps), flush=True)
-    slow = [one for one in steps if one.command == "first hit ratio" and not one.expected]
-    for one in slow:
-        print(f"{one.system}: {one.seconds} s to the first hit ratio, more than {FIRST_MAX_S}")
+    slow = [step for step in steps if step.command == "first hit ratio" and not step.expected]
+    for step in slow:
+        print(f"{step.system}: {step.seconds} s to the first hit ratio, more than {FIRST_MAX_S}")
     return 0 if all(step.expected for step in steps) else 4
 
 
@@ -374,12 +374,12 @@ def try_out(
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir()
     with unpacked(base, f"packages-{system}-{walk}", work) as root:
-        for one in packages:
-            shutil.copy(one, root / "root" / one.name)
+        for package in packages:
+            shutil.copy(package, root / "root" / package.name)
         if options.before:
             shutil.copy(options.before, root / "root/before.deb")
         call_inside("release.bare.try_packages", [str(root), str(logs), system, walk])
-    return [Step(**one) for one in json.loads((logs / "steps.json").read_text())]
+    return [Step(**fields) for fields in json.loads((logs / "steps.json").read_text())]
 
 
 def inside(root: str, logs: str, system: str, walk: str) -> int:

@@ -235,12 +235,12 @@ impl<'l> Connection<'l> {
         unsafe {
             if (self.library.PQconsumeInput)(self.raw) == 0 {
                 // What the server said before it hung up tells more than "connection lost".
-                let said = (self.library.PQgetResult)(self.raw);
+                let result = (self.library.PQgetResult)(self.raw);
                 let lost = Answer::Refused(String::new(), self.message());
-                return Some(if said.is_null() {
+                return Some(if result.is_null() {
                     lost
                 } else {
-                    self.meaning(said, TUPLES_OK)
+                    self.meaning(result, TUPLES_OK)
                 });
             }
             while (self.library.PQisBusy)(self.raw) == 0 {
@@ -270,17 +270,17 @@ impl<'l> Connection<'l> {
                 return Answer::Done;
             }
             let state = text_of((self.library.PQresultErrorField)(result, DIAG_SQLSTATE));
-            let said = text_of((self.library.PQresultErrorField)(
+            let text = text_of((self.library.PQresultErrorField)(
                 result,
                 DIAG_MESSAGE_PRIMARY,
             ));
             (self.library.PQclear)(result);
             Answer::Refused(
                 state,
-                if said.is_empty() {
+                if text.is_empty() {
                     self.message()
                 } else {
-                    said
+                    text
                 },
             )
         }

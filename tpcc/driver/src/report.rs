@@ -52,7 +52,7 @@ impl Message {
 #[derive(Default)]
 struct Counted {
     count: u64,
-    said: String,
+    message: String,
 }
 
 /// One second of a thread's users.
@@ -133,9 +133,9 @@ impl Recorder {
 
     /// A transaction that was given up, in the server's words. After the window it counts in the
     /// second in which it began.
-    pub fn failed(&mut self, since: f64, end: f64, kind: Kind, cause: &str, said: &str) {
+    pub fn failed(&mut self, since: f64, end: f64, kind: Kind, cause: &str, message: &str) {
         let at = if end < self.closes { end } else { since };
-        self.count(at, kind, "failed", cause, said);
+        self.count(at, kind, "failed", cause, message);
     }
 
     /// A transaction still under way when the users are sent home. Its latency is at least its
@@ -145,15 +145,15 @@ impl Recorder {
         self.count(since, kind, "unfinished", "", "");
     }
 
-    fn count(&mut self, at: f64, kind: Kind, outcome: &'static str, cause: &str, said: &str) {
+    fn count(&mut self, at: f64, kind: Kind, outcome: &'static str, cause: &str, message: &str) {
         if let Some(tally) = self.tally(at) {
             let counted = tally
                 .outcomes
                 .entry((kind, outcome, cause.to_owned()))
                 .or_default();
             counted.count += 1;
-            if counted.said.is_empty() {
-                counted.said = said.to_owned();
+            if counted.message.is_empty() {
+                counted.message = message.to_owned();
             }
         }
     }
@@ -223,8 +223,8 @@ fn write_tally<'t>(
         .outcomes
         .iter()
         .map(|((kind, outcome, cause), counted)| {
-            let (said, count) = (counted.said.as_str(), counted.count);
-            (*kind, *outcome, cause.as_str(), said, count)
+            let (message, count) = (counted.message.as_str(), counted.count);
+            (*kind, *outcome, cause.as_str(), message, count)
         })
         .collect();
     Written {
@@ -279,7 +279,10 @@ mod tests {
         let first = reported(&messages);
         let seconds: Vec<_> = first.as_array().unwrap().iter().collect();
         assert_eq!(
-            seconds.iter().map(|one| &one["second"]).collect::<Vec<_>>(),
+            seconds
+                .iter()
+                .map(|second| &second["second"])
+                .collect::<Vec<_>>(),
             [&json!(-1), &json!(0), &json!(1)]
         );
         assert_eq!(

@@ -161,8 +161,8 @@ class NativeCrew:
     def _last_words(self) -> str:
         assert self._process.stderr is not None
         code = self._process.wait(_END_S)
-        said = self._process.stderr.read().decode(errors="replace").strip()
-        return f"{PROGRAM} ended with exit code {code}" + (f": {said}" if said else "")
+        message = self._process.stderr.read().decode(errors="replace").strip()
+        return f"{PROGRAM} ended with exit code {code}" + (f": {message}" if message else "")
 
     def _end(self) -> None:
         """Closing its input asks; SIGKILL makes sure."""

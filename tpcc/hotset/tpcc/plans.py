@@ -38,7 +38,7 @@ def shapes(database: Database) -> dict[Statement, str]:
     """
     if not has_statement(database.engine, "plans"):
         return {}
-    found = {}
+    by_statement = {}
     with closing(database.session()) as session:
         for batch in batches(database.engine, "plans"):
             label, prepared = _LABEL.match(batch), _PREPARED.search(batch)
@@ -48,8 +48,8 @@ def shapes(database: Database) -> dict[Statement, str]:
             arguments = ", ".join(["NULL"] * len(prepared["types"].split(",")))
             rows = session.query(f"EXPLAIN (FORMAT JSON) EXECUTE {prepared['name']} ({arguments})")
             statement = Statement(label["kind"].replace("-", "_"), label["what"])
-            found[statement] = shape(_plan(rows[0][0]))
-    return found
+            by_statement[statement] = shape(_plan(rows[0][0]))
+    return by_statement
 
 
 def _plan(cell: object) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def shape(plan: Mapping[str, Any]) -> str:
     """
     named = plan.get("Index Name") or plan.get("Relation Name")
     words = f"{plan['Node Type']} {named}" if named else str(plan["Node Type"])
-    below = [shape(one) for one in plan.get("Plans", ())]
+    below = [shape(node) for node in plan.get("Plans", ())]
     return f"{words} ({', '.join(below)})" if below else words
 
 
@@ -80,17 +80,19 @@ def flips(
     steadiness: Sequence[Steadiness],
 ) -> list[PlanChange]:
     """The statements whose plans differ, with what their kind's latency did."""
-    rounds = {one.of: one.rounds for one in steadiness if one.measure == "latency_ms"}
+    rounds = {
+        verdict.of: verdict.rounds for verdict in steadiness if verdict.measure == "latency_ms"
+    }
     return [
         PlanChange(
-            kind=one.kind,
-            what=one.what,
+            kind=statement.kind,
+            what=statement.what,
             before=shape_before,
-            after=after[one],
-            latency_ms=_ends(rounds.get(one.kind)),
+            after=after[statement],
+            latency_ms=_ends(rounds.get(statement.kind)),
         )
-        for one, shape_before in before.items()
-        if after.get(one, shape_before) != shape_before
+        for statement, shape_before in before.items()
+        if after.get(statement, shape_before) != shape_before
     ]
 
 

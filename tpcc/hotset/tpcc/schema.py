@@ -166,7 +166,7 @@ def run_script(database: Database, session: Session, name: str) -> None:
 def present(session: Session, *, by_hammerdb: bool = False) -> list[str]:
     """Which of the nine tables there are, of hotset's own or of HammerDB's."""
 
-    def there(table: str) -> bool:
+    def exists(table: str) -> bool:
         asked = f"SELECT count(*) FROM {SCHEMA}.{table} WHERE 1 = 0"
         try:
             session.query(unqualified(asked) if by_hammerdb else asked)
@@ -174,7 +174,7 @@ def present(session: Session, *, by_hammerdb: bool = False) -> list[str]:
             return False
         return True
 
-    return [name for name in TABLES if there(name)]
+    return [name for name in TABLES if exists(name)]
 
 
 def create(database: Database, session: Session) -> None:

@@ -67,18 +67,18 @@ def checksum(rows: Sequence[Row]) -> str:
     return hashlib.sha256("\n".join(lines(rows)).encode()).hexdigest()[:16]
 
 
-def compare(number: int, expected: Sequence[Row], found: Sequence[Row]) -> Comparison:
+def compare(number: int, expected: Sequence[Row], actual: Sequence[Row]) -> Comparison:
     """Hold an answer of query `number` against the expected one, after clause 2.1.3.5.
 
     "equal": all texts are alike. "within tolerance": sums are within 100, averages and ratios
     within 1 %, everything else alike.
     """
-    if len(expected) != len(found):
-        return Comparison("different", f"{len(found)} rows, {len(expected)} expected")
-    if lines(expected) == lines(found):
+    if len(expected) != len(actual):
+        return Comparison("different", f"{len(actual)} rows, {len(expected)} expected")
+    if lines(expected) == lines(actual):
         return Comparison("equal")
     how = kinds(number)
-    for wanted, got in zip(_by_exact(how, expected), _by_exact(how, found), strict=True):
+    for wanted, got in zip(_by_exact(how, expected), _by_exact(how, actual), strict=True):
         if len(got) != len(how):
             return Comparison("different", f"{len(got)} columns, {len(how)} expected")
         for place, kind in enumerate(how):
@@ -101,7 +101,7 @@ def _alike(kind: str, wanted: Value, got: Value) -> bool:
     first, second = field(wanted), field(got)
     if first == second or kind == "=" or "(null)" in (first, second):
         return first == second
-    expected, found = Decimal(first), Decimal(second)
+    expected, actual = Decimal(first), Decimal(second)
     if kind == "sum":
-        return abs(found - expected) <= _SUM_TOLERANCE
-    return abs(found - expected) <= abs(expected) * _RATIO_TOLERANCE
+        return abs(actual - expected) <= _SUM_TOLERANCE
+    return abs(actual - expected) <= abs(expected) * _RATIO_TOLERANCE

@@ -83,7 +83,7 @@ class CheckResult:
         """Nothing is wrong."""
         return (
             all(table.holds for table in self.tables)
-            and all(one.holds for one in self.references)
+            and all(reference.holds for reference in self.references)
             and all(answer.holds for answer in self.answers)
         )
 
@@ -104,7 +104,7 @@ def check(
     """Count rows, look for broken references, and compare answers on the same data.
 
     :param scale: what the database should hold; None: whatever it holds.
-    :param folder: where `load` keeps the text files; made anew when they are gone.
+    :param folder: where `load` keeps the text files; made again when they are gone.
     :raises SetupError: the scale is not loaded. Also what `data.prepare` and a session raise.
     """
     with closing(database.session()) as session:
@@ -116,14 +116,14 @@ def check(
         broken = session.query(schema.statement(database.engine, "integrity"), timeout_s)
         orphans = sorted((str(name), int(str(count))) for name, count in broken)
         references = [ReferenceCheck(name, count) for name, count in orphans]
-        for one in references:
-            observe(one)
-        found = []
+        for result in references:
+            observe(result)
+        checks = []
         for number, expected in reference.answers(made, numbers):
             text = queries.text(database.engine, number, made.scale)
-            found.append(_answer(session, number, text, expected, timeout_s))
-            observe(found[-1])
-    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(found))
+            checks.append(_answer(session, number, text, expected, timeout_s))
+            observe(checks[-1])
+    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(checks))
 
 
 def _answer(
@@ -131,8 +131,8 @@ def _answer(
 ) -> AnswerCheck:
     started = time.monotonic()
     try:
-        found = session.query(text, timeout_s)
+        rows = session.query(text, timeout_s)
     except (Refused, TimedOut) as error:
         return AnswerCheck(number, time.monotonic() - started, 0, Comparison("failed", str(error)))
     seconds = time.monotonic() - started
-    return AnswerCheck(number, seconds, len(found), answers.compare(number, expected, found))
+    return AnswerCheck(number, seconds, len(rows), answers.compare(number, expected, rows))

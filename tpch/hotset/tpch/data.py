@@ -62,12 +62,12 @@ def prepare(
     Raises Lacks when there is no generator or no room, DataFailed when generating fails.
     """
     home = folder / f"sf{scale:g}"
-    if (found := _read(home, scale)) is not None:
-        return found
+    if (kept := _read(home, scale)) is not None:
+        return kept
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
-        if (found := _read(home, scale)) is not None:
-            return found  # another process made it meanwhile
+        if (kept := _read(home, scale)) is not None:
+            return kept  # another process made it meanwhile
         unfinished = folder / f"{home.name}.unfinished"
         for rest in (unfinished, home):
             shutil.rmtree(rest, ignore_errors=True)
@@ -124,8 +124,8 @@ def _require_room(folder: Path, scale: float) -> None:
 def _program() -> str:
     """The generator: beside this Python, else on PATH."""
     for place in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent), None):
-        if found := shutil.which(GENERATOR, path=place):
-            return found
+        if path := shutil.which(GENERATOR, path=place):
+            return path
     raise Lacks(f"{GENERATOR} is not installed: {missing_extra(Extra.BENCH)}")
 
 
@@ -149,7 +149,7 @@ def _generate(target: Path, scale: float, observe: Callable[[LoadProgress], None
     ) as process:
         try:
             while process.poll() is None:
-                done = sum(one.stat().st_size for one in target.glob("*/*"))
+                done = sum(file.stat().st_size for file in target.glob("*/*"))
                 observe(LoadProgress("data", done, expected, time.monotonic() - started))
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
@@ -201,7 +201,7 @@ def _read(home: Path, scale: float) -> DataSet | None:
 
 def _parts(home: Path, table: str) -> list[Path]:
     """A table's files, by number."""
-    return sorted((home / table).glob("*.tbl"), key=lambda one: int(one.name.split(".")[1]))
+    return sorted((home / table).glob("*.tbl"), key=lambda file: int(file.name.split(".")[1]))
 
 
 def _lines(file: Path) -> int:

@@ -144,8 +144,8 @@ def _load(
 
 def counts(database: Database, session: Session) -> dict[str, int]:
     """Rows of every table."""
-    found = session.query(schema.statement(database.engine, "counts"))
-    return {str(name): int(str(rows)) for name, rows in found}
+    counted = session.query(schema.statement(database.engine, "counts"))
+    return {str(name): int(str(rows)) for name, rows in counted}
 
 
 def _finish(engine: str, scale: float) -> str:

@@ -66,8 +66,8 @@ def _table(
 
 
 TABLES: dict[str, Table] = {
-    one.name: one
-    for one in (
+    table.name: table
+    for table in (
         _table("region", 5, 389, 57_344, "r_regionkey r_name r_comment", fixed=True),
         _table("nation", 25, 2_224, 57_344, "n_nationkey n_name n_regionkey n_comment", fixed=True),
         _table(
@@ -134,7 +134,9 @@ def sql_file(engine: str, name: str) -> Traversable:
     Raises SetupError for an engine this package has no SQL for.
     """
     root = files("hotset.tpch") / "sql"
-    known = sorted(one.name for one in root.iterdir() if one.is_dir() and one.name != _COMMON)
+    known = sorted(
+        folder.name for folder in root.iterdir() if folder.is_dir() and folder.name != _COMMON
+    )
     if engine not in known:
         raise SetupError(f"no TPC-H SQL for engine {engine!r}; there is {', '.join(known)}")
     own = root / engine / f"{name}.sql"

@@ -80,7 +80,7 @@ class Workers(Generic[Job, Answer]):
                 busy.append(pipe)
                 _send(pipe, waiting.popleft())
             for ready in connection.wait(busy, 60.0):
-                (pipe,) = (one for one in busy if one is ready)
+                (pipe,) = (pipe for pipe in busy if pipe is ready)
                 answer = _receive(pipe)
                 busy.remove(pipe)
                 idle.append(pipe)

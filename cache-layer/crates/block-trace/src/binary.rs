@@ -236,11 +236,11 @@ pub(super) fn closing(path: &Path, file: &File) -> Result<About, TraceError> {
     let cannot_read = TraceError::io("read", path);
     let size = file.metadata().map_err(&cannot_read)?.len();
     let mut end = [0; END];
-    let found = match size.checked_sub(END as u64) {
+    let read = match size.checked_sub(END as u64) {
         Some(byte) => file.read_exact_at(&mut end, byte).map(|()| true),
         None => Ok(false),
     };
-    if !found.map_err(&cannot_read)? || &end[40..] != END_MAGIC {
+    if !read.map_err(&cannot_read)? || &end[40..] != END_MAGIC {
         return Err(TraceError::Binary {
             path: path.to_owned(),
             byte: size,
@@ -462,13 +462,13 @@ impl Reader {
         expected.extend(crc32c::crc32c(&expected).to_le_bytes());
         expected.extend([0; 4]);
         expected.extend(END_MAGIC);
-        let mut found = vec![0; expected.len()];
-        found[..4].copy_from_slice(INDEX_MAGIC);
-        found[4..8].copy_from_slice(&count);
-        if found[..8] == expected[..8] {
-            self.exactly(&mut found[8..])?;
+        let mut stored = vec![0; expected.len()];
+        stored[..4].copy_from_slice(INDEX_MAGIC);
+        stored[4..8].copy_from_slice(&count);
+        if stored[..8] == expected[..8] {
+            self.exactly(&mut stored[8..])?;
         }
-        if found != expected {
+        if stored != expected {
             self.byte = begun;
             return Err(self.damaged("the index is not that of these requests"));
         }
@@ -495,9 +495,9 @@ impl Iterator for Reader {
         if self.over {
             return None;
         }
-        let found = self.next_chunk();
-        self.over = !matches!(found, Ok(true));
-        match found {
+        let next = self.next_chunk();
+        self.over = !matches!(next, Ok(true));
+        match next {
             Ok(true) => self.chunk.next().map(Ok),
             Ok(false) => None,
             Err(error) => Some(Err(error)),

@@ -17,7 +17,7 @@ use super::{Request, TraceError};
 /// Requests that may wait for the disk that a trace is written to: 2 MiB of them.
 const QUEUE_REQUESTS: usize = 1 << 16;
 
-/// Writes a trace while a device is served; who records never waits for the disk.
+/// Writes a trace while a device is served; `record` never blocks on the disk.
 pub struct Recorder {
     path: PathBuf,
     begun: Instant,

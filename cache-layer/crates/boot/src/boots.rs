@@ -54,7 +54,7 @@ pub fn boot_id() -> String {
 pub fn is_ending() -> bool {
     let asked = Command::new("systemctl").arg("is-system-running").output();
     // Its code is that of a failure then.
-    asked.is_ok_and(|said| said.stdout.starts_with(b"stopping"))
+    asked.is_ok_and(|output| output.stdout.starts_with(b"stopping"))
 }
 
 /// When the computer started by its clock as that is now, seconds.
@@ -113,13 +113,13 @@ fn listed(path: &Path) -> Vec<String> {
         // As an earlier hotset has it.
         _ => (None, &*text),
     };
-    let said = head.map_or(Some(about.mtime()), |head| {
+    let begun = head.map_or(Some(about.mtime()), |head| {
         head.strip_prefix(WRITTEN)?.trim().parse().ok()
     });
-    let is_own = said.is_some_and(|said: i64| {
+    let is_own = begun.is_some_and(|begun: i64| {
         [about.mtime(), about.ctime()]
             .iter()
-            .all(|time| (time - said).abs() <= SLACK_S)
+            .all(|time| (time - begun).abs() <= SLACK_S)
     });
     if is_own {
         lines.lines().map(str::to_owned).collect()
@@ -135,8 +135,8 @@ pub fn between(earlier: &str) -> Option<usize> {
 }
 
 fn count(boots: &[String], earlier: &str, now: &str) -> Option<usize> {
-    let boots: Vec<&String> = boots.iter().filter(|one| *one != now).collect();
-    let at = boots.iter().rposition(|one| *one == earlier)?;
+    let boots: Vec<&String> = boots.iter().filter(|boot| *boot != now).collect();
+    let at = boots.iter().rposition(|boot| *boot == earlier)?;
     Some(boots.len() - at - 1)
 }
 
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn a_list_that_came_from_a_backup_counts_for_nothing() {
         let keeping = ["cp", "-p"].as_slice();
-        let anew = ["cp"].as_slice();
-        for (words, written) in [(keeping, true), (anew, true), (keeping, false)] {
+        let fresh = ["cp"].as_slice();
+        for (words, written) in [(keeping, true), (fresh, true), (keeping, false)] {
             let folder = tempfile::tempdir().unwrap();
             let [path, backup] = ["boots", "backup"].map(|name| folder.path().join(name));
             note_in(&path, "a").unwrap();

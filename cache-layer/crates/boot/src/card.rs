@@ -119,7 +119,7 @@ impl Card {
     }
 
     pub fn disk(&self, name: &str) -> Option<&Disk> {
-        self.disks.iter().find(|one| one.name == name)
+        self.disks.iter().find(|disk| disk.name == name)
     }
 
     /// The name of its volume's device, which has its own place for disks with an engine.

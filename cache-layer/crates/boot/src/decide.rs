@@ -79,7 +79,7 @@ pub struct Verdict {
     pub why: String,
 }
 
-type Found = (Answer, String);
+type Finding = (Answer, String);
 
 const UNCOUNTED: &str = "nobody knows whether it was written to since, as the kernel does not count \
                          that (its queue/iostats is 0)";
@@ -96,7 +96,7 @@ pub fn decide(facts: &Facts) -> Verdict {
         return refuse(Reason::Unfinished, Answer::Unknown, why);
     }
     let left = facts.record.as_ref();
-    let before = left.map(|one| &one.seen);
+    let before = left.map(|record| &record.seen);
     let identity = identity(&facts.identity, before, &facts.now);
     match &identity {
         Identity::Other(why) => {
@@ -109,10 +109,10 @@ pub fn decide(facts: &Facts) -> Verdict {
         }
         Identity::Same | Identity::Nameless => {}
     }
-    let may_be_dirty = facts.writeback && left.is_none_or(|one| one.word != Word::Clean);
+    let may_be_dirty = facts.writeback && left.is_none_or(|record| record.word != Word::Clean);
     let (origin, why) = match (since(facts), &identity) {
         ((Answer::Same, _), Identity::Nameless) => (Answer::Unknown, not_proved(may_be_dirty)),
-        (found, _) => found,
+        (identity, _) => identity,
     };
     let action = match (origin, may_be_dirty) {
         (Answer::Same, _) => Action::Start,
@@ -173,8 +173,8 @@ fn not_proved(may_be_dirty: bool) -> String {
 }
 
 /// Two that are not known are not equal.
-fn equal<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
-    one.is_some() && one == other
+fn equal<T: PartialEq>(first: &Option<T>, other: &Option<T>) -> bool {
+    first.is_some() && first == other
 }
 
 fn same_boot(before: &Seen, now: &Seen) -> bool {
@@ -186,7 +186,7 @@ fn stayed(before: &Seen, now: &Seen) -> bool {
     equal(&before.diskseq, &now.diskseq)
 }
 
-fn since(facts: &Facts) -> Found {
+fn since(facts: &Facts) -> Finding {
     let Some(Record { word, seen }) = &facts.record else {
         return (Answer::Unknown, "nobody knows how the tier was left".into());
     };
@@ -201,13 +201,13 @@ fn since(facts: &Facts) -> Found {
         Word::Dirty | Word::Clean => match compare(seen, &facts.now) {
             // Nobody wrote then, and since the kernel counts.
             (Answer::Unknown, _) if may_be_dirty && seen.is_last => next_boot(seen, facts),
-            found => found,
+            answer => answer,
         },
     }
 }
 
 /// An origin now, and as it was when its tier was taken down.
-fn compare(before: &Seen, now: &Seen) -> Found {
+fn compare(before: &Seen, now: &Seen) -> Finding {
     const WRITTEN: &str = "it was written to while the tier was down";
     if before.fingerprint == "-" {
         let words = "nobody could look at it when the tier was taken down";
@@ -218,7 +218,7 @@ fn compare(before: &Seen, now: &Seen) -> Found {
     }
     if before.file.is_some() || now.file.is_some() {
         return match (&before.file, &now.file) {
-            (Some(one), Some(other)) if one == other => same(),
+            (Some(first), Some(other)) if first == other => same(),
             (Some(_), Some(_)) => (Answer::Changed, WRITTEN.into()),
             // Of a hotset that kept no more than the time.
             (None, Some(_)) if before.written == now.written && before.complete => same(),
@@ -251,7 +251,7 @@ fn compare(before: &Seen, now: &Seen) -> Found {
 /// Whether the kernel's count went on from one look to the other.
 fn counted_on(before: &Seen, now: &Seen) -> bool {
     let same_device = match (before.diskseq, now.diskseq) {
-        (Some(one), Some(other)) => one == other,
+        (Some(first), Some(other)) => first == other,
         // A device that went away and came back counts from 0 again.
         _ => before.written > 0,
     };
@@ -260,13 +260,13 @@ fn counted_on(before: &Seen, now: &Seen) -> bool {
 }
 
 /// A tier in write-back that ended without being taken down; `before`: its origin when it began.
-fn crashed(before: &Seen, facts: &Facts) -> Found {
+fn crashed(before: &Seen, facts: &Facts) -> Finding {
     let now = &facts.now;
     if !same_boot(before, now) {
         return next_boot(before, facts);
     }
     let untouched = match (&before.file, &now.file) {
-        (Some(one), Some(other)) => one == other,
+        (Some(first), Some(other)) => first == other,
         (None, None) => counted_on(before, now) && before.written == now.written,
         _ => false,
     };
@@ -280,14 +280,14 @@ fn crashed(before: &Seen, facts: &Facts) -> Found {
 }
 
 /// Whoever mounted it then may have written to it, in a boot of which nobody counts the writes.
-fn went_on() -> Found {
+fn went_on() -> Finding {
     let words = "the tier ended by other hands, with the computer going on, and nobody knows \
                  whether it was written to since";
     (Answer::Unknown, words.into())
 }
 
 /// Nobody can have written if this boot is the next one after the record's, and has not.
-fn next_boot(before: &Seen, facts: &Facts) -> Found {
+fn next_boot(before: &Seen, facts: &Facts) -> Finding {
     if facts.now.written_in_this_boot {
         return (
             Answer::Changed,
@@ -328,7 +328,7 @@ fn next_boot(before: &Seen, facts: &Facts) -> Found {
     }
 }
 
-fn same() -> Found {
+fn same() -> Finding {
     (Answer::Same, "it is as it was".into())
 }
 

@@ -29,8 +29,8 @@ fn hardware_of(text: &str) -> String {
     let is_uuid = lengths == [8, 4, 4, 4, 12]
         && text
             .chars()
-            .all(|one| one == '-' || one.is_ascii_hexdigit());
-    let all = |digit| text.chars().all(|one| one == '-' || one == digit);
+            .all(|sign| sign == '-' || sign.is_ascii_hexdigit());
+    let all = |digit| text.chars().all(|sign| sign == '-' || sign == digit);
     if !is_uuid || all('0') || all('f') || text == "03000200-0400-0500-0006-000700080009" {
         return String::new();
     }

@@ -30,9 +30,9 @@ pub fn read(flash: &Medium, name: &Path) -> Result<String> {
     let copies = text.chunks(COPY as usize).map(parse);
     let mut newest: Option<(u64, String)> = None;
     for copy in copies {
-        let Some(found) = copy? else { continue };
-        if newest.as_ref().is_none_or(|known| found.0 > known.0) {
-            newest = Some(found);
+        let Some(copy) = copy? else { continue };
+        if newest.as_ref().is_none_or(|known| copy.0 > known.0) {
+            newest = Some(copy);
         }
     }
     match newest {
@@ -137,28 +137,28 @@ struct Tail {
 pub fn read_record(flash: &Medium, slot: u64, key: &str) -> Result<Option<Record>> {
     let copies = both(flash, slot, key)?;
     Ok(newest(copies)
-        .filter(|found| found.key == key)
-        .map(|found| found.record))
+        .filter(|copy| copy.key == key)
+        .map(|copy| copy.record))
 }
 
-struct Found {
+struct RecordCopy {
     key: String,
     sequence: u64,
     record: Record,
 }
 
-fn both(flash: &Medium, slot: u64, key: &str) -> Result<[Option<Found>; 2]> {
-    let mut found = [None, None];
-    for (at, copy) in RECORDS_AT.iter().zip(&mut found) {
+fn both(flash: &Medium, slot: u64, key: &str) -> Result<[Option<RecordCopy>; 2]> {
+    let mut copies = [None, None];
+    for (at, copy) in RECORDS_AT.iter().zip(&mut copies) {
         let bytes = flash
             .read(at + slot * RECORD, RECORD as usize)
             .context("the record")?;
         *copy = parse_record(&String::from_utf8_lossy(&bytes), key)?;
     }
-    Ok(found)
+    Ok(copies)
 }
 
-fn newest([first, second]: [Option<Found>; 2]) -> Option<Found> {
+fn newest([first, second]: [Option<RecordCopy>; 2]) -> Option<RecordCopy> {
     match (first, second) {
         (Some(first), Some(second)) => Some(if second.sequence > first.sequence {
             second
@@ -170,19 +170,19 @@ fn newest([first, second]: [Option<Found>; 2]) -> Option<Found> {
 }
 
 /// None: there is none, it is torn, or it is another disk's and not known.
-fn parse_record(text: &str, key: &str) -> Result<Option<Found>> {
+fn parse_record(text: &str, key: &str) -> Result<Option<RecordCopy>> {
     let Some(body) = sealed(text) else {
         return Ok(None);
     };
-    let found = understood(body);
-    if found.is_none() && body.split(' ').next() == Some(key) {
+    let record = understood(body);
+    if record.is_none() && body.split(' ').next() == Some(key) {
         bail!(
             "how the disk was left was put down by another version of hotset: use that one. To give \
              the disk up without it, which loses what only the flash holds: `hotset tier detach \
              --flash-is-dead`"
         );
     }
-    Ok(found)
+    Ok(record)
 }
 
 /// What a record says, if it is whole.
@@ -193,14 +193,14 @@ fn sealed(text: &str) -> Option<&str> {
     (digest([body.as_bytes()])[..32] == *checksum).then_some(body)
 }
 
-fn understood(body: &str) -> Option<Found> {
+fn understood(body: &str) -> Option<RecordCopy> {
     let words: Vec<&str> = body.splitn(3, ' ').collect();
     let [key, word, tail] = words[..] else {
         return None;
     };
     let word = Word::parse(word)?;
     let Tail { sequence, seen } = serde_json::from_str(tail).ok()?;
-    Some(Found {
+    Some(RecordCopy {
         key: key.into(),
         sequence,
         record: Record { word, seen },
@@ -210,7 +210,7 @@ fn understood(body: &str) -> Option<Found> {
 /// Write both copies, the older first: a whole one is there at every moment.
 pub fn write_record(flash: &Medium, slot: u64, key: &str, word: Word, seen: &Seen) -> Result<()> {
     let [first, second] = both(flash, slot, key)?;
-    let number = |one: &Option<Found>| one.as_ref().map(|found| found.sequence);
+    let number = |copy: &Option<RecordCopy>| copy.as_ref().map(|copy| copy.sequence);
     let sequence = number(&first).max(number(&second)).unwrap_or(0) + 1;
     let second_is_older = number(&second) < number(&first);
     let mut order = RECORDS_AT;
@@ -275,8 +275,8 @@ mod tests {
             let mut torn = kept.clone();
             torn[20..40].fill(0);
             flash.write(at + 3 * RECORD, &torn).unwrap();
-            let found = read_record(&flash, 3, "k").unwrap().unwrap();
-            assert_eq!((found.word, found.seen), (Word::Dirty, seen("f")));
+            let record = read_record(&flash, 3, "k").unwrap().unwrap();
+            assert_eq!((record.word, record.seen), (Word::Dirty, seen("f")));
             flash.write(at + 3 * RECORD, &kept).unwrap();
         }
         assert!(read_record(&flash, 3, "another").unwrap().is_none());
@@ -294,8 +294,8 @@ mod tests {
             let line = format!("{RECORD_MAGIC} {body} {seal}\n");
             let later = format!("{line:<4096}");
             flash.write(RECORDS_AT[1], later.as_bytes()).unwrap();
-            let said = read_record(&flash, 0, "k").unwrap_err().to_string();
-            assert!(said.contains("another version"), "{said}");
+            let message = read_record(&flash, 0, "k").unwrap_err().to_string();
+            assert!(message.contains("another version"), "{message}");
             write_record(&flash, 0, "k", Word::Active, &seen("-")).unwrap_err();
             assert_eq!(flash.read(RECORDS_AT[1], 4096).unwrap(), later.as_bytes());
             assert!(read_record(&flash, 0, "another").unwrap().is_none());
@@ -307,10 +307,10 @@ mod tests {
     fn a_record_is_written_as_it_ever_was() {
         let (_folder, flash) = flash();
         write_record(&flash, 0, "k", Word::Dirty, &seen("f")).unwrap();
-        let found = flash.read(RECORDS_AT[0], 4096).unwrap();
+        let bytes = flash.read(RECORDS_AT[0], 4096).unwrap();
         let golden = include_str!("../../../tests/data/record-1.txt");
         assert_eq!(
-            String::from_utf8(found).unwrap().trim_end(),
+            String::from_utf8(bytes).unwrap().trim_end(),
             golden.trim_end()
         );
         flash
@@ -333,15 +333,15 @@ mod tests {
             let mut copy = format!("{head} 2 x\n{{}}").into_bytes();
             copy.resize(4096, b' ');
             flash.write(FIRST + COPY, &copy).unwrap();
-            let said = read(&flash, Path::new("/dev/flash"))
+            let message = read(&flash, Path::new("/dev/flash"))
                 .unwrap_err()
                 .to_string();
-            assert!(said.contains(words), "{said}");
+            assert!(message.contains(words), "{message}");
         }
         flash.write(FIRST + COPY, &[0; 4096]).unwrap();
-        let said = read(&flash, Path::new("/dev/flash"))
+        let message = read(&flash, Path::new("/dev/flash"))
             .unwrap_err()
             .to_string();
-        assert!(said.contains("no label"), "{said}");
+        assert!(message.contains("no label"), "{message}");
     }
 }

@@ -146,7 +146,7 @@ fn say(line: impl std::fmt::Display) -> io::Result<()> {
 }
 
 /// A disk as the label has it.
-struct Found {
+struct Target {
     path: PathBuf,
     flash: Medium,
     card: Card,
@@ -154,7 +154,7 @@ struct Found {
     kind: Kind,
 }
 
-impl Found {
+impl Target {
     fn read(which: &Which) -> Result<Self> {
         let flash = Medium::open(&which.flash, true)?;
         let card = Card::parse(&label::read(&flash, &which.flash)?)?;
@@ -226,12 +226,16 @@ impl Found {
             return Ok(afar);
         }
         let record = label::read_record(&self.flash, disk.record, disk.key())?;
-        let before = record.as_ref().map(|one| &one.seen);
+        let before = record.as_ref().map(|record| &record.seen);
         // Of one that ended by a crash the superblocks may have been written back.
-        let is_down = record.as_ref().is_some_and(|one| one.word != Word::Active);
-        let regions = before.filter(|_| is_down).map(|one| one.regions.as_slice());
+        let is_down = record
+            .as_ref()
+            .is_some_and(|record| record.word != Word::Active);
+        let regions = before
+            .filter(|_| is_down)
+            .map(|seen| seen.regions.as_slice());
         let now = origin::see(&disk.origin, regions)?;
-        let between = before.and_then(|one| boots::between(&one.boot));
+        let between = before.and_then(|seen| boots::between(&seen.boot));
         Ok(Facts {
             writeback: disk.is_writeback() && !self.is_known_clean(record.as_ref())?,
             record,
@@ -328,33 +332,33 @@ impl Found {
 fn start(which: &Which) -> Result<()> {
     // A root disk that cannot be written yet is no reason to stay down.
     let _ = boots::note();
-    let found = Found::read(which)?;
+    let target = Target::read(which)?;
     // Of `hotset`, which has the lock and starts the unit of the disk that it has just activated.
-    if found.tier().is_served()? {
+    if target.tier().is_served()? {
         return Ok(());
     }
     let _lock = lock::take(&which.disk)?;
     // Again, as whoever had the lock may have changed it.
-    let found = if found.tier().is_served()? {
+    let target = if target.tier().is_served()? {
         return Ok(());
     } else {
-        Found::read(which)?
+        Target::read(which)?
     };
-    found.require_ours()?;
-    found.clear_away()?;
-    let (tier, origin) = (found.tier(), found.which.origin.display());
+    target.require_ours()?;
+    target.clear_away()?;
+    let (tier, origin) = (target.tier(), target.which.origin.display());
     // Nobody else writes to it any more once it is looked at; another disk is not reserved.
-    refuse(&decide(&found.seen_from_afar()?), &found.which)?;
-    users::none(&found.which.origin, Who::Writers)?;
-    if found.reservation("take").is_err() {
+    refuse(&decide(&target.seen_from_afar()?), &target.which)?;
+    users::none(&target.which.origin, Who::Writers)?;
+    if target.reservation("take").is_err() {
         bail!(
             "another host holds a reservation on {origin}: hotset tier activate {}",
             which.disk
         );
     }
-    let verdict = found.decide()?;
-    if let Err(error) = refuse(&verdict, &found.which) {
-        found.reservation("give-back")?;
+    let verdict = target.decide()?;
+    if let Err(error) = refuse(&verdict, &target.which) {
+        target.reservation("give-back")?;
         return Err(error);
     }
     if verdict.action == Action::Empty {
@@ -367,15 +371,15 @@ fn start(which: &Which) -> Result<()> {
         let emptied = tier.empty()?;
         let _ = say(format_args!("hotset {disk}: {emptied}"));
     }
-    bring_up(&found, &tier)
+    bring_up(&target, &tier)
 }
 
 /// It is on record as active before anybody can write, and only once its metadata can be used.
-fn bring_up(found: &Found, tier: &Tier) -> Result<()> {
-    let (flash, disk) = (&found.flash, &found.which);
+fn bring_up(target: &Target, tier: &Tier) -> Result<()> {
+    let (flash, disk) = (&target.flash, &target.which);
     let kept = label::read_record(flash, disk.record, disk.key())?;
     let done = tier.open().and_then(|()| {
-        found.mark(Word::Active)?;
+        target.mark(Word::Active)?;
         tier.make()
     });
     let Err(error) = done else { return Ok(()) };
@@ -421,18 +425,18 @@ fn stop(which: &Which, held: bool) -> Result<()> {
     } else {
         Some(lock::take(&which.disk)?)
     };
-    let found = match Found::read(which) {
-        Ok(found) => found,
+    let target = match Target::read(which) {
+        Ok(target) => target,
         // Nothing of it is left to be taken down.
         Err(_) if !stands(&which.disk) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let tier = found.tier();
+    let tier = target.tier();
     tier.require_unserved()?;
     let is_served = tier.is_served()?;
     if !is_served {
         // Nobody knows since when, nor who wrote to its origin.
-        found.turn(Word::Active, Word::Ended)?;
+        target.turn(Word::Active, Word::Ended)?;
     }
     if !tier.is_active()? {
         return Ok(());
@@ -445,7 +449,7 @@ fn stop(which: &Which, held: bool) -> Result<()> {
     }
     tier.end()?;
     if is_served {
-        found.mark(if found.which.is_writeback() {
+        target.mark(if target.which.is_writeback() {
             Word::Dirty
         } else {
             Word::Clean
@@ -453,7 +457,7 @@ fn stop(which: &Which, held: bool) -> Result<()> {
     }
     // Last: who has one open, such as a tool that looks into every device, has nothing of the disk.
     tier.remove_parts()?;
-    found
+    target
         .reservation("give-back")
         .context("the reservation cannot be given back")
 }
@@ -466,19 +470,21 @@ fn stands(disk: &str) -> bool {
 }
 
 fn show(which: &Which) -> Result<()> {
-    Ok(say(serde_json::to_string(&Found::read(which)?.decide()?)?)?)
+    Ok(say(serde_json::to_string(
+        &Target::read(which)?.decide()?,
+    )?)?)
 }
 
 fn mark(which: &Which, word: Left) -> Result<()> {
     let _ = boots::note();
-    let found = Found::read(which)?;
+    let target = Target::read(which)?;
     match word {
-        Left::Active => found.mark(Word::Active),
-        Left::Dirty => found.mark(Word::Dirty),
-        Left::Clean => found.mark(Word::Clean),
-        Left::Ended => found.turn(Word::Active, Word::Ended),
-        Left::Resumed => found.turn(Word::Ended, Word::Active),
-        Left::Flushed => found.turn(Word::Dirty, Word::Clean),
+        Left::Active => target.mark(Word::Active),
+        Left::Dirty => target.mark(Word::Dirty),
+        Left::Clean => target.mark(Word::Clean),
+        Left::Ended => target.turn(Word::Active, Word::Ended),
+        Left::Resumed => target.turn(Word::Ended, Word::Active),
+        Left::Flushed => target.turn(Word::Dirty, Word::Clean),
     }
 }
 
@@ -491,8 +497,8 @@ fn users_of(device: &Path, writers: bool) -> Result<()> {
 }
 
 fn content(origin: &Path) -> Result<()> {
-    let found = structures::find(&Medium::open(origin, false)?)?;
-    Ok(say(found.content)?)
+    let contents = structures::find(&Medium::open(origin, false)?)?;
+    Ok(say(contents.content)?)
 }
 
 fn compare() -> Result<()> {

@@ -94,7 +94,7 @@ fn size_of(file: &File) -> io::Result<u64> {
 /// SHA-256 in hexadecimal, of the pieces one behind the other.
 pub fn digest<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
-    pieces.into_iter().for_each(|one| hash.update(one));
+    pieces.into_iter().for_each(|piece| hash.update(piece));
     hex(&hash.finalize())
 }
 

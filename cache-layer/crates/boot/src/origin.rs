@@ -76,12 +76,12 @@ impl Seen {
 pub fn see(origin: &Path, regions: Option<&[Region]>) -> Result<Seen> {
     let mut seen = counts(origin)?;
     let medium = Medium::open(origin, false)?;
-    let found = structures::find(&medium)?;
-    seen.complete = found.complete;
-    seen.content = found.content;
+    let contents = structures::find(&medium)?;
+    seen.complete = contents.complete;
+    seen.content = contents.content;
     seen.regions = match regions {
         Some(known) if !known.is_empty() => known.to_vec(),
-        _ => found.regions,
+        _ => contents.regions,
     };
     seen.fingerprint = fingerprint(&medium, &seen.regions)
         .with_context(|| format!("{} cannot be read", origin.display()))?;
@@ -196,15 +196,15 @@ pub enum Identity {
 }
 
 /// Compare what is known of an origin with what is found. Nothing found is not the same.
-pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
+pub fn compare_ids(known: &OriginId, current: &OriginId) -> Identity {
     let pairs = [
-        ("World Wide Name", &known.wwn, &found.wwn),
-        ("serial number", &known.serial, &found.serial),
-        ("partition UUID", &known.partition, &found.partition),
-        ("device-mapper UUID", &known.mapper, &found.mapper),
+        ("World Wide Name", &known.wwn, &current.wwn),
+        ("serial number", &known.serial, &current.serial),
+        ("partition UUID", &known.partition, &current.partition),
+        ("device-mapper UUID", &known.mapper, &current.mapper),
     ];
-    if found.size < known.size {
-        let (has, had) = (grouped(found.size), grouped(known.size));
+    if current.size < known.size {
+        let (has, had) = (grouped(current.size), grouped(known.size));
         return Identity::Other(format!("it has {has} bytes, fewer than {had}"));
     }
     let known_pairs = || {
@@ -212,22 +212,22 @@ pub fn compare_ids(known: &OriginId, found: &OriginId) -> Identity {
             .iter()
             .filter(|(_, known, _)| !known.trim().is_empty())
     };
-    for (name, known, found) in known_pairs() {
-        if !found.is_empty() && known.trim() != found.trim() {
-            return Identity::Other(format!("its {name} is {found}, not {known}"));
+    for (name, known, current) in known_pairs() {
+        if !current.is_empty() && known.trim() != current.trim() {
+            return Identity::Other(format!("its {name} is {current}, not {known}"));
         }
     }
     if known_pairs().next().is_none() {
         return Identity::Nameless;
     }
-    if let Some((name, known, _)) = known_pairs().find(|(_, _, found)| found.is_empty()) {
+    if let Some((name, known, _)) = known_pairs().find(|(_, _, current)| current.is_empty()) {
         return Identity::Unknown(format!(
             "its {name} was {known}, and now the system shows none (is udev at work?)"
         ));
     }
     // A partition has its disk's numbers, too.
-    if known.partition.trim().is_empty() && !found.partition.is_empty() {
-        let uuid = &found.partition;
+    if known.partition.trim().is_empty() && !current.partition.is_empty() {
+        let uuid = &current.partition;
         let why = format!("it is a partition now (UUID {uuid}), which was not known of it");
         return Identity::Unknown(why);
     }
@@ -253,10 +253,10 @@ pub fn identify(origin: &Path) -> Result<OriginId> {
             ..OriginId::default()
         });
     }
-    let found = lsblk(origin)?;
-    let text = |key: &str| found[key].as_str().unwrap_or("").trim().to_owned();
+    let fields = lsblk(origin)?;
+    let text = |key: &str| fields[key].as_str().unwrap_or("").trim().to_owned();
     let mapper = fs::read_to_string(format!("{}/dm/uuid", sysfs(about.rdev())));
-    let size = &found["size"];
+    let size = &fields["size"];
     Ok(OriginId {
         size: size
             .as_u64()
@@ -271,7 +271,7 @@ pub fn identify(origin: &Path) -> Result<OriginId> {
 
 /// As lsblk describes a device.
 pub fn lsblk(device: &Path) -> Result<serde_json::Value> {
-    let said = Command::new("lsblk")
+    let output = Command::new("lsblk")
         .args([
             "--json",
             "--bytes",
@@ -282,14 +282,14 @@ pub fn lsblk(device: &Path) -> Result<serde_json::Value> {
         .arg(device)
         .output()
         .context("lsblk cannot be run")?;
-    if !said.status.success() {
+    if !output.status.success() {
         bail!(
             "lsblk {}: {}",
             device.display(),
-            String::from_utf8_lossy(&said.stderr).trim()
+            String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    let mut listed: serde_json::Value = serde_json::from_slice(&said.stdout).context("lsblk")?;
+    let mut listed: serde_json::Value = serde_json::from_slice(&output.stdout).context("lsblk")?;
     Ok(listed["blockdevices"][0].take())
 }
 
@@ -313,7 +313,7 @@ mod tests {
         } in cases
         {
             let numbers = [&known.wwn, &known.serial, &known.partition, &known.mapper];
-            let is_nameless = numbers.iter().all(|one| one.trim().is_empty());
+            let is_nameless = numbers.iter().all(|number| number.trim().is_empty());
             let word = match compare_ids(&known, &found) {
                 Identity::Same => "same",
                 Identity::Other(_) => "other",

@@ -82,15 +82,15 @@ pub fn feed(words: &[&str], input: &str) -> Result<String> {
         // One that does not read may end before.
         let _ = pipe.write_all(input.as_bytes());
     }
-    let said = child.wait_with_output()?;
-    if said.status.success() {
-        return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    if said.status.code().is_none() {
-        bail!("`{shown}` ended with {}", said.status);
+    if output.status.code().is_none() {
+        bail!("`{shown}` ended with {}", output.status);
     }
     let texts =
-        [&said.stderr, &said.stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let why = texts
         .iter()
         .map(|text| text.trim())
@@ -116,12 +116,12 @@ fn not_run(program: &str, error: io::Error) -> anyhow::Error {
 /// What a program answers that says yes with 0 and no with 1; anything else is no answer.
 pub fn asks(words: &[&str]) -> Result<bool> {
     match Command::new(words[0]).args(&words[1..]).output() {
-        Ok(said) if said.status.success() => Ok(true),
-        Ok(said) if said.status.code() == Some(1) => Ok(false),
-        Ok(said) => bail!(
+        Ok(output) if output.status.success() => Ok(true),
+        Ok(output) if output.status.code() == Some(1) => Ok(false),
+        Ok(output) => bail!(
             "`{}` ended with {}",
             cut(&words.join(" "), 200),
-            said.status
+            output.status
         ),
         Err(error) => Err(not_run(words[0], error)),
     }

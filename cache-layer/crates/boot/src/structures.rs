@@ -19,7 +19,7 @@ const REGIONS_MOST: usize = 100;
 
 /// What was found on an origin.
 #[derive(Default)]
-pub struct Found {
+pub struct Contents {
     pub regions: Vec<Region>,
     /// Nothing of it can be mounted for writing without a change in the regions.
     pub complete: bool,
@@ -38,21 +38,21 @@ impl View {
 
     /// Where its bytes lie on the device.
     fn place(&self, mut at: u64, mut length: u64) -> Vec<Region> {
-        let mut found = Vec::new();
+        let mut pieces = Vec::new();
         for (start, size) in &self.0 {
             if at >= *size {
                 at -= size;
                 continue;
             }
             let here = length.min(size - at);
-            found.push((start + at, here));
+            pieces.push((start + at, here));
             length -= here;
             at = 0;
             if length == 0 {
                 break;
             }
         }
-        found
+        pieces
     }
 
     fn part(&self, at: u64, length: u64) -> Self {
@@ -75,19 +75,19 @@ impl View {
 }
 
 /// Look what lies on it.
-pub fn find(medium: &Medium) -> io::Result<Found> {
+pub fn find(medium: &Medium) -> io::Result<Contents> {
     let whole = View(vec![(0, medium.size)]);
-    let mut found = Found {
+    let mut contents = Contents {
         regions: vec![(0, HEAD.min(medium.size))],
-        ..Found::default()
+        ..Contents::default()
     };
-    found.content = name_of(&whole, medium)?;
-    found.complete = look(&whole, medium, &mut found.regions, DEPTH)?;
-    if found.regions.len() > REGIONS_MOST {
-        found.regions.truncate(REGIONS_MOST);
-        found.complete = false;
+    contents.content = name_of(&whole, medium)?;
+    contents.complete = look(&whole, medium, &mut contents.regions, DEPTH)?;
+    if contents.regions.len() > REGIONS_MOST {
+        contents.regions.truncate(REGIONS_MOST);
+        contents.complete = false;
     }
-    Ok(found)
+    Ok(contents)
 }
 
 /// Add the regions of what lies there; returns whether all that lies there has some.
@@ -160,7 +160,7 @@ fn name_of(view: &View, medium: &Medium) -> io::Result<String> {
     if let Some(member) = md::find(view, medium, &head)? {
         return Ok(member.name.unwrap_or_default());
     }
-    let found = if head.starts_with(LUKS) {
+    let name = if head.starts_with(LUKS) {
         luks_name(&head[168..208])
     } else if head[1024 + 56..1024 + 58] == [0x53, 0xef] {
         hex(&head[1024 + 104..1024 + 120])
@@ -181,7 +181,7 @@ fn name_of(view: &View, medium: &Medium) -> io::Result<String> {
     } else {
         String::new()
     };
-    Ok(found)
+    Ok(name)
 }
 
 /// The text of a UUID in a header of LUKS, of either version (cryptsetup, lib/luks1/luks.h and
@@ -239,7 +239,7 @@ fn partitions(
     regions: &mut Vec<Region>,
     depth: u32,
 ) -> io::Result<bool> {
-    let found = if head[512..520] == *b"EFI PART" {
+    let entries = if head[512..520] == *b"EFI PART" {
         gpt(view, medium, &head[512..1024], 512)?
     } else if head[4096..4104] == *b"EFI PART" {
         gpt(view, medium, &head[4096..4608], 4096)?
@@ -249,8 +249,8 @@ fn partitions(
         return Ok(false);
     };
     regions.extend(view.place(0, 32 * 1024));
-    let mut complete = !found.is_empty();
-    for (start, length) in found {
+    let mut complete = !entries.is_empty();
+    for (start, length) in entries {
         if start + length > view.length() {
             complete = false;
             continue;
@@ -288,14 +288,14 @@ fn mbr(view: &View, medium: &Medium, head: &[u8]) -> io::Result<Vec<Region>> {
         )
     };
     let is_extended = |kind: u8| matches!(kind, 0x05 | 0x0f | 0x85);
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     for number in 0..4 {
         let (kind, start, length) = entry(head, number);
         if kind == 0 || length == 0 || start == 0 {
             continue;
         }
         if !is_extended(kind) {
-            found.push((start, length));
+            entries.push((start, length));
             continue;
         }
         // A chain of tables, each with one partition and where the next table lies.
@@ -307,7 +307,7 @@ fn mbr(view: &View, medium: &Medium, head: &[u8]) -> io::Result<Vec<Region>> {
             }
             let (kind, at, length) = entry(&table, 0);
             if kind != 0 && length != 0 {
-                found.push((next + at, length));
+                entries.push((next + at, length));
             }
             let (kind, at, _) = entry(&table, 1);
             if kind == 0 || at == 0 {
@@ -316,7 +316,7 @@ fn mbr(view: &View, medium: &Medium, head: &[u8]) -> io::Result<Vec<Region>> {
             next = start + at;
         }
     }
-    Ok(found)
+    Ok(entries)
 }
 
 /// What lies on the logical volumes of a physical one; true if each lies there in one linear
@@ -384,7 +384,7 @@ mod lvm {
     }
 
     fn pieces(volume: &str, physical: &str, first: u64, extent: u64) -> Option<Vec<Region>> {
-        let mut found = Vec::new();
+        let mut pieces = Vec::new();
         for (name, body) in children(volume) {
             if !name.starts_with("segment") {
                 continue;
@@ -398,9 +398,9 @@ mod lvm {
             }
             let at: u64 = at.trim().parse().ok()?;
             let count = number(body, "extent_count")?;
-            found.push(((first + at * extent) * SECTOR, count * extent * SECTOR));
+            pieces.push(((first + at * extent) * SECTOR, count * extent * SECTOR));
         }
-        (!found.is_empty()).then_some(found)
+        (!pieces.is_empty()).then_some(pieces)
     }
 
     /// The newest text: the first area's header says where it lies.
@@ -419,7 +419,7 @@ mod lvm {
     /// The physical volume's UUID in its header, without dashes.
     fn physical_id(area: &[u8]) -> Option<String> {
         let at = (0..4)
-            .map(|one| one * 512)
+            .map(|sector| sector * 512)
             .find(|at| area[*at..].starts_with(b"LABELONE"))?;
         String::from_utf8(area[at + 32..at + 64].to_vec()).ok()
     }
@@ -442,7 +442,7 @@ mod lvm {
 
     /// Names and bodies of the sections right in a text.
     fn children(text: &str) -> Vec<(&str, &str)> {
-        let (mut found, mut depth, mut begin, mut quoted) = (Vec::new(), 0, 0, false);
+        let (mut parts, mut depth, mut begin, mut quoted) = (Vec::new(), 0, 0, false);
         let mut name = "";
         for (at, letter) in text.char_indices() {
             match letter {
@@ -462,7 +462,7 @@ mod lvm {
                 '}' => {
                     depth -= 1;
                     if depth == 0 {
-                        found.push((name, &text[begin..at]));
+                        parts.push((name, &text[begin..at]));
                     }
                     if depth < 0 {
                         break;
@@ -471,7 +471,7 @@ mod lvm {
                 _ => {}
             }
         }
-        found
+        parts
     }
 
     /// The value of a key that is not within a deeper section.
@@ -538,12 +538,12 @@ contents = "Text Format Volume Group"
             let group = section(TEXT).unwrap();
             assert_eq!(number(group, "extent_size"), Some(8192));
             let logical = child(group, "logical_volumes").unwrap();
-            let found: Vec<_> = children(logical)
+            let volumes: Vec<_> = children(logical)
                 .iter()
                 .map(|(_, body)| pieces(body, "pv0", 2048, 8192))
                 .collect();
             let at = (2048 + 10 * 8192) * 512;
-            assert_eq!(found, [Some(vec![(at, 4 * 8192 * 512)]), None]);
+            assert_eq!(volumes, [Some(vec![(at, 4 * 8192 * 512)]), None]);
         }
     }
 }

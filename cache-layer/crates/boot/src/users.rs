@@ -69,7 +69,7 @@ pub fn none(device: &Path, who: Who) -> Result<()> {
         if uses.is_empty() {
             return Ok(());
         }
-        let stays = uses.iter().any(|one| one.contains("mounted on"));
+        let stays = uses.iter().any(|usage| usage.contains("mounted on"));
         if stays || since.elapsed() > PASSING {
             return Err(in_use(device, &uses));
         }
@@ -146,13 +146,13 @@ fn is_for_writing(process: &Process, file: &Path) -> bool {
 type Devices = BTreeMap<u64, String>;
 
 fn with_partitions(device: u64) -> Devices {
-    let mut found = Devices::from([(device, kernel_name(device))]);
+    let mut devices = Devices::from([(device, kernel_name(device))]);
     for part in listed(&sysfs(device)) {
         if part.join("partition").exists() {
-            found.extend(numbered(&part));
+            devices.extend(numbered(&part));
         }
     }
-    found
+    devices
 }
 
 /// Number and name of a device in sysfs.
@@ -213,7 +213,7 @@ fn is_open(device: &Path, devices: &Devices) -> bool {
     let is_mapped = devices.values().any(|name| name.starts_with("dm-"));
     let words = ["dmsetup", "info", "-c", "--noheadings", "-o", "open"];
     let asked = || run(&[&words[..], &[text(device)?]].concat());
-    is_mapped && asked().is_ok_and(|said| said.trim() != "0")
+    is_mapped && asked().is_ok_and(|output| output.trim() != "0")
 }
 
 /// What the kernel has on it: devices, swap space, loop devices, and what others on the network get.
@@ -249,7 +249,7 @@ fn held(devices: &Devices) -> Vec<String> {
 /// Block devices that LIO and nvmet give to other computers.
 fn exported(devices: &Devices) -> Vec<String> {
     let mut uses = Vec::new();
-    let mut folders: Vec<(PathBuf, u8)> = TARGETS.iter().map(|one| (one.into(), 0)).collect();
+    let mut folders: Vec<(PathBuf, u8)> = TARGETS.iter().map(|target| (target.into(), 0)).collect();
     while let Some((folder, depth)) = folders.pop() {
         for file in ["udev_path", "device_path", "info"] {
             let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -274,7 +274,7 @@ fn exported(devices: &Devices) -> Vec<String> {
 fn named<'a>(path: &str, devices: &'a Devices) -> Option<&'a String> {
     let path = Path::new(path);
     let name = file_name(path);
-    let alike = || devices.values().find(|one| **one == name);
+    let alike = || devices.values().find(|known| **known == name);
     // A file on another path is looked at by nobody: its file system may hang.
     if !path.starts_with("/dev") && alike().is_none() {
         return None;
@@ -309,13 +309,13 @@ impl Process {
 }
 
 fn container_of(cgroup: &str) -> Option<String> {
-    let parts = cgroup.split(['/', '\n']).map(|one| {
-        let one = one.strip_suffix(".scope").unwrap_or(one);
-        one.strip_suffix(".service").unwrap_or(one)
+    let parts = cgroup.split(['/', '\n']).map(|part| {
+        let part = part.strip_suffix(".scope").unwrap_or(part);
+        part.strip_suffix(".service").unwrap_or(part)
     });
     parts.into_iter().find_map(|part| {
         let id = part.rsplit(['-', ':']).next().unwrap_or_default();
-        if id.len() == 64 && id.chars().all(|one| one.is_ascii_hexdigit()) {
+        if id.len() == 64 && id.chars().all(|sign| sign.is_ascii_hexdigit()) {
             return Some(id[..12].to_owned());
         }
         let named = ["lxc.payload.", "machine-", "systemd-nspawn@"];
@@ -329,7 +329,7 @@ fn container_of(cgroup: &str) -> Option<String> {
 /// All but this one.
 fn processes() -> Result<Vec<Process>> {
     let entries = fs::read_dir("/proc").context("/proc")?;
-    let mut found: Vec<Process> = entries
+    let mut processes: Vec<Process> = entries
         .flatten()
         .filter_map(|entry| {
             let number = entry.file_name().to_str()?.parse().ok()?;
@@ -338,8 +338,8 @@ fn processes() -> Result<Vec<Process>> {
         })
         .filter(|process| process.number != process::id())
         .collect();
-    found.sort_by_key(|process| process.number);
-    Ok(found)
+    processes.sort_by_key(|process| process.number);
+    Ok(processes)
 }
 
 /// The mounts of a process's namespace, unless another of it was asked before.

@@ -59,7 +59,7 @@ fn whole(at: &Path) -> (PathBuf, Vec<PathBuf>) {
     let (disk, mut others) = match at.parent() {
         Some(parent) if is_partition(at) => {
             let mut others = children(parent);
-            others.retain(|one| is_partition(one));
+            others.retain(|other| is_partition(other));
             (parent.to_owned(), others)
         }
         _ => match mapped_whole(at) {
@@ -70,7 +70,7 @@ fn whole(at: &Path) -> (PathBuf, Vec<PathBuf>) {
             None => (at.to_owned(), Vec::new()),
         },
     };
-    others.retain(|one| fs::canonicalize(one).is_ok_and(|one| one != at));
+    others.retain(|other| fs::canonicalize(other).is_ok_and(|other| other != at));
     (disk, others)
 }
 
@@ -88,7 +88,7 @@ fn sectors(at: &Path) -> Result<u64> {
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let figures: Vec<u64> = text
         .split_whitespace()
-        .filter_map(|one| one.parse().ok())
+        .filter_map(|word| word.parse().ok())
         .collect();
     let Some(written) = figures.get(6) else {
         bail!("{} says {text:?}", path.display())
@@ -97,7 +97,7 @@ fn sectors(at: &Path) -> Result<u64> {
 }
 
 fn sum(devices: &[PathBuf]) -> Result<u64> {
-    devices.iter().map(|one| sectors(one)).sum()
+    devices.iter().map(|device| sectors(device)).sum()
 }
 
 /// An NVMe disk that has several paths counts itself only since Linux 6.4, its paths always.
@@ -139,7 +139,7 @@ fn dm_uuid(at: &Path) -> String {
 fn nvme_paths(disk: &Path, block: &Path) -> Vec<PathBuf> {
     let name = |path: &Path| {
         path.file_name()
-            .map(|one| one.to_string_lossy().into_owned())
+            .map(|name| name.to_string_lossy().into_owned())
     };
     let own = name(disk).unwrap_or_default();
     let Some((subsystem, number)) = own.strip_prefix("nvme").and_then(|own| own.split_once('n'))
@@ -147,19 +147,21 @@ fn nvme_paths(disk: &Path, block: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let (before, behind) = (format!("nvme{subsystem}c"), format!("n{number}"));
-    let mut found = children(block);
-    found.retain(|one| {
-        let other = name(one).unwrap_or_default();
+    let mut paths = children(block);
+    paths.retain(|path| {
+        let other = name(path).unwrap_or_default();
         let between = other.strip_prefix(&before);
         let between = between.and_then(|rest| rest.strip_suffix(&behind));
-        between.is_some_and(|id| !id.is_empty() && id.bytes().all(|one| one.is_ascii_digit()))
+        between.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
     });
-    found
+    paths
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|one| Some(one.ok()?.path())).collect()
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -200,8 +202,8 @@ mod tests {
     #[test]
     fn what_is_written_and_what_is_discarded_counts() {
         let sysfs = Sysfs::of(&[("sda", 40)]);
-        let found = sysfs.writes("sda");
-        assert_eq!((found.sectors, found.any()), (42, true));
+        let writes = sysfs.writes("sda");
+        assert_eq!((writes.sectors, writes.any()), (42, true));
         fs::write(sysfs.at("sda/stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
         assert!(!sysfs.writes("sda").any(), "before Linux 4.18");
     }
@@ -214,8 +216,8 @@ mod tests {
         sysfs.wrote("sda/sda1", 0);
         assert_eq!(sysfs.writes("sda/sda1").sectors, 42, "under another count");
         sysfs.wrote("sda", 110);
-        let found = sysfs.writes("sda/sda1");
-        assert_eq!(found.sectors, 50, "or by the disk's name");
+        let writes = sysfs.writes("sda/sda1");
+        assert_eq!(writes.sectors, 50, "or by the disk's name");
         sysfs.wrote("sda/sda2", 900);
         assert_eq!(
             sysfs.writes("sda/sda1").sectors,
@@ -228,8 +230,8 @@ mod tests {
     fn where_the_kernel_does_not_count_nobody_knows() {
         let sysfs = Sysfs::of(&[("sda", 0), ("sda/sda1", 0)]);
         fs::create_dir(sysfs.at("sda/queue")).unwrap();
-        for (said, uncounted) in [("1\n", false), ("0\n", true)] {
-            fs::write(sysfs.at("sda/queue/iostats"), said).unwrap();
+        for (text, uncounted) in [("1\n", false), ("0\n", true)] {
+            fs::write(sysfs.at("sda/queue/iostats"), text).unwrap();
             for device in ["sda", "sda/sda1"] {
                 assert_eq!(sysfs.writes(device).uncounted, uncounted, "{device}");
             }
@@ -245,9 +247,9 @@ mod tests {
             ("nvme0c1n11", 50),
             ("nvme1c0n1", 70),
         ]);
-        let found = sysfs.writes("nvme0n1");
+        let writes = sysfs.writes("nvme0n1");
         assert_eq!(
-            (found.sectors, found.any()),
+            (writes.sectors, writes.any()),
             (13, true),
             "two paths are its own"
         );
@@ -256,8 +258,8 @@ mod tests {
         for (uuid, any) in [("mpath-360\n", true), ("LVM-x\n", false)] {
             fs::write(sysfs.at("dm-0/dm/uuid"), uuid).unwrap();
             fs::write(sysfs.at("dm-0/stat"), "1 0 8 0 0 0 0 0 0 0 0\n").unwrap();
-            let found = sysfs.writes("dm-0");
-            assert_eq!((found.sectors, found.any()), (0, any), "{uuid}");
+            let writes = sysfs.writes("dm-0");
+            assert_eq!((writes.sectors, writes.any()), (0, any), "{uuid}");
         }
     }
 
@@ -288,8 +290,8 @@ mod tests {
         }
         assert!(!sysfs.writes("dm-1").any(), "to the other partition");
         sysfs.wrote("sda", 16);
-        let found = sysfs.writes("dm-1");
-        assert_eq!((found.sectors, found.any()), (0, true), "by a path");
+        let writes = sysfs.writes("dm-1");
+        assert_eq!((writes.sectors, writes.any()), (0, true), "by a path");
         sysfs.wrote("dm-0", 16);
         assert_eq!(sysfs.writes("dm-1").sectors, 8, "by the map's name");
     }

@@ -57,7 +57,7 @@ impl Backing {
         let shown = path.display();
         let exclusive = match std::fs::metadata(path) {
             // Claimed for as long as this lasts: nobody can mount it meanwhile (open(2), O_EXCL).
-            Ok(found) if found.file_type().is_block_device() => libc::O_EXCL,
+            Ok(about) if about.file_type().is_block_device() => libc::O_EXCL,
             _ => 0,
         };
         let mut file = OpenOptions::new()

@@ -59,7 +59,9 @@ fn from_its_folder<T>(path: &Path, call: impl FnOnce(PathBuf) -> io::Result<T>) 
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let parent = path.parent().filter(|one| !one.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(parent.unwrap_or(Path::new(".")))?;
     call(Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))
 }

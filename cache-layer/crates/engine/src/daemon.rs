@@ -222,7 +222,7 @@ mod tests {
             .output()
             .unwrap();
         assert_eq!(child.status.signal(), Some(libc::SIGABRT));
-        let said = String::from_utf8_lossy(&child.stderr);
-        assert!(said.contains("on purpose"), "{said}");
+        let message = String::from_utf8_lossy(&child.stderr);
+        assert!(message.contains("on purpose"), "{message}");
     }
 }

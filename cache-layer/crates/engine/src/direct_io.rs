@@ -84,8 +84,8 @@ impl Direct {
         }
         let (start, lead, len) = self.around(offset, buffer.len());
         let mut whole = PageBuffer::recycled(len);
-        let there = self.read_up_to(whole.bytes_mut(), start)?;
-        if there < lead + buffer.len() {
+        let bytes_read = self.read_up_to(whole.bytes_mut(), start)?;
+        if bytes_read < lead + buffer.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         buffer.copy_from_slice(&whole.bytes()[lead..lead + buffer.len()]);
@@ -126,23 +126,23 @@ impl Direct {
 
     /// Reads until the buffer is full or the file ends; returns how much that was.
     fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut there = 0;
-        while there < buffer.len() {
+        let mut bytes_read = 0;
+        while bytes_read < buffer.len() {
             match self
                 .file
-                .read_at(&mut buffer[there..], offset + there as u64)
+                .read_at(&mut buffer[bytes_read..], offset + bytes_read as u64)
             {
                 Ok(0) => break,
-                Ok(count) => there += count,
+                Ok(count) => bytes_read += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
             // Nothing but the end of the file lies within a sector.
-            if there % self.sector != 0 {
+            if bytes_read % self.sector != 0 {
                 break;
             }
         }
-        Ok(there)
+        Ok(bytes_read)
     }
 }
 

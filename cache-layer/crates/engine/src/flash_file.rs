@@ -149,7 +149,7 @@ impl FlashFile {
         let cut = |part: &&Part| {
             self.direct
                 .as_ref()
-                .is_some_and(|one| !is_in_sectors(one, part))
+                .is_some_and(|direct| !is_in_sectors(direct, part))
         };
         if let Some(part) = parts.iter().find(cut) {
             let (start, size) = (part.start, part.size);

@@ -16,10 +16,10 @@ fn iops(expectation: &Expectation) -> Vec<f64> {
     points.iter().map(|point| point.iops).collect()
 }
 
-fn assert_near(what: &str, found: f64, known: f64, share: f64) {
+fn assert_near(what: &str, measured: f64, known: f64, share: f64) {
     assert!(
-        (found / known - 1.0).abs() <= share,
-        "{what}: {found:.1}, not within {:.0} % of {known}",
+        (measured / known - 1.0).abs() <= share,
+        "{what}: {measured:.1}, not within {:.0} % of {known}",
         share * 100.0
     );
 }
@@ -47,8 +47,8 @@ fn without_a_command_queue_depth_buys_nothing() {
 #[test]
 fn the_nas_is_as_fast_as_the_reference_was() {
     let nas = promised(&model("nas-2014"), 2 << 30);
-    for (found, known) in iops(&nas).into_iter().zip([126.0, 383.0, 850.0, 1117.0]) {
-        assert_near("random read", found, known, 0.1);
+    for (measured, known) in iops(&nas).into_iter().zip([126.0, 383.0, 850.0, 1117.0]) {
+        assert_near("random read", measured, known, 0.1);
     }
     assert_near("read", nas.sequential_read_mb_per_s, 116.0, 0.02);
     assert_near("write", nas.sequential_write_mb_per_s, 116.0, 0.02);
@@ -59,8 +59,8 @@ fn the_card_is_as_fast_as_published() {
     let card = promised(&model("pcie-flash-2014"), 800_000_000_000);
     // min(queue depth / 90 us, 90,000)
     let known = [11_111.0, 44_444.0, 90_000.0, 90_000.0];
-    for (found, known) in iops(&card).into_iter().zip(known) {
-        assert_near("random read", found, known, 0.002);
+    for (measured, known) in iops(&card).into_iter().zip(known) {
+        assert_near("random read", measured, known, 0.002);
     }
     assert_near("random write", card.random_write_8k_ms, 0.030, 0.002);
     // One at a time, the latency comes on top of the transfer; several fill the 2000 MB/s.
@@ -85,8 +85,8 @@ fn the_sata_drive_is_as_fast_as_published() {
     let drive = promised(&model("dc500m"), 960_000_000_000);
     // 8 KiB at 555 MB/s are 14.8 us, 4.6 us more than the 98,000th part of a second.
     let known = [8027.0, 32_110.0, 67_750.0, 67_750.0];
-    for (found, known) in iops(&drive).into_iter().zip(known) {
-        assert_near("random read", found, known, 0.002);
+    for (measured, known) in iops(&drive).into_iter().zip(known) {
+        assert_near("random read", measured, known, 0.002);
     }
     assert_near("4 reads", streamed("dc500m", Op::Read), 555.0, 0.002);
     assert_near("4 writes", streamed("dc500m", Op::Write), 520.0, 0.002);

@@ -54,8 +54,8 @@ struct Args {
     bench: bool,
 }
 
-/// What was found of one.
-struct Found {
+/// The measured rate of a case.
+struct Timing {
     name: String,
     /// Millions of requests a second.
     rate: f64,
@@ -68,8 +68,8 @@ impl Args {
         self.names.is_empty() || self.names.iter().any(|one| name.contains(one))
     }
 
-    fn tell(&self, found: &Found) {
-        let Found {
+    fn tell(&self, found: &Timing) {
+        let Timing {
             name,
             rate,
             result: (what, result),
@@ -96,7 +96,7 @@ fn main() {
                 misses = black_box(simulate(live, slots, &[], &trace)).misses;
             });
             let result = ("miss ratio", misses as f64 / trace.len() as f64);
-            args.tell(&Found { name, rate, result });
+            args.tell(&Timing { name, rate, result });
         }
     }
     let blocks: Vec<Block> = trace.iter().map(|access| access.block).collect();
@@ -122,7 +122,7 @@ fn main() {
                 iops = timed(model, cached, &trace);
             });
             let (name, result) = (name.to_owned(), ("IOPS simulated", iops));
-            args.tell(&Found { name, rate, result });
+            args.tell(&Timing { name, rate, result });
         }
     }
 }
@@ -133,7 +133,7 @@ fn read(file: &Path) -> Vec<Access> {
 }
 
 /// The hit ratio of so many slots, beside which those of samples are.
-fn curve(name: &str, share: f64, blocks: &[Block], slots: u32, rounds: u32) -> Found {
+fn curve(name: &str, share: f64, blocks: &[Block], slots: u32, rounds: u32) -> Timing {
     let mut ratio = 0.0;
     let rate = best(rounds, blocks.len(), || {
         let mut reader = Reader::new(share);
@@ -141,7 +141,7 @@ fn curve(name: &str, share: f64, blocks: &[Block], slots: u32, rounds: u32) -> F
         let found = reader.curve(1, &[u64::from(slots)]);
         ratio = found.points[0].hit_ratio;
     });
-    Found {
+    Timing {
         name: name.to_owned(),
         rate,
         result: ("hit ratio", ratio),

@@ -148,11 +148,11 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_hits_more(blocks in prop::collection::vec(0..5u32, 0..11), slots in 1..4u32) {
-            let found = bound(slots, &[], &reads(&blocks));
-            prop_assert_eq!(found.hits, best(&blocks, &mut Vec::new(), slots as usize));
-            prop_assert_eq!(found.hits + found.misses, blocks.len() as u64);
+            let outcome = bound(slots, &[], &reads(&blocks));
+            prop_assert_eq!(outcome.hits, best(&blocks, &mut Vec::new(), slots as usize));
+            prop_assert_eq!(outcome.hits + outcome.misses, blocks.len() as u64);
             for kind in Kind::value_variants().iter().filter_map(|kind| kind.live()) {
-                prop_assert!(simulate(kind, slots, &[], &reads(&blocks)).hits <= found.hits);
+                prop_assert!(simulate(kind, slots, &[], &reads(&blocks)).hits <= outcome.hits);
             }
         }
     }

@@ -360,7 +360,7 @@ impl Sampled {
         let doubt = |at: usize| {
             let each = parts.iter().map(|part| part[at]);
             let mean = each.clone().sum::<f64>() / PARTS as f64;
-            let squares: f64 = each.map(|one| (one - mean).powi(2)).sum();
+            let squares: f64 = each.map(|ratio| (ratio - mean).powi(2)).sum();
             let error = (squares / (PARTS * (PARTS - 1)) as f64).sqrt();
             STUDENT * error
         };
@@ -422,7 +422,7 @@ mod tests {
         let mut list: Vec<Block> = Vec::new();
         let mut hits = 0;
         for &block in blocks {
-            if let Some(at) = list.iter().position(|&one| one == block) {
+            if let Some(at) = list.iter().position(|&listed| listed == block) {
                 list.remove(at);
                 hits += 1;
             }
@@ -435,8 +435,8 @@ mod tests {
     fn skewed(requests: usize, blocks: u64) -> Vec<Block> {
         let mut dice = SplitMix64::seed_from_u64(7);
         let mut part = || dice.next_u64() as f64 / u64::MAX as f64;
-        let mut one = || (part().powi(3) * blocks as f64) as Block;
-        (0..requests).map(|_| one()).collect()
+        let mut draw = || (part().powi(3) * blocks as f64) as Block;
+        (0..requests).map(|_| draw()).collect()
     }
 
     proptest! {
@@ -447,8 +447,8 @@ mod tests {
             let sizes: Vec<u64> = (0..14).collect();
             let curve = reader.curve(1, &sizes);
             for (slots, point) in curve.points.iter().enumerate() {
-                let found = point.hit_ratio * blocks.len() as f64;
-                prop_assert_eq!(found.round() as u64, hits(&blocks, slots));
+                let counted = point.hit_ratio * blocks.len() as f64;
+                prop_assert_eq!(counted.round() as u64, hits(&blocks, slots));
             }
         }
     }
@@ -483,10 +483,10 @@ mod tests {
         };
         let (exact, sampled) = (curve(1.0), curve(0.1));
         let mut outside = 0;
-        for (truth, found) in exact.points.iter().zip(&sampled.points) {
-            let error = (truth.hit_ratio - found.hit_ratio).abs();
-            assert!(error < 0.02, "{truth:?} {found:?}");
-            let band = found.hit_ratio_low - 1e-3..=found.hit_ratio_high + 1e-3;
+        for (truth, point) in exact.points.iter().zip(&sampled.points) {
+            let error = (truth.hit_ratio - point.hit_ratio).abs();
+            assert!(error < 0.02, "{truth:?} {point:?}");
+            let band = point.hit_ratio_low - 1e-3..=point.hit_ratio_high + 1e-3;
             outside += u32::from(!band.contains(&truth.hit_ratio));
         }
         assert!(outside <= 3, "{outside} of 19");
@@ -508,14 +508,14 @@ mod tests {
             let mut exact = Reader::new(1.0);
             exact.read(&blocks);
             let at = [1000, 5000];
-            for (one, other) in sampled
+            for (point, other) in sampled
                 .curve(1, &at)
                 .points
                 .iter()
                 .zip(exact.curve(1, &at).points)
             {
-                let error = (one.hit_ratio - other.hit_ratio).abs();
-                assert!(error < 0.04, "{share}: {one:?} {other:?}");
+                let error = (point.hit_ratio - other.hit_ratio).abs();
+                assert!(error < 0.04, "{share}: {point:?} {other:?}");
             }
         }
     }

@@ -205,7 +205,7 @@ impl<T: Iterator<Item = Result<Request, TraceError>>> Iterator for Accesses<T> {
                 return Some(access(request, block));
             }
             let next = self.trace.next()?;
-            let cut = next.and_then(|one| Ok((one, blocks(&one, self.block_bytes)?)));
+            let cut = next.and_then(|request| Ok((request, blocks(&request, self.block_bytes)?)));
             match cut {
                 Ok((request, blocks)) => (self.request, self.left) = (Some(request), blocks),
                 Err(error) => {

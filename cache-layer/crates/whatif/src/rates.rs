@@ -116,11 +116,14 @@ mod tests {
     #[test]
     fn the_most_wanted_stay_and_the_others_make_way_for_them() {
         let trace = accesses(&[1, 2, 1, 3, 1, 2, 4, 4, 4]);
-        let found = bound(2, &held(&[2, 3]), &trace);
+        let outcome = bound(2, &held(&[2, 3]), &trace);
         // 1 comes in the place of 3, 4 in that of 2; 2 is hit at first only, and was written.
-        assert_eq!((found.hits, found.promotions, found.demotions), (6, 2, 2));
-        assert_eq!((found.write_hits, found.write_backs), (4, 1));
-        assert_eq!(found.requests, 9);
+        assert_eq!(
+            (outcome.hits, outcome.promotions, outcome.demotions),
+            (6, 2, 2)
+        );
+        assert_eq!((outcome.write_hits, outcome.write_backs), (4, 1));
+        assert_eq!(outcome.requests, 9);
     }
 
     proptest! {
@@ -132,9 +135,9 @@ mod tests {
         ) {
             let warm: Vec<Block> = warm.into_iter().take(slots as usize).collect();
             let (trace, warm) = (accesses(&blocks), held(&warm));
-            let (found, most) = (bound(slots, &warm, &trace), belady::bound(slots, &warm, &trace));
-            prop_assert!(found.hits <= most.hits);
-            prop_assert_eq!(found.hits + found.misses, blocks.len() as u64);
+            let (outcome, most) = (bound(slots, &warm, &trace), belady::bound(slots, &warm, &trace));
+            prop_assert!(outcome.hits <= most.hits);
+            prop_assert_eq!(outcome.hits + outcome.misses, blocks.len() as u64);
         }
     }
 }

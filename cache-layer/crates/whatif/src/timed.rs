@@ -213,9 +213,9 @@ fn quantiles<const N: usize>(latencies: &mut [Nanos], shares: [f64; N]) -> [Nano
         if rest.is_empty() {
             return 0;
         }
-        let (_, &mut found, _) = rest.select_nth_unstable(place - below);
+        let (_, &mut value, _) = rest.select_nth_unstable(place - below);
         below = place;
-        found
+        value
     })
 }
 

@@ -12,7 +12,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 
 
-class NotToldError(HotsetError):
+class NotKnownError(HotsetError):
     """A device does not tell what it is asked, or nobody could ask it; the message says why."""
 
 
@@ -29,20 +29,20 @@ class Below:
 def below(machine: Machine, device: PurePosixPath) -> list[Below]:
     """A device and all that it lies on, each once, from the top.
 
-    :raises NotToldError: it is a file, or lsblk does not know it.
+    :raises NotKnownError: it is a file, or lsblk does not know it.
     """
     if machine.run(["test", "-f", str(device)], check=False).rc == 0:
-        raise NotToldError(f"{device} is a file: what it lies on is not asked")
+        raise NotKnownError(f"{device} is a file: what it lies on is not asked")
     node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip() or str(device)
     argv = ["lsblk", "--json", "--inverse", "--output", "NAME,PATH,TYPE", node]
     done = machine.run(argv, check=False)
     try:
         trees = json.loads(done.stdout)["blockdevices"]
-        found = {one.name: one for tree in trees for one in _walk(tree)}
+        by_name = {node.name: node for tree in trees for node in _walk(tree)}
     except (ValueError, KeyError, TypeError):
-        said = (done.stderr.strip() or "no answer").splitlines()[0]
-        raise NotToldError(f"what {device} lies on is not known: lsblk says {said!r}") from None
-    return list(found.values())
+        message = (done.stderr.strip() or "no answer").splitlines()[0]
+        raise NotKnownError(f"what {device} lies on is not known: lsblk says {message!r}") from None
+    return list(by_name.values())
 
 
 def _walk(tree: dict[str, Any]) -> Iterator[Below]:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 
-from .drives import NotToldError, below
+from .drives import NotKnownError, below
 
 MAPPER = PurePosixPath("/dev/mapper")
 """Where the device mapper's devices are: a pool is one, and so is what lies on it."""
@@ -36,13 +36,13 @@ class ThinPool:
 def measure(machine: Machine, places: Iterable[PurePosixPath]) -> list[ThinPool]:
     """The thin pools that devices lie on, each once; none for most.
 
-    :raises NotToldError: what one lies on is not known, or a pool does not tell.
+    :raises NotKnownError: what one lies on is not known, or a pool does not tell.
     """
     names = {
-        one.name
+        device.name
         for place in dict.fromkeys(places)
-        for one in below(machine, place)
-        if one.path.parent == MAPPER
+        for device in below(machine, place)
+        if device.path.parent == MAPPER
     }
     if not names:
         return []
@@ -52,8 +52,8 @@ def measure(machine: Machine, places: Iterable[PurePosixPath]) -> list[ThinPool]
         # Without the device mapper's program nobody made a pool.
         return []
     if done.rc:
-        said = (done.stderr.strip() or "no answer").splitlines()[0]
-        raise NotToldError(f"the thin pools are not known: {said}")
+        message = (done.stderr.strip() or "no answer").splitlines()[0]
+        raise NotKnownError(f"the thin pools are not known: {message}")
     lines = [line for line in done.stdout.splitlines() if line.partition(":")[0] in names]
     return [parse(line) for line in lines]
 
@@ -65,19 +65,19 @@ def parse(line: str) -> ThinPool:
     >>> parse("vg-pool: 0 204800 thin-pool Fail").trouble
     'it failed'
 
-    :raises NotToldError: not the status of a thin pool.
+    :raises NotKnownError: not the status of a thin pool.
     """
-    found = _LINE.match(line.strip())
-    if found is None:
-        raise NotToldError(f"not the status of a thin pool: {line.strip()!r}")
-    if found["failed"]:
-        return ThinPool(found["name"], None, None, "it failed")
-    words = found["rest"].split()
-    said = {"ro": "it is read-only", "out_of_data_space": "it has no room left"}
-    troubles = [said[word] for word in words if word in said]
+    match = _LINE.match(line.strip())
+    if match is None:
+        raise NotKnownError(f"not the status of a thin pool: {line.strip()!r}")
+    if match["failed"]:
+        return ThinPool(match["name"], None, None, "it failed")
+    words = match["rest"].split()
+    reasons = {"ro": "it is read-only", "out_of_data_space": "it has no room left"}
+    troubles = [reasons[word] for word in words if word in reasons]
     troubles += ["its metadata need a check"] if "needs_check" in words else []
-    data, metadata = (_share(found[name]) for name in ("data", "meta"))
-    return ThinPool(found["name"], data, metadata, ", ".join(troubles))
+    data, metadata = (_share(match[name]) for name in ("data", "meta"))
+    return ThinPool(match["name"], data, metadata, ", ".join(troubles))
 
 
 def _share(text: str) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 from hotset.core.machines.base import CommandTimeoutError, Machine, PrerequisiteMissingError
 
-from .drives import Below, NotToldError, below
+from .drives import Below, NotKnownError, below
 
 _ANSWER_S = 20.0
 _ENDURANCE = "Percentage Used Endurance Indicator"
@@ -40,50 +40,50 @@ class Wear:
 def measure(machine: Machine, flash: PurePosixPath) -> list[Wear]:
     """The wear of each drive that a flash device lies on.
 
-    :raises NotToldError: one of them tells none, or nothing that can ask it is installed there.
+    :raises NotKnownError: one of them tells none, or nothing that can ask it is installed there.
     """
-    drives = [one for one in below(machine, flash) if one.is_last]
+    drives = [drive for drive in below(machine, flash) if drive.is_last]
     if not drives:
-        raise NotToldError(f"which drive {flash} is on is not known")
+        raise NotKnownError(f"which drive {flash} is on is not known")
     return [_of_drive(machine, drive) for drive in drives]
 
 
 def _of_drive(machine: Machine, drive: Below) -> Wear:
     if drive.type_ != "disk":
-        raise NotToldError(f"{drive.path} is no drive (lsblk: {drive.type_}): it tells no wear")
+        raise NotKnownError(f"{drive.path} is no drive (lsblk: {drive.type_}): it tells no wear")
     lacks = ""
     for ask in (_by_life_time, _by_smartctl, _by_nvme):
         try:
-            found = ask(machine, drive)
+            wear = ask(machine, drive)
         except PrerequisiteMissingError as error:
             lacks = lacks or str(error)
             continue
         except CommandTimeoutError as error:
-            raise NotToldError(str(error)) from None
-        if found is not None:
-            return found
+            raise NotKnownError(str(error)) from None
+        if wear is not None:
+            return wear
     why = f" ({lacks})" if lacks else ""
-    raise NotToldError(f"{drive.path} does not tell how worn it is{why}")
+    raise NotKnownError(f"{drive.path} does not tell how worn it is{why}")
 
 
 def _by_life_time(machine: Machine, drive: Below) -> Wear | None:
     """An eMMC's own, of which the worse of its two kinds of memory counts."""
     path = f"/sys/class/block/{drive.path.name}/device/life_time"
-    said = machine.run(["cat", path], check=False)
-    steps = [int(word, 16) for word in said.stdout.split()] if said.rc == 0 else []
+    result = machine.run(["cat", path], check=False)
+    steps = [int(word, 16) for word in result.stdout.split()] if result.rc == 0 else []
     # 0: not defined by its maker.
     return Wear(drive.path, max(steps) / 10) if any(steps) else None
 
 
 def _by_smartctl(machine: Machine, drive: Below) -> Wear | None:
     argv = ["smartctl", "--json", "--xall", str(drive.path)]
-    found = _json_of(machine.run(argv, check=False, timeout_s=_ANSWER_S).stdout)
-    used = endurance_used(found)
+    report = _json_of(machine.run(argv, check=False, timeout_s=_ANSWER_S).stdout)
+    used = endurance_used(report)
     if used is None:
         return None
-    passed = found.get("smart_status", {}).get("passed")
+    passed = report.get("smart_status", {}).get("passed")
     failing = "" if passed is not False else "its own test of its health says that it fails"
-    log = found.get("nvme_smart_health_information_log", {})
+    log = report.get("nvme_smart_health_information_log", {})
     return Wear(drive.path, used, failing or describe_warning(log))
 
 
@@ -96,7 +96,7 @@ def _by_nvme(machine: Machine, drive: Below) -> Wear | None:
     return None if used is None else Wear(drive.path, used / 100, describe_warning(log))
 
 
-def endurance_used(found: Mapping[str, Any]) -> float | None:
+def endurance_used(report: Mapping[str, Any]) -> float | None:
     """The share of a drive's endurance that is used, from smartctl's JSON; None: it tells none.
 
     >>> endurance_used({"nvme_smart_health_information_log": {"percentage_used": 7}})
@@ -104,12 +104,12 @@ def endurance_used(found: Mapping[str, Any]) -> float | None:
     >>> endurance_used({"scsi_percentage_used_endurance_indicator": 3})
     0.03
     """
-    log = found.get("nvme_smart_health_information_log", {})
-    pages = found.get("ata_device_statistics", {}).get("pages", [])
-    told = [
-        found.get("endurance_used", {}).get("current_percent"),
+    log = report.get("nvme_smart_health_information_log", {})
+    pages = report.get("ata_device_statistics", {}).get("pages", [])
+    percents = [
+        report.get("endurance_used", {}).get("current_percent"),
         log.get("percentage_used"),
-        found.get("scsi_percentage_used_endurance_indicator"),
+        report.get("scsi_percentage_used_endurance_indicator"),
         *(
             row["value"]
             for page in pages
@@ -117,7 +117,7 @@ def endurance_used(found: Mapping[str, Any]) -> float | None:
             if row.get("name") == _ENDURANCE and row.get("flags", {}).get("valid")
         ),
     ]
-    return next((one / 100 for one in told if one is not None), None)
+    return next((percent / 100 for percent in percents if percent is not None), None)
 
 
 def describe_warning(log: Mapping[str, Any]) -> str:
@@ -138,13 +138,13 @@ def describe_warning(log: Mapping[str, Any]) -> str:
         *("its media are read-only", "its memory's backup has failed"),
     )
     bits += tuple(f"of bit {bit}" for bit in range(len(bits), 8))
-    said = [text for bit, text in enumerate(bits) if warning >> bit & 1]
-    return f"it warns: {', '.join(said)}" if said else ""
+    warnings = [text for bit, text in enumerate(bits) if warning >> bit & 1]
+    return f"it warns: {', '.join(warnings)}" if warnings else ""
 
 
 def _json_of(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -49,9 +49,9 @@ class CommandError(HotsetError):
     def __init__(self, machine: str, result: Result) -> None:
         self.machine = machine
         self.result = result
-        said = (result.stderr.strip() or result.stdout.strip() or "(no message)")[-1500:]
+        message = (result.stderr.strip() or result.stdout.strip() or "(no message)")[-1500:]
         super().__init__(
-            f"{machine}: `{shlex.join(result.argv)[:400]}` failed with code {result.rc}: {said}"
+            f"{machine}: `{shlex.join(result.argv)[:400]}` failed with code {result.rc}: {message}"
         )
 
 

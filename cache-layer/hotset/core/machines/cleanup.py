@@ -172,14 +172,14 @@ def clear_journal(folder: Path, local: Local) -> list[str]:
         if "process" in entry and start_time(entry["pid"]) == entry["started"]:
             end_process(entry["pid"], entry["started"], entry["at_once"])
             undone.append(f"ended {entry['process']} (pid {entry['pid']})")
-    told = set[tuple[str, ...]]()
+    seen = set[tuple[str, ...]]()
     for entry in reversed(entries):
         if "command" in entry:
             with suppress(CommandError, CommandTimeoutError, PrerequisiteMissingError):
                 local.run(entry["argv"], timeout_s=60)
                 # What a thing's maker and its user both remove is gone once.
-                if (same := tuple(entry["argv"])) not in told:
-                    told.add(same)
+                if (same := tuple(entry["argv"])) not in seen:
+                    seen.add(same)
                     undone.append(entry["command"])
     (folder / "cleanup.jsonl").unlink(missing_ok=True)
     return undone

@@ -125,12 +125,12 @@ class Copies(Record):
         table = Table(box=None, pad_edge=False)
         for head in ("copy", "program", "version", "copied", "by", "state", "used by"):
             table.add_column(head, overflow="fold")
-        for one in self.copies:
-            version = " ".join(filter(None, (one.version, one.architecture))) or "unknown"
-            told = (one.copied_at or "unknown", one.copied_by or "unknown")
-            state = Text(one.state, style=_STYLES[one.state])
-            used = ", ".join(one.used_by) or "nothing"
-            table.add_row(one.name, one.program, version, *map(Text, told), state, Text(used))
+        for copy in self.copies:
+            version = " ".join(filter(None, (copy.version, copy.architecture))) or "unknown"
+            origin = (copy.copied_at or "unknown", copy.copied_by or "unknown")
+            state = Text(copy.state, style=_STYLES[copy.state])
+            used = ", ".join(copy.used_by) or "nothing"
+            table.add_row(copy.name, copy.program, version, *map(Text, origin), state, Text(used))
         console.print(table)
 
 
@@ -172,7 +172,7 @@ def digest(program: Path) -> str:
 
 @cache
 def _digest(file: Path, changed_ns: int) -> str:
-    """``changed_ns``: a new build is looked at anew."""
+    """``changed_ns``: a new build is looked at again."""
     del changed_ns
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
@@ -193,10 +193,10 @@ def _copy(machine: Machine, program: Path, place: PurePosixPath) -> None:
         with suppress(HotsetError):
             machine.run(["rm", "-f", str(new), f"{new}{_RECORD}"], check=False)
         if isinstance(error, CommandError) and error.result.rc in _FAULTS:
-            said = error.result.stderr.strip()
+            message = error.result.stderr.strip()
             raise CannotCopyError(
                 f"{machine.kind}: {program.name} was copied to {place.parent} and removed again:"
-                f" {_FAULTS[error.result.rc]}{f' ({said[-300:]})' if said else ''}"
+                f" {_FAULTS[error.result.rc]}{f' ({message[-300:]})' if message else ''}"
             ) from None
         raise
 
@@ -223,11 +223,11 @@ def copies(machine: Machine) -> Copies:
             f"{machine.kind}: only root is told what runs from a copy: use sudo, or log in as root",
             field="machine",
         )
-    told = machine.run(["sh", "-c", _TELL, "hotset-copies", str(FOLDER)]).stdout.splitlines()
+    lines = machine.run(["sh", "-c", _TELL, "hotset-copies", str(FOLDER)]).stdout.splitlines()
     records: dict[str, dict[str, str]] = {}
     files: dict[str, tuple[int, str]] = {}
     used: dict[str, list[str]] = {}
-    for line in told:
+    for line in lines:
         match line.split(" ", 3):
             case ["file", path, size, sha256]:
                 files[path] = int(size), sha256
@@ -279,30 +279,30 @@ def remove(machine: Machine, names: Sequence[str], unused: bool) -> list[Copy]:
     """
     known = copies(machine).copies
     for name in names:
-        if not any(one.name.startswith(name) for one in known):
-            there = ", ".join(sorted({one.name for one in known})) or "none"
-            raise NotFoundError(f"there is no copy {name!r}; there are: {there}", field="names")
-    wanted = [one for one in known if not names or one.name.startswith(tuple(names))]
-    kept = [one for one in wanted if one.used_by or one.state == "changed"]
+        if not any(copy.name.startswith(name) for copy in known):
+            listed = ", ".join(sorted({copy.name for copy in known})) or "none"
+            raise NotFoundError(f"there is no copy {name!r}; there are: {listed}", field="names")
+    wanted = [copy for copy in known if not names or copy.name.startswith(tuple(names))]
+    kept = [copy for copy in wanted if copy.used_by or copy.state == "changed"]
     if kept and not unused:
         raise InUseError("; ".join(map(_why_kept, kept)), *_ways_out(kept))
-    gone = [one for one in wanted if one not in kept]
-    for one in gone:
-        machine.run(["rm", "-f", one.path, f"{one.path}{_RECORD}"])
-    for folder in {str(FOLDER / one.name) for one in gone}:
+    gone = [copy for copy in wanted if copy not in kept]
+    for copy in gone:
+        machine.run(["rm", "-f", copy.path, f"{copy.path}{_RECORD}"])
+    for folder in {str(FOLDER / copy.name) for copy in gone}:
         machine.run(["rmdir", folder], check=False)
     machine.run(["rmdir", str(FOLDER)], check=False)
     return gone
 
 
-def _why_kept(one: Copy) -> str:
-    if one.state == "changed":
-        return f"{one.path} is not what hotset copied: look at it, and remove it yourself"
-    return f"{one.path} is used by {', '.join(one.used_by)}"
+def _why_kept(copy: Copy) -> str:
+    if copy.state == "changed":
+        return f"{copy.path} is not what hotset copied: look at it, and remove it yourself"
+    return f"{copy.path} is used by {', '.join(copy.used_by)}"
 
 
 def _ways_out(kept: Sequence[Copy]) -> Iterator[Remedy]:
     yield Remedy("remove the others", parameters={"unused": True})
-    if any(one.used_by for one in kept):
+    if any(copy.used_by for copy in kept):
         yield Remedy("end the use, disk by disk", "tier deactivate", {"disk": "DISK"})
         yield Remedy("end it for good", "tier detach", {"disk": "DISK"})

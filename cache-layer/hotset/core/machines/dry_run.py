@@ -63,8 +63,8 @@ def only_reads(argv: Sequence[str]) -> bool:
     """
     name = PurePosixPath(argv[0]).name
     if name == "find":
-        told = [word for at, word in enumerate(argv) if at and argv[at - 1] == "-exec"]
-        return "-delete" not in argv and set(told) <= {"tail"}
+        programs = [word for at, word in enumerate(argv) if at and argv[at - 1] == "-exec"]
+        return "-delete" not in argv and set(programs) <= {"tail"}
     if name == "dd":
         return "of=/dev/null" in argv or not any(word.startswith("of=") for word in argv)
     if name == "sh":
@@ -164,8 +164,8 @@ class DryRun(Showing):
         else:
             if not (result.rc and self._made and self._may_come(result)):
                 return result
-        said = f"<{name}>"
-        return Result(command.argv, 0, said, "", 0.0, made_up=True)
+        text = f"<{name}>"
+        return Result(command.argv, 0, text, "", 0.0, made_up=True)
 
     def _may_come(self, result: Result) -> bool:
         """True if the failure may be due to what does not exist yet: a program, a device, or what

@@ -111,8 +111,8 @@ class Local(Machine):
 
     def which(self, name: str) -> Path | None:
         """Where a program lies on this computer."""
-        found = shutil.which(name, path=search_path())
-        return Path(found) if found else None
+        path = shutil.which(name, path=search_path())
+        return Path(path) if path else None
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         shutil.copyfile(source, target)

@@ -97,18 +97,18 @@ def held(
     who = f"`hotset {operation}` (process {os.getpid()} on {socket.gethostname()})"
     words = [str(RUNTIME), str(_WAIT_S), who, machine_mode, disk or "", mode if disk else ""]
     with machine.stream(["sh", "-c", _HOLD, "hotset-lock", *words]) as lines:
-        said: list[str] = []
+        answers: list[str] = []
         for line in lines:
-            said.append(line)
+            answers.append(line)
             if line in (_HELD, _BUSY):
                 break
-        if not said or said[-1] not in (_HELD, _BUSY):
+        if not answers or answers[-1] not in (_HELD, _BUSY):
             raise PrerequisiteMissingError(
                 f"no lock can be taken in {RUNTIME} on {machine.kind}: hotset has to be root there"
                 " (sudo, or ssh as root), and the folder on a file system that can be written to"
             )
-        if said[-1] == _BUSY:
-            holders = [line for line in said if line != _BUSY]
+        if answers[-1] == _BUSY:
+            holders = [line for line in answers if line != _BUSY]
             raise MachineBusyError(
                 f"hotset is at work on {machine.kind} already:"
                 f" {'; '.join(holders) or 'commands of an operation that was killed still run'};"

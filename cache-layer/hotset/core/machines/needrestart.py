@@ -28,8 +28,8 @@ rm -f "$1" && rmdir --ignore-fail-on-non-empty "${1%/*}" "${1%/*/*}"
 
 def install(machine: Machine) -> None:
     """Write the file, also where needrestart may come later; somebody else's stays as it is."""
-    there = machine.run(["cat", str(CONF)], check=False).stdout
-    if not there or (there != TEXT and there.startswith(_MARK)):
+    content = machine.run(["cat", str(CONF)], check=False).stdout
+    if not content or (content != TEXT and content.startswith(_MARK)):
         machine.replace(TEXT, CONF)
 
 

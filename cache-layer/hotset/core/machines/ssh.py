@@ -49,8 +49,8 @@ _waits: set[Future[Any]] = set()
 def give_up() -> None:
     """End whatever this process waits for on any machine, for a process that is about to end:
     whoever waits gets :class:`MachineGoneError`, at once."""
-    for one in tuple(_waits):
-        one.cancel()
+    for wait in tuple(_waits):
+        wait.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ class Remote(Machine):
     def abort(self) -> None:
         """Break the connection: whoever waits for an answer gets :class:`MachineGoneError`."""
         if self._loop.is_running():
-            for one in (self._connection, *self._full):
-                self._loop.call_soon_threadsafe(one.abort)
+            for connection in (self._connection, *self._full):
+                self._loop.call_soon_threadsafe(connection.abort)
 
     def close(self) -> None:
         """Drop the connection; commands that still run there are left to the machine."""
@@ -198,16 +198,16 @@ class Remote(Machine):
     ) -> Outcome:
         """Do as :meth:`_finish`. Lines are handed out here, not in the connection's thread: callers
         that get them may use the machine."""
-        said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        queued: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         work = asyncio.run_coroutine_threadsafe(
-            self._read_lines(line, command.timeout_s, said), self._loop
+            self._read_lines(line, command.timeout_s, queued), self._loop
         )
-        work.add_done_callback(lambda _: said.put(None))
+        work.add_done_callback(lambda _: queued.put(None))
         lines = []
         try:
-            while (one := said.get(timeout=limit_s)) is not None:
-                lines.append(one)
-                on_line(one.rstrip("\n"))
+            while (text := queued.get(timeout=limit_s)) is not None:
+                lines.append(text)
+                on_line(text.rstrip("\n"))
         except queue.Empty:
             work.cancel()
             raise TimeoutError from None
@@ -218,13 +218,13 @@ class Remote(Machine):
         return rc, "".join(lines), err
 
     async def _read_lines(
-        self, line: str, timeout_s: float, said: queue.SimpleQueue[str | None]
+        self, line: str, timeout_s: float, queued: queue.SimpleQueue[str | None]
     ) -> tuple[int | None, str]:
         async with asyncio.timeout(timeout_s), await self._start(line) as process:
             try:
                 # asyncssh hands out one empty string at the end.
-                while one := await process.stdout.readline():
-                    said.put(one)
+                while text := await process.stdout.readline():
+                    queued.put(text)
                 done = await process.wait()
             except BaseException:
                 # As in `_finish`.
@@ -236,7 +236,7 @@ class Remote(Machine):
         self, command: str, stdin: str | None = None
     ) -> asyncssh.SSHClientProcess[str]:
         return await self._with_control(
-            lambda one: one.create_process(command, input=stdin, errors="replace")
+            lambda connection: connection.create_process(command, input=stdin, errors="replace")
         )
 
     async def _with_control(
@@ -266,7 +266,7 @@ class Remote(Machine):
         import asyncssh
 
         process = await self._with_control(
-            lambda one: one.create_process(
+            lambda connection: connection.create_process(
                 _line(argv),
                 stdin=asyncssh.DEVNULL if stdin is None else str(stdin),
                 stdout=asyncssh.PIPE if stdout is None else str(stdout),
@@ -278,8 +278,12 @@ class Remote(Machine):
         except BaseException:
             process.close()
             raise
-        said = done.stderr or b""
-        return done.exit_status, "", said.decode(errors="replace") if type(said) is bytes else ""
+        stderr = done.stderr or b""
+        return (
+            done.exit_status,
+            "",
+            stderr.decode(errors="replace") if type(stderr) is bytes else "",
+        )
 
     def _wait(self, work: Coroutine[object, object, T], timeout_s: float) -> T:
         return self._outcome(asyncio.run_coroutine_threadsafe(work, self._loop), timeout_s)
@@ -303,8 +307,8 @@ class Remote(Machine):
     def _stop_loop(self) -> None:
         async def end() -> None:
             left = asyncio.all_tasks() - {asyncio.current_task()}
-            for one in left:
-                one.cancel()
+            for task in left:
+                task.cancel()
             if left:
                 # What was given up has its own things to close.
                 await asyncio.wait(left, timeout=_ENDING_S)

@@ -54,7 +54,7 @@ _CONNECTION = {
     "tcp_user_timeout": "10000",
 }
 # Every statement here is a handful of key look-ups: its generic plan is the right one, and
-# planning anew at each call would cost more than running it. Compiling never pays.
+# planning again at each call would cost more than running it. Compiling never pays.
 _SETTINGS = "SET plan_cache_mode = force_generic_plan; SET jit = off"
 
 
@@ -252,8 +252,8 @@ class PostgresSession:
                 raise limits.lock_error(self._connection) from error
             seconds = time.monotonic() - started
             words = describe_end(self._connection, error)
-            said = self.limit.explain(words, error.sqlstate, seconds)
-            raise meaning(error.sqlstate, said, broken=self._connection.broken) from error
+            message = self.limit.explain(words, error.sqlstate, seconds)
+            raise meaning(error.sqlstate, message, broken=self._connection.broken) from error
 
 
 def describe_end(connection: psycopg.Connection, error: psycopg.Error) -> str:
@@ -306,11 +306,11 @@ def one_line(error: psycopg.Error | str) -> str:
     >>> one_line(psycopg.OperationalError("connection failed: at db1: no\\nat db1: no\\nask her"))
     'connection failed: at db1: no; ask her'
     """
-    said: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for line in str(error).splitlines():
         if line.strip():
-            said.setdefault(_ATTEMPT.sub("", line.strip()), line.strip())
-    return "; ".join(said.values())
+            lines.setdefault(_ATTEMPT.sub("", line.strip()), line.strip())
+    return "; ".join(lines.values())
 
 
 class _RepeatedDatetime(DatetimeNoTzDumper):

@@ -80,7 +80,7 @@ def copy_database(database: PostgresDatabase, report: Says) -> Iterator[Postgres
     with closing(database.session()) as session:
         name = str(session.query("SELECT current_database()")[0][0])
     made = replace(database, dbname=_shorten(name) + _SUFFIX)
-    maintenance = next(one for one in _MAINTENANCE if one != name)
+    maintenance = next(database for database in _MAINTENANCE if database != name)
     copy = _Copy(made, replace(database, dbname=maintenance), name)
     with copy.locked() as server:
         _drop_left_over(server, copy.name)
@@ -180,13 +180,13 @@ def _remedy(error: Aborted, name: str) -> str:
 
 def _drop_left_over(server: PostgresSession, copy: str) -> None:
     """:raises CopyFailed: it is no copy of hotset's, or somebody uses it."""
-    found = server.query(
+    rows = server.query(
         "SELECT shobj_description(oid, 'pg_database') FROM pg_database"
         f" WHERE datname = '{_escape(copy)}'"
     )
-    if not found:
+    if not rows:
         return
-    if found[0][0] != _MARK:
+    if rows[0][0] != _MARK:
         raise CopyFailed(
             f"there is a database {copy} without the mark of hotset's copies: a run that was killed"
             f" while it copied leaves one. If nobody needs it, DROP DATABASE {_quote(copy)};"

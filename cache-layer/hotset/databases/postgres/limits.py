@@ -89,5 +89,5 @@ def lock_error(connection: psycopg.Connection) -> Locked:
         rows = connection.execute(sql("postgres", "lock_holders").encode()).fetchall()
     except psycopg.Error as error:
         rows = [(f"who has it is not known ({' '.join(str(error).split())})",)]
-    held = "; ".join(str(said) for (said,) in rows) or "it is free again by now"
+    held = "; ".join(str(holder) for (holder,) in rows) or "it is free again by now"
     return Locked(f"a table was not to be had for {LOOK_WAIT_S} s: {held}. Try again after that")

@@ -39,7 +39,7 @@ def find(given: Mapping[str, str] = os.environ, usr: Path = Path("/usr")) -> Pgb
     :param given: the environment.
     :raises PrerequisiteMissingError: there is none, or none that is new enough; says what to do.
     """
-    beside = [one for each in _FOLDERS for one in usr.glob(f"{each}/{PROGRAM}")]
+    beside = [path for each in _FOLDERS for path in usr.glob(f"{each}/{PROGRAM}")]
     newest = max(beside, key=lambda path: _major(path.parent.parent.name), default=None)
     program = given.get(VARIABLE) or newest or which(PROGRAM, path=given.get("PATH"))
     if not program:
@@ -53,20 +53,20 @@ def find(given: Mapping[str, str] = os.environ, usr: Path = Path("/usr")) -> Pgb
 
 
 def _major(text: str) -> int:
-    found = re.search(r"[0-9]+", text)
-    return int(found[0]) if found else 0
+    match = re.search(r"[0-9]+", text)
+    return int(match[0]) if match else 0
 
 
 def _version(program: Path) -> str:
     """:raises PrerequisiteMissingError: it does not start."""
     try:
-        said = call(program, "--version")
+        output = call(program, "--version")
     except (OSError, subprocess.SubprocessError) as error:
         raise PrerequisiteMissingError(f"{program} does not start ({error}): {_REMEDY}") from None
-    found = re.search(r"\(PostgreSQL\) (\S+)", said)
-    if found is None:
+    match = re.search(r"\(PostgreSQL\) (\S+)", output)
+    if match is None:
         raise PrerequisiteMissingError(f"{program} names no version of PostgreSQL: {_REMEDY}")
-    return found[1]
+    return match[1]
 
 
 def call(program: Path, *argv: str, folder: Path | None = None) -> str:

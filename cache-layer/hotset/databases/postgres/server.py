@@ -175,7 +175,7 @@ class PostgresServer:
     def _copied(self, source: Path) -> Iterator[PurePosixPath]:
         """A file or a folder of this computer's on the machine's data disk, for a while."""
         folder = self._place.data / "load"
-        files = sorted(one for one in source.iterdir()) if source.is_dir() else [source]
+        files = sorted(file for file in source.iterdir()) if source.is_dir() else [source]
         copy = folder / source.name
         self._machine.run(["mkdir", "-p", str(copy if source.is_dir() else folder)])
         try:
@@ -190,10 +190,10 @@ class PostgresServer:
         done = self._machine.run(argv, user=USER, timeout_s=_LOAD_LIMIT_S, check=False)
         if done.rc == 0:
             return
-        said = (done.stderr.strip() or f"it ended with code {done.rc}")[-1500:]
+        message = (done.stderr.strip() or f"it ended with code {done.rc}")[-1500:]
         for copy, original in named.items():
-            said = said.replace(f"psql:{copy}", original).replace(copy, original)
-        raise LoadFailed(said)
+            message = message.replace(f"psql:{copy}", original).replace(copy, original)
+        raise LoadFailed(message)
 
     def prewarm(self, name: str) -> None:
         """Read all tables and indexes of a database into the server's buffers."""
@@ -294,8 +294,8 @@ class PostgresServer:
 
 
 def _newest(machine: Machine) -> PurePosixPath:
-    found = machine.run(["ls", str(_BIN)], check=False).stdout.split()
-    versions = sorted((int(name) for name in found if name.isdigit()), reverse=True)
+    names = machine.run(["ls", str(_BIN)], check=False).stdout.split()
+    versions = sorted((int(name) for name in names if name.isdigit()), reverse=True)
     if not versions or versions[0] < OLDEST_VERSION:
         have = f"the newest there is {versions[0]}" if versions else "there is none"
         raise PrerequisiteMissingError(

@@ -128,10 +128,10 @@ class PostgresTpchSession:
                 raise limits.lock_error(self._connection) from error
             seconds = time.monotonic() - started
             words = describe_end(self._connection, error)
-            said = self._own_limit.explain(words, error.sqlstate, seconds)
-            raise _meaning(error, said, broken=self._connection.broken) from error
+            message = self._own_limit.explain(words, error.sqlstate, seconds)
+            raise _meaning(error, message, broken=self._connection.broken) from error
 
 
-def _meaning(error: psycopg.Error, said: str, *, broken: bool) -> DatabaseError:
+def _meaning(error: psycopg.Error, message: str, *, broken: bool) -> DatabaseError:
     kind = ServerGone if is_gone(error.sqlstate, broken=broken) else Refused
-    return kind(said)
+    return kind(message)

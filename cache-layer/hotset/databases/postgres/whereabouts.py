@@ -106,13 +106,13 @@ def find(
     except Aborted as refused:
         return Unavailable(f"pg_control_system(): {refused.detail or refused.cause}")
     identifier, began, port, process = (int(str(value)) for value in row[:4])
-    found = [
-        one
-        for one, of, start, on in _parse(machine, str(process), str(row[4]), str(below or ""))
+    folders = [
+        folder
+        for folder, of, start, on in _parse(machine, str(process), str(row[4]), str(below or ""))
         if (of, on) == (identifier, port) and abs(start - began) <= _STARTING_S
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(folders) == 1:
+        return folders[0]
     return Unavailable(
         f"the server's files are not found on {machine.kind}: no process of its own is seen at"
         " work in them. It is another machine's (files that are there under such names are another"
@@ -131,7 +131,9 @@ def _parse(
             names = [*map(PurePosixPath, elsewhere[::3])]
             folders = dict(zip(names, map(PurePosixPath, elsewhere[1::3]), strict=True))
             astray = {
-                one for one, leads in zip(names, elsewhere[2::3], strict=True) if leads == "away"
+                folder
+                for folder, leads in zip(names, elsewhere[2::3], strict=True)
+                if leads == "away"
             }
             place = Whereabouts(PurePosixPath(data), folders, frozenset(astray))
             yield place, int(identifier), int(start), int(port)

@@ -86,7 +86,7 @@ class SqlServerEngine(Adapter):
         files = self.locate(machine, below)
         if isinstance(files, Unavailable):
             return files
-        return file_labels.by_path((one.database, one.path) for one in files)
+        return file_labels.by_path((file.database, file.path) for file in files)
 
     def locate(
         self, machine: Machine, below: PurePosixPath | None
@@ -99,10 +99,12 @@ class SqlServerEngine(Adapter):
         if isinstance(placement, Unavailable):
             return placement
         name = str(self._connection.query(self._sql("machine_name"))[0][0])
-        found = whereabouts.find(machine, name, [one.path for one in placement], below)
-        if isinstance(found, Unavailable):
-            return found
-        return [replace(one, path=found[one.path]) for one in placement if one.path in found]
+        located = whereabouts.find(machine, name, [file.path for file in placement], below)
+        if isinstance(located, Unavailable):
+            return located
+        return [
+            replace(file, path=located[file.path]) for file in placement if file.path in located
+        ]
 
     def memory(self) -> Memory | Unavailable:
         cap = self._rows("memory_cap", "sys.configurations")
@@ -117,7 +119,9 @@ class SqlServerEngine(Adapter):
         placement = self.placement()
         if isinstance(placement, Unavailable):
             return placement
-        moving = [one for one in placement if one.kind == "temp" or (log and self._own_log(one))]
+        moving = [
+            file for file in placement if file.kind == "temp" or (log and self._own_log(file))
+        ]
         statements, notes = [], []
         for file in moving:
             target = _join(folder, file.path)
@@ -150,21 +154,21 @@ class SqlServerEngine(Adapter):
         placement = self.placement()
         if isinstance(placement, Unavailable):
             return placement
-        own = [one for one in placement if one.database == self._database]
+        own = [file for file in placement if file.database == self._database]
         statements = [
             self._sql("grow_file").format(
-                database=_name(one.database),
-                name=_name(one.name),
-                megabytes=_LOG_STEP_MB if one.kind == "log" else _DATA_STEP_MB,
+                database=_name(file.database),
+                name=_name(file.name),
+                megabytes=_LOG_STEP_MB if file.kind == "log" else _DATA_STEP_MB,
             )
-            for one in own
+            for file in own
         ]
         statements += [
             self._sql("size_file").format(
-                database=_name(one.database), name=_name(one.name), megabytes=log_size // _MIB
+                database=_name(file.database), name=_name(file.name), megabytes=log_size // _MIB
             )
-            for one in own
-            if self._own_log(one) and one.size < log_size
+            for file in own
+            if self._own_log(file) and file.size < log_size
         ]
         return Change(tuple(statements))
 
@@ -221,11 +225,11 @@ class SqlServerEngine(Adapter):
             return rows
         if not rows:
             return Unavailable("sys.dm_os_performance_counters: no rows")
-        found = [
+        counters = [
             Counter(str(name).removesuffix("/sec"), float(number(value)), number(type_) != _GROWING)
             for name, value, type_ in rows
         ]
-        return _with_ratio(found)
+        return _with_ratio(counters)
 
     def _machine(self) -> Bytes | Unavailable:
         rows = self._rows("memory", "sys.dm_os_sys_info")
@@ -239,11 +243,13 @@ class SqlServerEngine(Adapter):
         return file.kind == "log" and file.database == self._database
 
 
-def _with_ratio(found: list[Counter]) -> list[Counter]:
+def _with_ratio(counters: list[Counter]) -> list[Counter]:
     """The buffer cache hit ratio (0-1) in place of its two raw values."""
-    raw = {one.name: one.value for one in found}
+    raw = {counter.name: counter.value for counter in counters}
     hits, base = raw.get("Buffer cache hit ratio"), raw.get("Buffer cache hit ratio base")
-    others = [one for one in found if not one.name.startswith("Buffer cache hit ratio")]
+    others = [
+        counter for counter in counters if not counter.name.startswith("Buffer cache hit ratio")
+    ]
     if hits is None or not base:
         return others
     return [*others, Counter("Buffer cache hit ratio", hits / base, gauge=True)]

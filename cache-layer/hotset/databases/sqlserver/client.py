@@ -117,10 +117,10 @@ class SqlServerSession:
             while row is None and (cursor.description is not None or cursor.nextset()):
                 if cursor.description is None:
                     continue
-                found = cursor.fetchone()
-                if found is None:
+                record = cursor.fetchone()
+                if record is None:
                     break
-                row = tuple(found)
+                row = tuple(record)
             odbc.drain(cursor)
         if row is None:
             raise Aborted("no result", False, f"{procedure} returned no row")
@@ -150,11 +150,11 @@ def known_errors(where: Address | None = None) -> Iterator[None]:
     try:
         yield
     except pyodbc.Error as error:
-        found = odbc.failure(error)
-        raise (where and odbc.lock_error(found, where)) or meaning(found) from error
+        failure = odbc.failure(error)
+        raise (where and odbc.lock_error(failure, where)) or meaning(failure) from error
 
 
-def meaning(found: odbc.Failure) -> DatabaseError:
+def meaning(failure: odbc.Failure) -> DatabaseError:
     """Map what the driver reports to the benchmark's errors.
 
     >>> meaning(odbc.Failure("40001", (1205,), "deadlock victim"))
@@ -164,17 +164,17 @@ def meaning(found: odbc.Failure) -> DatabaseError:
     >>> meaning(odbc.Failure("08S01", (), "Communication link failure"))
     ServerGone('Communication link failure')
     """
-    if INTENDED_ROLLBACK in found.numbers:
+    if INTENDED_ROLLBACK in failure.numbers:
         return IntendedRollback("item number is not valid")
-    if found.gone:
-        return ServerGone(found.message)
-    for number in found.numbers:
+    if failure.gone:
+        return ServerGone(failure.message)
+    for number in failure.numbers:
         if (cause := (_RETRYABLE | _LASTING).get(number)) is not None:
-            return Aborted(cause, number in _RETRYABLE, found.message)
-    if found.state == "40001":
-        return Aborted("deadlock", True, found.message)
-    name = next((str(number) for number in found.numbers if number), found.state)
-    return Aborted(f"error {name}", False, found.message)
+            return Aborted(cause, number in _RETRYABLE, failure.message)
+    if failure.state == "40001":
+        return Aborted("deadlock", True, failure.message)
+    name = next((str(number) for number in failure.numbers if number), failure.state)
+    return Aborted(f"error {name}", False, failure.message)
 
 
 def _bound(value: Argument) -> object:
@@ -192,7 +192,7 @@ def _type(value: Argument) -> tuple[int, int, int]:
     """SQL type, size and digits of a parameter, always the same for one kind of value.
 
     Left to itself, the driver names the size of each single value, and the server prepares the
-    statement anew for every length of a name.
+    statement again for every length of a name.
     """
     import pyodbc
 

@@ -73,16 +73,16 @@ def _options(query: str) -> dict[str, str]:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         raise ValueError("has options that are not key=value, joined by &") from None
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for key, value in pairs:
         if key not in _OPTIONS:
             raise ValueError(f"has an unknown option {key!r}: there are {', '.join(_OPTIONS)}")
-        if key in found:
+        if key in options:
             raise ValueError(f"names option {key} twice")
         allowed = _OPTIONS[key]
         if not value:
             raise ValueError(f"option {key} is empty")
         if allowed and value not in allowed:
             raise ValueError(f"has {key}={value!r}: write {' or '.join(allowed)}")
-        found[key] = value
-    return found
+        options[key] = value
+    return options

@@ -75,7 +75,7 @@ def configure(database: Address) -> None:
         _sections[name] = settings(database)
         file = Path(folder.name) / "freetds.conf"
         whole = file.with_suffix(".new")
-        whole.write_text("".join(f"[{one}]\n{text}" for one, text in _sections.items()))
+        whole.write_text("".join(f"[{name}]\n{text}" for name, text in _sections.items()))
         whole.replace(file)
         os.environ["FREETDSCONF"] = str(file)
 

@@ -137,7 +137,7 @@ def connection_string(database: Address, driver_name: str) -> str:
         server |= {"Trusted_Connection": "yes"}
     else:
         server |= {"UID": database.user, "PWD": database.password}
-    values = [_brace("DRIVER", driver_name), *(quoted(*one) for one in server.items())]
+    values = [_brace("DRIVER", driver_name), *(quoted(*option) for option in server.items())]
     # FreeTDS looks for the semicolon behind the last one, too.
     return "".join(f"{value};" for value in values)
 
@@ -161,9 +161,9 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
     return connection, not is_freetds(name)
 
 
-def lock_error(found: Failure, database: Address) -> Locked | None:
+def lock_error(failure: Failure, database: Address) -> Locked | None:
     """Return the error of a look that did not get its lock in time; None if it failed otherwise."""
-    if not database.looks or LOCK_TIMEOUT not in found.numbers:
+    if not database.looks or LOCK_TIMEOUT not in failure.numbers:
         return None
     return Locked(
         f"a table was not to be had for {LOOK_WAIT_S} s: another session has it, or a part of it,"
@@ -260,9 +260,9 @@ def _find_bundled() -> Path | None:
         "alpine": {"alpine"},
         "debian_ubuntu": like,  # what else there is: a plain glibc build
     }.items():
-        found = sorted((libraries / folder / machine / "lib").glob("libmsodbcsql*"))
-        if like & ids and found:
-            return found[-1]
+        drivers = sorted((libraries / folder / machine / "lib").glob("libmsodbcsql*"))
+        if like & ids and drivers:
+            return drivers[-1]
     return None
 
 

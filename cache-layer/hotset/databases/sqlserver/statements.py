@@ -154,7 +154,7 @@ def fill_gaps(parts: Sequence[str], marks: Sequence[str]) -> str:
 
 def _type(value: object) -> tuple[int, int, int]:
     """SQL type, size and digits, the same for all values of one kind: the driver would name the
-    size of each value, and the server prepare the statement anew for every length of a text."""
+    size of each value, and the server prepare the statement again for every length of a text."""
     import pyodbc
 
     if isinstance(value, int):

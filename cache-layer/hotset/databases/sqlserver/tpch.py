@@ -64,7 +64,7 @@ class SqlServerTpchSession:
             raise
 
     def _survive(self) -> None:
-        """Connect anew if the server did not take the cancellation (Babelfish does not)."""
+        """Connect again if the server did not take the cancellation (Babelfish does not)."""
         import pyodbc
 
         try:
@@ -135,8 +135,8 @@ class SqlServerTpchSession:
         try:
             yield
         except pyodbc.Error as error:
-            found = odbc.failure(error)
-            raise odbc.lock_error(found, self._database) or _meaning(found) from error
+            failure = odbc.failure(error)
+            raise odbc.lock_error(failure, self._database) or _meaning(failure) from error
 
 
 def _all_rows(cursor: pyodbc.Cursor, sql: str) -> list[Row]:
@@ -159,9 +159,9 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
         yield rest.decode()
 
 
-def _meaning(found: odbc.Failure) -> DatabaseError:
-    if found.state == _TIMEOUT_EXPIRED:
-        return TimedOut(found.message)
-    if found.gone:
-        return ServerGone(found.message)
-    return Refused(found.message)
+def _meaning(failure: odbc.Failure) -> DatabaseError:
+    if failure.state == _TIMEOUT_EXPIRED:
+        return TimedOut(failure.message)
+    if failure.gone:
+        return ServerGone(failure.message)
+    return Refused(failure.message)

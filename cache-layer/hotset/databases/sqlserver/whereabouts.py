@@ -51,14 +51,14 @@ def find(
     """
     short = name.partition(".")[0][:_NAME_LENGTH].lower()
     argv = ["sh", "-c", _LOOK, "hotset-whereabouts", short, str(below or ""), *files]
-    told = set(machine.run(argv, check=False).stdout.splitlines())
-    found = dict(one.split("\t") for one in told)
-    if len(found) < len(told):
+    lines = set(machine.run(argv, check=False).stdout.splitlines())
+    located = dict(line.split("\t") for line in lines)
+    if len(located) < len(lines):
         return Unavailable(f"several servers on {machine.kind} have files of the same names open")
-    if not found:
+    if not located:
         return Unavailable(
             f"no SQL Server of the name {name} is seen on {machine.kind} with these files open:"
             " they are another machine's (files that are there under such names are another"
             " server's), or its processes are hidden: hotset has to be root outside any container"
         )
-    return found
+    return located

@@ -41,13 +41,15 @@ class Entry:
 
         :param remote: the unit waits for the network; a mount that does not would be in its way.
         """
-        there = [one for one in self.options.split(",") if not re.fullmatch(r"loop(=.*)?|", one)]
+        options = [
+            option for option in self.options.split(",") if not re.fullmatch(r"loop(=.*)?|", option)
+        ]
         wanted = [f"x-systemd.requires={unit}", *["_netdev"] * remote]
         words = re.split(r"(\s+)", self.line.strip())
         words += [" ", "auto"] * (len(words) < 5)
         words += [" ", ""] * (len(words) < 7)
         words[0] = str(device)
-        words[6] = ",".join((*there, *(one for one in wanted if one not in there)))
+        words[6] = ",".join((*options, *(option for option in wanted if option not in options)))
         return "".join(words)
 
 
@@ -58,14 +60,14 @@ def entries(text: str) -> list[Entry]:
     >>> entries("# x\\nUUID=7 /srv ext4\\n")[0].spec
     'UUID=7'
     """
-    found = []
+    entries = []
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if len(words) >= 2 and not words[0].startswith("#"):
             spec, folder, *_ = map(unescape, words)
             options = words[3] if len(words) > 3 else ""
-            found.append(Entry(number, line, spec, PurePosixPath(folder), options))
-    return found
+            entries.append(Entry(number, line, spec, PurePosixPath(folder), options))
+    return entries
 
 
 def read(machine: Machine) -> str:
@@ -80,16 +82,16 @@ def folders(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
 def require_writable(machine: Machine) -> None:
     """:raises CardError: /etc/fstab cannot be changed, or nobody could take the change back."""
     path = _target(machine)
-    for one in (path, path.parent):
-        if machine.run(["test", "-w", str(one)], check=False).rc:
+    for place in (path, path.parent):
+        if machine.run(["test", "-w", str(place)], check=False).rc:
             raise CardError(
-                f"{PATH} mounts the origin, and cannot be changed ({one} is read-only): change it"
+                f"{PATH} mounts the origin, and cannot be changed ({place} is read-only): change it"
                 " where it comes from first",
                 field="origin",
             )
 
 
-def rewrite(attached: AttachedDisk, found: Sequence[Entry], unit: str) -> list[str]:
+def rewrite(attached: AttachedDisk, entries: Sequence[Entry], unit: str) -> list[str]:
     """Have entries of a disk's origin mount its tier; returns the new lines.
 
     The old line stays above as a comment, for :func:`restore`.
@@ -97,7 +99,7 @@ def rewrite(attached: AttachedDisk, found: Sequence[Entry], unit: str) -> list[s
     machine, disk = attached.machine, attached.disk
     lines = read(machine).split("\n")
     changed, remote = list[str](), identity.is_remote(machine, disk.origin)
-    for entry in reversed(found):
+    for entry in reversed(entries):
         if lines[entry.number - 1] != entry.line:
             raise CardError(f"{PATH} has just been changed by somebody else: try again")
         new = entry.through(disk.device, unit, remote)
@@ -112,21 +114,21 @@ def restore(attached: AttachedDisk) -> list[str]:
     """Take back what :func:`rewrite` did; returns the lines as they are again."""
     disk = attached.disk
     lines = read(attached.machine).split("\n")
-    found, kept = list[str](), list[str]()
+    restored, kept = list[str](), list[str]()
     at = 0
     while at < len(lines):
         if lines[at].startswith(_mark(disk)):
             old = lines[at].removeprefix(_mark(disk))
             kept.append(old)
-            found.append(old)
+            restored.append(old)
             following = lines[at + 1].split() if at + 1 < len(lines) else []
             at += 2 if following[:1] == [str(disk.device)] else 1
             continue
         kept.append(lines[at])
         at += 1
-    if found:
+    if restored:
         _write(attached.machine, kept)
-    return found
+    return restored
 
 
 def _write(machine: Machine, lines: list[str]) -> None:
@@ -135,17 +137,17 @@ def _write(machine: Machine, lines: list[str]) -> None:
 
 
 def _target(machine: Machine) -> PurePosixPath:
-    said = machine.run(["readlink", "-f", str(PATH)], check=False).stdout.strip()
-    return PurePosixPath(said or PATH)
+    target = machine.run(["readlink", "-f", str(PATH)], check=False).stdout.strip()
+    return PurePosixPath(target or PATH)
 
 
-def advice(found: Sequence[Entry], device: PurePosixPath, unit: str, remote: bool) -> str:
+def advice(entries: Sequence[Entry], device: PurePosixPath, unit: str, remote: bool) -> str:
     """Describe wrong entries and how they have to read; ``remote`` as of
     :meth:`Entry.through`."""
     shown = "; ".join(
-        f"line {one.number}, `{one.line.strip()}`, should read"
-        f" `{one.through(device, unit, remote)}`"
-        for one in found
+        f"line {entry.number}, `{entry.line.strip()}`, should read"
+        f" `{entry.through(device, unit, remote)}`"
+        for entry in entries
     )
     return f"{PATH} mounts the origin, which has old data while the tier is down: {shown}"
 

@@ -66,13 +66,13 @@ def find_mounts(machine: Machine, origin: PurePosixPath) -> Mounting:
     specs = {line.spec for line in lines} | {spec for _, spec in elsewhere}
     leads = leading(machine, origin, specs)
     mine = [line for line in lines if line.spec in leads]
-    whole = [one for one in mine if leads[one.spec] == "origin" and not one.mounts_a_part]
-    can = [one for one in whole if not one.is_early]
+    whole = [entry for entry in mine if leads[entry.spec] == "origin" and not entry.mounts_a_part]
+    can = [entry for entry in whole if not entry.is_early]
     cannot = [
-        f"{fstab.PATH}, line {one.number}, `{one.line.strip()}`, mounts"
-        f" {'it before any unit runs' if one in whole else 'what lies on it'}"
-        for one in mine
-        if one not in can
+        f"{fstab.PATH}, line {entry.number}, `{entry.line.strip()}`, mounts"
+        f" {'it before any unit runs' if entry in whole else 'what lies on it'}"
+        for entry in mine
+        if entry not in can
     ]
     uses = [f"{where} uses {spec}" for where, spec in elsewhere if spec in leads]
     return Mounting(tuple(can), (*cannot, *dict.fromkeys(uses)), tuple(unread))
@@ -124,8 +124,8 @@ def _in_autofs(machine: Machine) -> Iterator[tuple[str, str | None]]:
             yield f"{path}: {entry.strip()}", None
     if not maps:
         return
-    found = machine.run(["grep", "-sHE", r"[[:space:]]:[^[:space:]]", *maps], check=False).stdout
-    for line in found.splitlines():
+    output = machine.run(["grep", "-sHE", r"[[:space:]]:[^[:space:]]", *maps], check=False).stdout
+    for line in output.splitlines():
         path, _, entry = line.partition(":")
         yield from ((path, spec) for spec in re.findall(r"\s:(\S+)", entry))
 
@@ -137,17 +137,17 @@ def leading(machine: Machine, origin: PurePosixPath, specs: Iterable[str]) -> di
         return {}
     own, inside = _tags(machine, origin), _inside(machine, origin)
     paths = {name for name in named.values() if isinstance(name, PurePosixPath)}
-    by_path = _leading_paths(machine, origin, paths, {one.get("MAJ:MIN") for one in inside})
-    found = dict[str, Leads]()
+    by_path = _leading_paths(machine, origin, paths, {device.get("MAJ:MIN") for device in inside})
+    leads = dict[str, Leads]()
     for spec, name in named.items():
         if isinstance(name, PurePosixPath):
             if name in by_path:
-                found[spec] = by_path[name]
+                leads[spec] = by_path[name]
         elif name is not None and _has(own, *name):
-            found[spec] = "origin"
-        elif name is not None and any(_has(one, *name) for one in inside):
-            found[spec] = "inside"
-    return found
+            leads[spec] = "origin"
+        elif name is not None and any(_has(device, *name) for device in inside):
+            leads[spec] = "inside"
+    return leads
 
 
 def _source_of(spec: str) -> tuple[str, str] | PurePosixPath | None:
@@ -168,7 +168,7 @@ def _source_of(spec: str) -> tuple[str, str] | PurePosixPath | None:
     path = PurePosixPath(spec)
     if path.parent.parent == PurePosixPath("/dev/disk") and path.parent.name in _LINKS:
         # As udev writes what may not be in a file's name.
-        raw = re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), path.name)
+        raw = re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), path.name)
         return _LINKS[path.parent.name], raw.encode("latin-1", "replace").decode(errors="replace")
     return path if path.is_absolute() else None
 
@@ -193,15 +193,15 @@ def _inside(machine: Machine, origin: PurePosixPath) -> list[dict[str, Any]]:
     if not origin.is_relative_to("/dev"):
         return []
     columns = "NAME,MAJ:MIN,UUID,LABEL,PARTUUID,PARTLABEL"
-    said = machine.run(["lsblk", "--json", "--output", columns, str(origin)], check=False).stdout
-    left = list[dict[str, Any]](json.loads(said or "{}").get("blockdevices", ()))
-    found = list[dict[str, Any]]()
+    output = machine.run(["lsblk", "--json", "--output", columns, str(origin)], check=False).stdout
+    left = list[dict[str, Any]](json.loads(output or "{}").get("blockdevices", ()))
+    devices = list[dict[str, Any]]()
     while left:
         children = left.pop().get("children", ())
-        children = [one for one in children if not str(one.get("name")).startswith(PREFIX)]
-        found += [{name.upper(): value for name, value in one.items()} for one in children]
+        children = [child for child in children if not str(child.get("name")).startswith(PREFIX)]
+        devices += [{name.upper(): value for name, value in child.items()} for child in children]
         left += children
-    return found
+    return devices
 
 
 def _leading_paths(
@@ -210,32 +210,32 @@ def _leading_paths(
     paths: Iterable[PurePosixPath],
     inside: Iterable[str | None],
 ) -> dict[PurePosixPath, Leads]:
-    there = _there(machine, {origin, *paths})
-    found: dict[PurePosixPath, Leads] = {
+    nodes = _resolve(machine, {origin, *paths})
+    leads: dict[PurePosixPath, Leads] = {
         path: "origin"
         for path in paths
-        if path == origin or there.get(path) == there.get(origin, "")
+        if path == origin or nodes.get(path) == nodes.get(origin, "")
     }
-    devices = [path for path in paths if path not in found and there.get(path, "").startswith("b")]
+    devices = [path for path in paths if path not in leads and nodes.get(path, "").startswith("b")]
     shown = identity.show(machine, origin) if devices else None
     for device in devices:
         other = identity.show(machine, device)
         if shown is None or other is None:
             continue
         if shown.is_same(other):
-            found[device] = "origin"
+            leads[device] = "origin"
         elif other.number in inside:
-            found[device] = "inside"
-    return found
+            leads[device] = "inside"
+    return leads
 
 
-def _there(machine: Machine, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, str]:
+def _resolve(machine: Machine, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, str]:
     """Resolve the names that lead anywhere: type, file system and inode."""
-    wanted, found = sorted(map(str, paths)), dict[PurePosixPath, str]()
+    wanted, nodes = sorted(map(str, paths)), dict[PurePosixPath, str]()
     for first in range(0, len(wanted), _AT_ONCE):
         some = wanted[first : first + _AT_ONCE]
         argv = ["find", "-H", *some, "-maxdepth", "0", "-printf", r"%y %D:%i %p\n"]
         for line in machine.run(argv, check=False).stdout.splitlines():
             type_, at, path = line.split(" ", 2)
-            found[PurePosixPath(path)] = f"{type_} {at}"
-    return found
+            nodes[PurePosixPath(path)] = f"{type_} {at}"
+    return nodes

@@ -45,15 +45,15 @@ def command(attached: AttachedDisk, verb: Verb) -> list[str]:
 def decide(attached: AttachedDisk) -> Verdict | None:
     """Decide on an inactive disk whose label agrees with the card; None in a dry run where the
     program is not on the machine yet."""
-    said = attached.machine.run(command(attached, "decide"), timeout_s=_TIMEOUT_S)
-    return None if said.made_up else Verdict(**json.loads(said.stdout))
+    result = attached.machine.run(command(attached, "decide"), timeout_s=_TIMEOUT_S)
+    return None if result.made_up else Verdict(**json.loads(result.stdout))
 
 
 def content(machine: Machine, origin: PurePosixPath) -> str | None:
     """The UUID of what lies on an origin, by which a boot knows one without numbers; empty: it does
     not. None as of :func:`decide`."""
-    said = machine.run([boot_program.on(machine), "content", str(origin)])
-    return None if said.made_up else said.stdout.strip()
+    result = machine.run([boot_program.on(machine), "content", str(origin)])
+    return None if result.made_up else result.stdout.strip()
 
 
 def describe_unchecked(what: str) -> str:

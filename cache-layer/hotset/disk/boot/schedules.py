@@ -79,7 +79,7 @@ class Schedules(Record):
     schedules: tuple[Schedule, ...]
 
     def to_text(self) -> str:
-        rows = [[one or "-" for one in astuple(row)] for row in self.schedules]
+        rows = [[cell or "-" for cell in astuple(row)] for row in self.schedules]
         return text_table(columns_of(Schedule), rows)
 
 
@@ -92,14 +92,14 @@ def list_units(machine: Machine) -> list[Unit]:
     if machine.run(["test", "-d", str(FOLDER)], check=False).rc:
         return []
     names = machine.run(["ls", str(FOLDER)]).stdout.split()
-    found = [name for name in sorted(names) if name.startswith(PREFIX)]
-    return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in found]
+    units = [name for name in sorted(names) if name.startswith(PREFIX)]
+    return [Unit(name, machine.run(["cat", str(FOLDER / name)]).stdout) for name in units]
 
 
-def rows(machine: Machine, found: Sequence[Unit]) -> list[Schedule]:
+def rows(machine: Machine, units: Sequence[Unit]) -> list[Schedule]:
     """Describe each schedule."""
-    timers = {unit.name: unit for unit in found if unit.name.endswith(".timer")}
-    services = [unit for unit in found if unit.name not in timers]
+    timers = {unit.name: unit for unit in units if unit.name.endswith(".timer")}
+    services = [unit for unit in units if unit.name not in timers]
     outcomes = _outcomes(machine, [unit.name for unit in services])
     listed = []
     for unit in services:
@@ -121,33 +121,36 @@ def _outcomes(machine: Machine, services: Sequence[str]) -> dict[str, tuple[Last
         return {}
     keys = "Id,ActiveState,Result,ExecMainExitTimestampMonotonic,ExecMainExitTimestamp"
     shown = machine.run(["systemctl", "show", f"--property={keys}", *services], check=False).stdout
-    found = dict[str, tuple[Last, str]]()
+    outcomes = dict[str, tuple[Last, str]]()
     for block in shown.split("\n\n"):
-        said = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-        ended = said.get("ExecMainExitTimestamp", "")
-        if said.get("ActiveState") in ("activating", "reloading"):
-            found[said["Id"]] = ("running", "")
-        elif said.get("ExecMainExitTimestampMonotonic", "0") != "0":
-            found[said["Id"]] = ("done" if said.get("Result") == "success" else "failed", ended)
-        elif said.get("ActiveState") == "failed":
-            found[said["Id"]] = ("failed", "")
-    return found
+        properties = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        ended = properties.get("ExecMainExitTimestamp", "")
+        if properties.get("ActiveState") in ("activating", "reloading"):
+            outcomes[properties["Id"]] = ("running", "")
+        elif properties.get("ExecMainExitTimestampMonotonic", "0") != "0":
+            outcomes[properties["Id"]] = (
+                "done" if properties.get("Result") == "success" else "failed",
+                ended,
+            )
+        elif properties.get("ActiveState") == "failed":
+            outcomes[properties["Id"]] = ("failed", "")
+    return outcomes
 
 
 def runs_of_disk(machine: Machine, disk: str) -> list[tuple[Schedule, Run | None]]:
     """A disk's schedules, each with its last run; None: systemd tells none."""
     mine = of_disk(list_units(machine), disk)
     runs = last_runs(machine, mine) if mine else {}
-    return [(one, runs.get(one.name)) for one in rows(machine, mine)]
+    return [(schedule, runs.get(schedule.name)) for schedule in rows(machine, mine)]
 
 
-def last_runs(machine: Machine, found: Sequence[Unit]) -> dict[str, Run]:
+def last_runs(machine: Machine, listed: Sequence[Unit]) -> dict[str, Run]:
     """How long the last run of each schedule took, and whether there will be another, by the
     schedule's name. Nothing where systemd does not answer."""
     if not systemd_unit.runs(machine):
         return {}
     keys = "Id,ActiveState,ExecMainStartTimestampMonotonic,ExecMainExitTimestampMonotonic"
-    names = [unit.name for unit in found]
+    names = [unit.name for unit in listed]
     shown = machine.run(["systemctl", "show", f"--property={keys}", *names], check=False).stdout
     blocks = [
         dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
@@ -157,10 +160,10 @@ def last_runs(machine: Machine, found: Sequence[Unit]) -> dict[str, Run]:
     words = machine.run(["cat", "/proc/uptime"], check=False).stdout.split()
     now = float(words[0]) if words else 0.0
     runs = {}
-    for name in (one for one in names if one.endswith(".service") and one in units):
-        stem, said = name.removesuffix(".service"), units[name]
+    for name in (unit for unit in names if unit.endswith(".service") and unit in units):
+        stem, properties = name.removesuffix(".service"), units[name]
         begun, ended = (
-            int(said.get(f"ExecMain{which}TimestampMonotonic", 0)) / 1e6
+            int(properties.get(f"ExecMain{which}TimestampMonotonic", 0)) / 1e6
             for which in ("Start", "Exit")
         )
         seconds = (ended if ended >= begun else now) - begun if begun else 0.0
@@ -169,8 +172,8 @@ def last_runs(machine: Machine, found: Sequence[Unit]) -> dict[str, Run]:
     return runs
 
 
-def _is_on(said: Mapping[str, str]) -> bool:
-    return said.get("ActiveState") == "active"
+def _is_on(properties: Mapping[str, str]) -> bool:
+    return properties.get("ActiveState") == "active"
 
 
 def _last_of_snapshot(machine: Machine, disk: str) -> tuple[Last, str]:
@@ -182,8 +185,8 @@ def _last_of_snapshot(machine: Machine, disk: str) -> tuple[Last, str]:
 
 
 def value_of(unit: Unit, key: str) -> str:
-    found = re.search(rf"^{key}=(.*)$", unit.text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{key}=(.*)$", unit.text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def remove(machine: Machine, name: str) -> list[str]:
@@ -191,27 +194,27 @@ def remove(machine: Machine, name: str) -> list[str]:
 
     :raises ScheduleError: there is none of that name; names those there are.
     """
-    there = {unit.name for unit in list_units(machine)}
+    existing = {unit.name for unit in list_units(machine)}
     names = [f"{PREFIX}{name}.{kind}" for kind in ("timer", "service")]
-    found = [one for one in names if one in there]
-    if not found:
-        known = sorted({one.removeprefix(PREFIX).rpartition(".")[0] for one in there})
+    present = [name for name in names if name in existing]
+    if not present:
+        known = sorted({name.removeprefix(PREFIX).rpartition(".")[0] for name in existing})
         raise ScheduleError(
             f"there is no schedule {name!r}; there are: {', '.join(known) or 'none'}", field="name"
         )
-    end(machine, found)
-    return found
+    end(machine, present)
+    return present
 
 
 def end_for(machine: Machine, disk: str) -> list[str]:
     """End the schedules of a disk that is no more, which would fail from now on, and remove its
     snapshot, which is of no use to the next disk of its name; returns the units' names."""
-    found = [unit.name for unit in of_disk(list_units(machine), disk)]
-    if found:
+    names = [unit.name for unit in of_disk(list_units(machine), disk)]
+    if names:
         # Timers first: none begins while its service ends.
-        end(machine, sorted(found, key=lambda name: not name.endswith(".timer")))
+        end(machine, sorted(names, key=lambda name: not name.endswith(".timer")))
     machine.run(["rm", "-f", str(snapshot_of(disk))])
-    return found
+    return names
 
 
 def of_disk(units: Sequence[Unit], disk: str) -> list[Unit]:

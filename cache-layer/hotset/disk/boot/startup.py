@@ -36,36 +36,36 @@ def check(
     :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
         cannot be changed; or something else would, which hotset does not change.
     """
-    found = mounts.find_mounts(machine, origin)
-    if found.others:
-        raise CardError(_of_others(found, device_of(kind, disk)), field="origin")
-    if found.entries and not yes:
+    mounting = mounts.find_mounts(machine, origin)
+    if mounting.others:
+        raise CardError(_of_others(mounting, device_of(kind, disk)), field="origin")
+    if mounting.entries and not yes:
         raise CardError(
-            _advice(machine, found, disk, kind, origin),
+            _advice(machine, mounting, disk, kind, origin),
             Remedy("change that", parameters={"yes": True}),
             field="origin",
         )
-    if found.entries:
+    if mounting.entries:
         fstab.require_writable(machine)
-    if found.entries or unit:
+    if mounting.entries or unit:
         wanted = "a unit that activates it at boot"
         proof.require(machine, origin, wanted, "origin", say, recorded=recorded)
-    return found.entries
+    return mounting.entries
 
 
 def warn(attached: AttachedDisk, say: Say) -> None:
     """Say what would mount the origin past the tier, and where no boot will know it."""
     disk = attached.disk
     proof.warn(attached, say)
-    found = mounts.find_mounts(attached.machine, disk.origin)
-    if found.entries:
-        advice = _advice(attached.machine, found, disk.name, disk.kind, disk.origin)
+    mounting = mounts.find_mounts(attached.machine, disk.origin)
+    if mounting.entries:
+        advice = _advice(attached.machine, mounting, disk.name, disk.kind, disk.origin)
         say(f"{advice}; to activate the disk with a unit changes that")
-    if found.others:
-        say(_of_others(found, disk.device))
-    for one in found.unread:
+    if mounting.others:
+        say(_of_others(mounting, disk.device))
+    for source in mounting.unread:
         say(
-            f"hotset cannot read what autofs mounts by `{one}`: see yourself that it is not"
+            f"hotset cannot read what autofs mounts by `{source}`: see yourself that it is not"
             f" {disk.origin}"
         )
 
@@ -75,8 +75,8 @@ def set_up(attached: AttachedDisk, say: Say) -> PurePosixPath:
     unit's path."""
     machine = attached.machine
     unit = systemd_unit.install(attached)
-    found = mounts.find_mounts(machine, attached.disk.origin)
-    for line in fstab.rewrite(attached, found.entries, unit.name):
+    mounting = mounts.find_mounts(machine, attached.disk.origin)
+    for line in fstab.rewrite(attached, mounting.entries, unit.name):
         say(f"{fstab.PATH}: {line}")
     if not systemd_unit.runs(machine):
         say(
@@ -87,16 +87,16 @@ def set_up(attached: AttachedDisk, say: Say) -> PurePosixPath:
     return unit
 
 
-def _of_others(found: Mounting, device: PurePosixPath) -> str:
+def _of_others(mounting: Mounting, device: PurePosixPath) -> str:
     return (
         "the origin, which has old data while the tier is down, would be used past the tier:"
-        f" {'; '.join(found.others)}. hotset does not change that: have it use {device}, or remove"
-        " it"
+        f" {'; '.join(mounting.others)}. hotset does not change that: have it use {device}, or"
+        " remove it"
     )
 
 
 def _advice(
-    machine: Machine, found: Mounting, disk: str, kind: TierKind, origin: PurePosixPath
+    machine: Machine, mounting: Mounting, disk: str, kind: TierKind, origin: PurePosixPath
 ) -> str:
     remote, unit = origins.is_remote(machine, origin), systemd_unit.name_of(disk)
-    return fstab.advice(found.entries, device_of(kind, disk), unit, remote)
+    return fstab.advice(mounting.entries, device_of(kind, disk), unit, remote)

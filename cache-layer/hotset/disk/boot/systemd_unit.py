@@ -49,7 +49,7 @@ def install(attached: AttachedDisk) -> PurePosixPath:
     _write(attached)
     machine.run(["rm", "-f", str(_removing(disk))])
     if runs(machine):
-        # Which has it read its files anew, too.
+        # Which has it read its files again, too.
         machine.run(["systemctl", "enable", path_of(disk).name])
         machine.run(["systemctl", "start", path_of(disk).name])
     return path_of(disk)
@@ -157,8 +157,8 @@ def _removing(disk: Disk) -> PurePosixPath:
 
 
 def reload(machine: Machine) -> None:
-    """Have systemd read its files and /etc/fstab anew: what is mounted by an entry of before goes
-    down without a thought of the unit."""
+    """Have systemd read its files and /etc/fstab again: what an earlier entry mounted goes down
+    regardless of the unit."""
     if runs(machine):
         machine.run(["systemctl", "daemon-reload"])
 
@@ -178,14 +178,14 @@ def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = Fal
     after = "network-online.target iscsi.service" if remote else "systemd-udevd.service"
     wanted = "remote-fs.target" if remote else "local-fs.target"
     below = (card.flash, disk.origin)
-    devices = " ".join(device_unit(one) for one in below if one.is_relative_to("/dev"))
+    devices = " ".join(device_unit(path) for path in below if path.is_relative_to("/dev"))
     needed = [*below, *[PurePosixPath(called)] * apart]
-    files = " ".join(_quote(one) for one in needed if not one.is_relative_to("/dev"))
+    files = " ".join(_quote(path) for path in needed if not path.is_relative_to("/dev"))
     # Mounts come after local-fs-pre.target, and so would the one that such a file lies on.
     words = f"--flash {_quote(card.flash).replace('$', '$$')} {disk.name}"
     before = wanted if files else wanted.replace("fs.target", "fs-pre.target")
     return f"""\
-# Written by hotset; `hotset tier activate {disk.name} --unit` writes it anew.
+# Written by hotset; `hotset tier activate {disk.name} --unit` writes it again.
 [Unit]
 Description=hotset tier {disk.name} ({disk.kind})
 DefaultDependencies=no
@@ -271,11 +271,11 @@ def unit_of(path: PurePosixPath, kind: Literal["device", "mount"]) -> str:
     'dev-disk-by\\\\x2did-wwn\\\\x2d0x5.device'
     """
     escaped = "".join(
-        one
-        if one.isascii() and (one.isalnum() or one in "_.")
+        char
+        if char.isascii() and (char.isalnum() or char in "_.")
         else "-"
-        if one == "/"
-        else "".join(f"\\x{byte:02x}" for byte in one.encode())
-        for one in str(path).strip("/")
+        if char == "/"
+        else "".join(f"\\x{byte:02x}" for byte in char.encode())
+        for char in str(path).strip("/")
     )
     return f"{escaped}.{kind}"

@@ -59,7 +59,7 @@ class OriginShownError(HotsetError):
 
 AWAY = locks.RUNTIME / "away"
 """A folder in it for each disk whose origin went away since the machine started: what the kernel
-has counted of writes to it begins anew when it comes back (``hotset-boot``)."""
+has counted of writes to it begins again when it comes back (``hotset-boot``)."""
 
 _HIDE = (
     'SYMLINK-="disk/by-uuid/$env{ID_FS_UUID_ENC}", SYMLINK-="disk/by-label/$env{ID_FS_LABEL_ENC}",'
@@ -149,10 +149,10 @@ def _links(machine: Machine, origin: PurePosixPath) -> list[str]:
     """List the links that udev makes to a device by its contents."""
     argv = ["udevadm", "info", "--query=symlink", str(origin)]
     try:
-        said = machine.run(argv, check=False).stdout.split()
+        links = machine.run(argv, check=False).stdout.split()
     except PrerequisiteMissingError:
         return []
-    return [one for one in said if one.startswith(("disk/by-uuid/", "disk/by-label/"))]
+    return [link for link in links if link.startswith(("disk/by-uuid/", "disk/by-label/"))]
 
 
 def _rules_by_name(machine: Machine, origin: PurePosixPath) -> list[str]:
@@ -174,7 +174,7 @@ def _paths(origin: Shown | None) -> list[str]:
     if origin is None or origin.partition == origin.number:
         return []
     partition = f'ENV{{ID_PART_ENTRY_UUID}}=="{origin.partition}"'
-    return [f"{one}, {partition}" for wwn in sorted(origin.wwns) for one in _by_wwn(wwn)]
+    return [f"{rule}, {partition}" for wwn in sorted(origin.wwns) for rule in _by_wwn(wwn)]
 
 
 def _whole(origin: Shown | None) -> list[str]:
@@ -184,7 +184,7 @@ def _whole(origin: Shown | None) -> list[str]:
     if origin is None or not origin.partition:
         return []
     is_disk = 'ENV{DEVTYPE}=="disk"'
-    return [f"{is_disk}, {one}" for wwn in sorted(origin.wwns) for one in _by_wwn(wwn)]
+    return [f"{is_disk}, {rule}" for wwn in sorted(origin.wwns) for rule in _by_wwn(wwn)]
 
 
 def _by_wwn(wwn: str) -> tuple[str, str]:
@@ -214,11 +214,11 @@ def forget(machine: Machine, inventory: Inventory) -> None:
         for path in ([_DEVICES] if card.devices == "loop" else _INNER if card.disks else [])
     }
     rules = [path for path in (_DEVICES, *_INNER) if path not in needed]
-    there = [
+    files = [
         str(rule) for rule in rules if machine.run(["test", "-e", str(rule)], check=False).rc == 0
     ]
-    if there:
-        machine.run(["rm", "-f", *there])
+    if files:
+        machine.run(["rm", "-f", *files])
         _udevadm(machine, "control", "--reload")
 
 

@@ -66,16 +66,16 @@ class OriginId:
 
 def identify(machine: Machine, origin: PurePosixPath) -> OriginId:
     """:raises CommandError: there is no such device."""
-    found = _lsblk(machine, origin, "--nodeps")
-    number = found.get("maj:min") or ""
+    fields = _lsblk(machine, origin, "--nodeps")
+    number = fields.get("maj:min") or ""
     mapper = (
         machine.run(["cat", f"/sys/dev/block/{number}/dm/uuid"], check=False) if number else None
     )
     return OriginId(
-        Bytes(int(found.get("size") or 0)),
-        found.get("wwn") or "",
-        found.get("serial") or "",
-        found.get("partuuid") or "",
+        Bytes(int(fields.get("size") or 0)),
+        fields.get("wwn") or "",
+        fields.get("serial") or "",
+        fields.get("partuuid") or "",
         mapper.stdout.strip() if mapper and mapper.rc == 0 else "",
     )
 
@@ -87,19 +87,19 @@ def kind(machine: Machine, device: PurePosixPath) -> str:
 
 def is_remote(machine: Machine, device: PurePosixPath) -> bool:
     """True if it comes over the network, and so not before that is up."""
-    return any(_transport(machine, one) in _REMOTE for one in chain(machine, device))
+    return any(_transport(machine, node) in _REMOTE for node in chain(machine, device))
 
 
-def _transport(machine: Machine, one: dict[str, Any]) -> str:
+def _transport(machine: Machine, device: dict[str, Any]) -> str:
     """Return a disk's transport, from lsblk. To lsblk all NVMe disks are "nvme": for them the
     kernel is asked, and of several paths a remote path counts."""
-    name, said = str(one.get("name") or ""), str(one.get("tran") or "")
+    name, transport = str(device.get("name") or ""), str(device.get("tran") or "")
     if not name.startswith("nvme"):
-        return said
+        return transport
     # With native multipath a disk belongs to a subsystem, and that to controllers.
     argv = ["sh", "-c", _NVME_TRANSPORTS, "hotset-transports", name]
-    found = machine.run(argv, check=False).stdout.split()
-    return next((word for word in found if word in _REMOTE), said)
+    words = machine.run(argv, check=False).stdout.split()
+    return next((word for word in words if word in _REMOTE), transport)
 
 
 def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
@@ -111,7 +111,7 @@ def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
     if top.get("type") != "mpath":
         return []
     wwids = _wwids(machine)
-    wanted = {wwids.get(f"/dev/{one['name']}") for one in top.get("children", [])} - {None}
+    wanted = {wwids.get(f"/dev/{child['name']}") for child in top.get("children", [])} - {None}
     # Those that the device does not lead through yet, too.
     return [PurePosixPath(path) for path, wwid in wwids.items() if wwid in wanted]
 
@@ -119,18 +119,18 @@ def paths(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
 def _wwids(machine: Machine) -> dict[str, str]:
     """Read the ids that the kernel has kept of each disk; udev forgets the World Wide Name of
     a path that is dead (``wwid`` in drivers/scsi/scsi_sysfs.c, drivers/nvme/host/sysfs.c)."""
-    said = machine.run(["sh", "-c", _WWIDS, "hotset-wwids"]).stdout
-    return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+    output = machine.run(["sh", "-c", _WWIDS, "hotset-wwids"]).stdout
+    return dict(line.split(" ", 1) for line in output.splitlines() if " " in line)
 
 
 def chain(machine: Machine, device: PurePosixPath) -> list[dict[str, Any]]:
     """A device and all that it lies on, as lsblk describes each."""
-    found, left = list[dict[str, Any]](), [_lsblk(machine, device, "--inverse")]
+    nodes, left = list[dict[str, Any]](), [_lsblk(machine, device, "--inverse")]
     while left:
-        one = left.pop()
-        found.append(one)
-        left += one.get("children", [])
-    return found
+        node = left.pop()
+        nodes.append(node)
+        left += node.get("children", [])
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,27 +177,27 @@ def show(machine: Machine, device: PurePosixPath) -> Shown | None:
     level = top.get("children", []) if is_partition else [top]
     disks = [
         disk
-        for one in level
-        for disk in (one.get("children", []) if one.get("type") == "mpath" else [one])
+        for device in level
+        for disk in (device.get("children", []) if device.get("type") == "mpath" else [device])
     ]
-    wwns = frozenset(one["wwn"] for one in (*disks, top) if one.get("wwn"))
+    wwns = frozenset(device["wwn"] for device in (*disks, top) if device.get("wwn"))
     return Shown(
         number,
-        frozenset(one["maj:min"] for one in tree if one.get("maj:min")),
-        wwns | {one["maj:min"] for one in disks if one.get("maj:min")},
+        frozenset(device["maj:min"] for device in tree if device.get("maj:min")),
+        wwns | {disk["maj:min"] for disk in disks if disk.get("maj:min")},
         wwns,
         str(top.get("partuuid") or number) if is_partition else "",
     )
 
 
-def same(machine: Machine, one: PurePosixPath, other: PurePosixPath) -> bool:
+def same(machine: Machine, path: PurePosixPath, other: PurePosixPath) -> bool:
     """True if two names lead to one disk, or to a disk and a partition of it."""
     nodes = [
-        machine.run(["readlink", "-f", str(name)], check=False).stdout for name in (one, other)
+        machine.run(["readlink", "-f", str(name)], check=False).stdout for name in (path, other)
     ]
-    if one == other or (nodes[0] and nodes[0] == nodes[1]):
+    if path == other or (nodes[0] and nodes[0] == nodes[1]):
         return True
-    first, second = show(machine, one), show(machine, other)
+    first, second = show(machine, path), show(machine, other)
     return first is not None and second is not None and first.overlaps(second)
 
 
@@ -208,14 +208,14 @@ def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: Orig
         raise DeviceRefusedError(
             f"disk {disk}: {origin} is not there: connect it (iSCSI: log in), then try again"
         )
-    found = known.compare(identify(machine, origin))
+    comparison = known.compare(identify(machine, origin))
     # Of a disk without numbers the program that brings it up finds out more, and decides.
-    if found.answer == "same" or (found.answer == "unknown" and known.is_nameless):
+    if comparison.answer == "same" or (comparison.answer == "unknown" and known.is_nameless):
         return
-    is_ = "is" if found.answer == "other" else "may be"
+    is_ = "is" if comparison.answer == "other" else "may be"
     raise DeviceRefusedError(
-        f"disk {disk}: {origin} {is_} another disk than the accelerated one: {found.why}. Nothing"
-        " was changed; find the right disk, since what the flash holds belongs to it"
+        f"disk {disk}: {origin} {is_} another disk than the accelerated one: {comparison.why}."
+        " Nothing was changed; find the right disk, since what the flash holds belongs to it"
     )
 
 

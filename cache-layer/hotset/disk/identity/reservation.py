@@ -101,8 +101,8 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
     if theirs is not None and _is_ours(machine, paths, theirs, keys):
         return _let_go(machine, paths, keys.mine)
     # Whoever has it or takes it next does not expect that this host writes.
-    for one in dict.fromkeys((keys.mine, keys.former)):
-        _unregister(machine, paths, one)
+    for key in dict.fromkeys((keys.mine, keys.former)):
+        _unregister(machine, paths, key)
     return False
 
 
@@ -221,9 +221,9 @@ def _preempt(machine: Machine, path: PurePosixPath, mine: str, theirs: str) -> N
 def _holder(machine: Machine, paths: Sequence[PurePosixPath]) -> str | None:
     """The key of the host that holds the reservation, as the first path says that answers."""
     answers = (_persist(machine, path, "--in", "--read-reservation") for path in paths)
-    said = next((answer.stdout for answer in answers if answer.rc == 0), "")
-    found = re.search(r"Key\s*=\s*(0x[0-9a-f]+)", said)
-    return found[1] if found else None
+    output = next((answer.stdout for answer in answers if answer.rc == 0), "")
+    match = re.search(r"Key\s*=\s*(0x[0-9a-f]+)", output)
+    return match[1] if match else None
 
 
 def _persist(machine: Machine, path: PurePosixPath, *words: str) -> Result:

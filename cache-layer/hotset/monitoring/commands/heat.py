@@ -122,8 +122,8 @@ def top(request: Top, context: Context) -> HeatRanking:
         else:
             label = owners.label_of(target.machine, target.disk.device, request.by, request)
             files = attribution.files(target.machine, target.disk.device)
-            found = attribution.group_by(files, label)
-            rows = heat_view.by_owner(heats, grid, found, cached, request.by)
+            groups = attribution.group_by(files, label)
+            rows = heat_view.by_owner(heats, grid, groups, cached, request.by)
             with target.store() as store:
                 begun = store.begun(store.now())
             shown = [row.name for row in rows[: request.count]]

@@ -105,15 +105,15 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
 
     output = request.output
     check_output(output)
-    with places.machine(request.machine) as there:
-        condition = conditions.inspect(there)
+    with places.machine(request.machine) as machine:
+        condition = conditions.inspect(machine)
     measured = [disk.measured for disk in condition]
     tier_metrics.keep(request.machine, measured)
-    found = text([*tier_metrics.families(measured), *conditions.families(condition)])
+    page = text([*tier_metrics.families(measured), *conditions.families(condition)])
     if output is None:
-        return Lines((found.removesuffix("\n"),))
+        return Lines((page.removesuffix("\n"),))
     try:
-        write_whole(output, found)
+        write_whole(output, page)
     except OSError as error:
         raise OutputError(output, error) from None
     return Lines()

@@ -37,13 +37,13 @@ def status(request: OneDisk, context: Context) -> TierStatus:
 
     from .. import tier_status
 
-    with places.machine(request.machine) as there:
-        known = cards.inventory(there)
-        named = [cards.find(there, request.disk)] if request.disk else None
-        shown = named or known.list_disks(there)
+    with places.machine(request.machine) as machine:
+        known = cards.inventory(machine)
+        named = [cards.find(machine, request.disk)] if request.disk else None
+        shown = named or known.list_disks(machine)
         states = lifecycle.inspect_each(shown, lifecycle.inspect)
-        at_work = locks.holders(there)
-    for problem in (*known.problems, *(f"running now: {one}" for one in at_work)):
+        at_work = locks.holders(machine)
+    for problem in (*known.problems, *(f"running now: {holder}" for holder in at_work)):
         context.message(problem)
     if known.problems:
         context.faults.append(TierFailedError("failed: a card cannot be read"))
@@ -71,13 +71,13 @@ def resident(request: ResidentRequest, context: Context) -> CachedRanges:  # noq
 
     from ..tier_status import CachedRange, CachedRanges
 
-    with places.disk_of(request.machine, request.disk, "tier resident", "shared") as found:
-        one, runs = found.disk, lifecycle.active(found).resident()
-    block = one.spec.block
+    with places.disk_of(request.machine, request.disk, "tier resident", "shared") as attached:
+        disk, runs = attached.disk, lifecycle.active(attached).resident()
+    block = disk.spec.block
     ranges = [CachedRange(run.start.bytes(block), run.count.bytes(block)) for run in runs]
     cached = Bytes(sum(run.bytes for run in ranges))
     shown = tuple(ranges[: request.limit])
-    return CachedRanges(one.name, block, cached, len(ranges), shown)
+    return CachedRanges(disk.name, block, cached, len(ranges), shown)
 
 
 class Explain(Request):
@@ -138,7 +138,7 @@ def scan(request: Scan, context: Context) -> LabelledFlash:  # noqa: ARG001
 
     from ..tier_status import FlashLabel, LabelledFlash, UnreadFlash
 
-    with places.machine(request.machine) as there:
-        found, unread = adopt.scan(there)
-    labels, others = map(FlashLabel.from_label, found), map(UnreadFlash.from_device, unread)
+    with places.machine(request.machine) as machine:
+        labelled, unread = adopt.scan(machine)
+    labels, others = map(FlashLabel.from_label, labelled), map(UnreadFlash.from_device, unread)
     return LabelledFlash(tuple(labels), tuple(others))

@@ -36,8 +36,8 @@ class Changes:
         """Go on from what a history knows; until then nothing is told of disks."""
         self.disks |= {
             # Nobody can tell whether one without an identity is the same as before.
-            identity: replace(one, present=one.present and not identity.startswith("?"))
-            for identity, one in known.items()
+            identity: replace(facts, present=facts.present and not identity.startswith("?"))
+            for identity, facts in known.items()
             if not (self._began and identity in self.disks)
         }
         self._began = True
@@ -46,39 +46,39 @@ class Changes:
         """Return the events up to this reading."""
         before, self._before = self._before, seen
         at, is_watched = seen.moment.up, before is not None and not before.error
-        found = self._lasts("unreachable", "", at, seen.error)
+        events = self._lasts("unreachable", "", at, seen.error)
         if before is not None:
-            found += _clock(before.moment, seen.moment)
+            events += _clock(before.moment, seen.moment)
         if seen.error:
-            return found
+            return events
         # The first reading of all tells no news.
         is_new = not self._began or not self.disks
         for disk in seen.disks:
             facts = disk.facts
-            found += [] if is_new else self._news(facts, at, is_watched)
+            events += [] if is_new else self._news(facts, at, is_watched)
             size = facts.size or getattr(self.disks.get(facts.identity), "size", None)
             self.disks[facts.identity] = replace(facts, size=size)
             down = "" if disk.counters is not None else f"{facts.name}: its cache could not be read"
-            found += self._lasts("down", facts.identity, at, down)
+            events += self._lasts("down", facts.identity, at, down)
         gone = self.disks.keys() - {disk.facts.identity for disk in seen.disks}
-        for facts in [self.disks[one] for one in gone if self.disks[one].present]:
+        for facts in [self.disks[identity] for identity in gone if self.disks[identity].present]:
             self.disks[facts.identity] = replace(facts, present=False)
             text = f"{facts.name} is not seen any more{_describe_gap(is_watched)}"
-            found.append(event("disk", at, text, facts.identity))
-            found += self._lasts("down", facts.identity, at, "")
-        return found
+            events.append(event("disk", at, text, facts.identity))
+            events += self._lasts("down", facts.identity, at, "")
+        return events
 
     def _news(self, disk: Facts, at: float, is_watched: bool) -> list[Event]:
         known = self.disks.get(disk.identity)
-        told: list[tuple[EventKind, str]]
+        news: list[tuple[EventKind, str]]
         if known is not None and known.present:
-            told = [(kind, f"{disk.name}: {text}") for kind, text in _differences(known, disk)]
+            news = [(kind, f"{disk.name}: {text}") for kind, text in _differences(known, disk)]
         elif is_watched or not disk.identity.startswith("?"):
-            told = [("disk", f"{disk.name} is accelerated from now on")]
+            news = [("disk", f"{disk.name} is accelerated from now on")]
         else:
-            told = []
+            news = []
         more = _describe_gap(is_watched)
-        return [event(kind, at, f"{text}{more}", disk.identity) for kind, text in told]
+        return [event(kind, at, f"{text}{more}", disk.identity) for kind, text in news]
 
     def _lasts(self, kind: EventKind, disk: str, at: float, text: str) -> list[Event]:
         """A state that goes on for as long as there is a text; its event ends with it."""
@@ -104,13 +104,13 @@ def _clock(before: Moment, now: Moment) -> list[Event]:
 
 
 def _differences(old: Facts, new: Facts) -> list[tuple[EventKind, str]]:
-    found: list[tuple[EventKind, str]] = []
+    differences: list[tuple[EventKind, str]] = []
     if old.name != new.name:
-        found.append(("disk", f"was called {old.name} before"))
+        differences.append(("disk", f"was called {old.name} before"))
     if old.policy != new.policy:
-        found.append(("setting", f"policy changed from {old.policy} to {new.policy}"))
+        differences.append(("setting", f"policy changed from {old.policy} to {new.policy}"))
     if old.mode != new.mode:
-        found.append(("setting", f"mode changed from {old.mode} to {new.mode}"))
+        differences.append(("setting", f"mode changed from {old.mode} to {new.mode}"))
     if None not in (old.size, new.size) and old.size != new.size:
-        found.append(("size", f"cache resized from {old.size} to {new.size}"))
-    return found
+        differences.append(("size", f"cache resized from {old.size} to {new.size}"))
+    return differences

@@ -15,7 +15,7 @@ from typing import Literal
 
 from hotset.core.units import Bytes
 from hotset.tier import kinds
-from hotset.tier.base import Counting, began_anew, is_contradicted
+from hotset.tier.base import Counting, counters_restarted, is_contradicted
 
 from .amounts import NAMES, Amounts, total
 from .observation import SeenDisk
@@ -35,7 +35,7 @@ _VALUE_MAX = 2**63 - 1
 _NO_TIER = Counting(64)
 Counts = tuple[int | None, ...]
 """Values of :data:`COUNTED`."""
-Course = Literal["goes on", "unknown", "began anew", "contradiction"]
+Course = Literal["goes on", "unknown", "restarted", "contradiction"]
 
 
 @dataclass(slots=True)
@@ -81,7 +81,9 @@ def values_of(seen: SeenDisk) -> Values | None:
         return None
     directions = () if device is None else (device.read, device.write)
     moved: list[int | None] = [
-        value for one in directions for value in (int(one.size), one.requests, round(one.ms))
+        value
+        for direction in directions
+        for value in (int(direction.size), direction.requests, round(direction.ms))
     ]
     values = (*(getattr(counters, name) for name in _OF_TIER), *(moved or [None] * 6), None, None)
     cached = (counters.dirty, counters.used, counters.total)
@@ -102,9 +104,9 @@ def course(before: SeenDisk, now: SeenDisk) -> Course:
     if first is None or last is None or was is None or is_ is None:
         return "unknown"
     if None not in (first.begun, last.begun) and first.begun != last.begun:
-        return "began anew"
+        return "restarted"
     counting = kinds.kind_of_name(now.facts.kind).counting
-    if began_anew(replace(first, begun=None), replace(last, begun=None), counting):
+    if counters_restarted(replace(first, begun=None), replace(last, begun=None), counting):
         return "contradiction"
     pairs = list(zip(COUNTED, was[0], is_[0], strict=True))
     known = [(name, a, b) for name, a, b in pairs if a is not None and b is not None]
@@ -129,7 +131,7 @@ def returns(before: Counts, first: SeenDisk, now: SeenDisk) -> bool:
         write_misses=write_misses,
         bypassed=bypassed,
     )
-    wrong, right = (replace(one, begun=None) for one in (first.counters, now.counters))
+    wrong, right = (replace(counters, begun=None) for counters in (first.counters, now.counters))
     return is_contradicted(known, wrong, right, kinds.kind_of_name(now.facts.kind).counting)
 
 
@@ -152,15 +154,15 @@ def join(some: Sequence[Span]) -> Span:
     """Spans, oldest first, as one."""
     return Span(
         some[0].start,
-        total([one.amounts for one in some]),
-        max(one.dirty for one in some),
-        max(one.used for one in some),
+        total([span.amounts for span in some]),
+        max(span.dirty for span in some),
+        max(span.used for span in some),
         some[-1].size,
     )
 
 
 def _runs(readings: Sequence[Reading]) -> Iterator[Sequence[Reading]]:
-    begins = [place for place, one in enumerate(readings) if place == 0 or not one.goes_on]
+    begins = [place for place, reading in enumerate(readings) if place == 0 or not reading.goes_on]
     for begin, end in pairwise([*begins, len(readings)]):
         if end - begin > 1:
             yield readings[begin:end]
@@ -169,7 +171,7 @@ def _runs(readings: Sequence[Reading]) -> Iterator[Sequence[Reading]]:
 def _of_run(run: Sequence[Reading], starts: range, counting: Counting) -> Iterator[Span]:
     """Split readings that go on from one another into spans: between two of them requests count
     as spread evenly, and the spans add up to what was counted from the first to the last."""
-    times = [one.ms for one in run]
+    times = [reading.ms for reading in run]
     sums = [_sums(name, place, run, counting) for place, name in enumerate(COUNTED)]
     first = max(starts.start, times[0] // 1000 // starts.step * starts.step)
     for start in range(first, min(starts.stop, times[-1] // 1000 + 1), starts.step):
@@ -177,12 +179,13 @@ def _of_run(run: Sequence[Reading], starts: range, counting: Counting) -> Iterat
         if low >= high:
             continue
         gained = (
-            None if one is None else _at(one, times, high) - _at(one, times, low) for one in sums
+            None if counts is None else _at(counts, times, high) - _at(counts, times, low)
+            for counts in sums
         )
         amounts = Amounts(high - low, *gained)  # type: ignore[arg-type]
         # The levels of a reading are those since the one before it.
         seen = run[bisect_right(times, low) : bisect_left(times, high) + 1]
-        dirty, used = (Bytes(max(one.levels[place] for one in seen)) for place in (0, 1))
+        dirty, used = (Bytes(max(reading.levels[place] for reading in seen)) for place in (0, 1))
         yield Span(start, amounts, dirty, used, Bytes(seen[-1].levels[2]))
 
 
@@ -193,7 +196,7 @@ def _sums(
 
     Of two sums the later one is right: what a counter took back was never made.
     """
-    values = [one.values[place] for one in readings]
+    values = [reading.values[place] for reading in readings]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -202,7 +205,7 @@ def _sums(
     if name == "read_hits" and counting.early:
         # Nothing comes after the last ones that would take back what was counted early.
         late = readings[-1].ms - 1000 * counting.lag_s
-        first = bisect_left(readings, late, key=lambda one: one.ms)
+        first = bisect_left(readings, late, key=lambda reading: reading.ms)
         is_early = any(gain > counting.early_step // 2 for gain in gains[max(0, first - 1) :])
         sums[-1] -= counting.early * is_early
     return list(accumulate(reversed(sums), min))[::-1]
@@ -225,6 +228,6 @@ def _gain(name: str, was: int, now: int, counting: Counting, part_bits: int = 1)
 
 
 def _fell(name: str, was: int, now: int, counting: Counting) -> bool:
-    # Where hits are counted early, `began_anew` looks at them together with the misses.
+    # Where hits are counted early, `counters_restarted` looks at them together with the misses.
     may_fall = name == "read_hits" and now < was and counting.early > 0
     return not may_fall and _gain(name, was, now, counting, _PART_BITS) < 0

@@ -27,8 +27,8 @@ HELD_MS = 3_600_000
 EVENTS_HELD = 360
 """… and at most so many events."""
 _TOLD = {
-    "began anew": "its counters began anew",
-    "contradiction": "its counters began anew, or a reading of them was wrong",
+    "restarted": "its counters restarted",
+    "contradiction": "its counters restarted, or a reading of them was wrong",
 }
 _log = logging.getLogger("hotset.history")
 
@@ -75,7 +75,7 @@ class Recorder:
             seen = replace(seen, disks=tuple(self._identify(disk) for disk in seen.disks))
             ahead = seen.moment.wall - seen.moment.up
             # They are told once, and may be needed by the one who takes over.
-            self._note(one.later(-ahead) for one in events)
+            self._note(event.later(-ahead) for event in events)
             if not self._closed and self._owns():
                 self._go_on(seen)
                 self._note(self._changes.since(seen))
@@ -118,23 +118,23 @@ class Recorder:
                 self._add(Reading(*place, False, *values), disk)
 
     def _add(self, reading: Reading, disk: SeenDisk | None = None) -> None:
-        last, found, wrong = self._last.get(reading.disk), "goes on", False
+        last, outcome, wrong = self._last.get(reading.disk), "goes on", False
         if last is not None and last.disk is not None and disk is not None:
-            found = course(last.disk, disk)
-            wrong = found == "contradiction"
+            outcome = course(last.disk, disk)
+            wrong = outcome == "contradiction"
             before = self._before.pop(reading.disk, None)
             # Then the last one may be wrong, but not this one.
             if before is not None and returns(before, last.disk, disk):
-                found = "contradiction"
-            if found in _TOLD:
-                text = f"{disk.facts.name}: {_TOLD[found]}"
+                outcome = "contradiction"
+            if outcome in _TOLD:
+                text = f"{disk.facts.name}: {_TOLD[outcome]}"
                 self._note([event("reset", reading.ms / 1000, text, reading.disk)])
         self._last[reading.disk] = _Last(reading, disk, wrong)
         if last is None:
             return
         is_next = reading.ms - last.reading.ms <= GAP_MS and not last.is_contradictory
-        reading.goes_on = is_next and found == "goes on"
-        last.reading.goes_on &= found == "goes on"
+        reading.goes_on = is_next and outcome == "goes on"
+        last.reading.goes_on &= outcome == "goes on"
         if last.reading.goes_on or reading.goes_on:
             self._readings.append(last.reading)
 
@@ -174,12 +174,16 @@ class Recorder:
         if not self._was_set_aside:
             kind, text = self._news(last, was_there)
             self._note([event(kind, seen.moment.up, text)])
-        waiting = [*self._readings, *(one.reading for one in self._last.values())]
-        later = watched_ms + 1 - min((one.watched_ms for one in waiting), default=self._watched_ms)
-        for one in waiting:
-            one.watched_ms += later
+        waiting = [*self._readings, *(last.reading for last in self._last.values())]
+        later = (
+            watched_ms
+            + 1
+            - min((reading.watched_ms for reading in waiting), default=self._watched_ms)
+        )
+        for reading in waiting:
+            reading.watched_ms += later
         self._watched_ms += later
-        _begin_anew(waiting)
+        _begin_again(waiting)
         self._file, self._was_set_aside = opening.file_id(self._path), False
 
     def _news(self, last: str, was_there: bool) -> tuple[EventKind, str]:
@@ -234,9 +238,11 @@ class Recorder:
 
     def _bound(self, seen: Observation) -> None:
         """Let go of the oldest that waits for room."""
-        kept = [one for one in self._readings if 1000 * seen.moment.up - one.ms <= HELD_MS]
+        kept = [
+            reading for reading in self._readings if 1000 * seen.moment.up - reading.ms <= HELD_MS
+        ]
         if len(kept) < len(self._readings):
-            _begin_anew(kept)
+            _begin_again(kept)
             self._readings = kept
         for key in list(self._events)[:-EVENTS_HELD]:
             del self._events[key]
@@ -247,7 +253,7 @@ class Recorder:
         self._notice = notice
 
 
-def _begin_anew(readings: Iterable[Reading]) -> None:
+def _begin_again(readings: Iterable[Reading]) -> None:
     """The first of each disk goes on from none: the one before it may not be in the file."""
-    for one in {one.disk: one for one in reversed(list(readings))}.values():
-        one.goes_on = False
+    for reading in {reading.disk: reading for reading in reversed(list(readings))}.values():
+        reading.goes_on = False

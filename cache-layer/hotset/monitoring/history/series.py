@@ -113,7 +113,7 @@ def load(
     disks = _disks(store, readings, starts, disk)
     events = store.events(begin, end, now)
     if disk is not None:
-        shown = {"", *(one.identity for one in disks)}
+        shown = {"", *(disk.identity for disk in disks)}
         events = [event for event in events if event.disk in shown]
     known_s = sum(span.amounts.known_ms for span in machine.values()) / 1000
     return Series(
@@ -132,7 +132,7 @@ def load(
 def load_stretch(store: Store, begin: float, end: float, now: Moment) -> Series:
     """The history between two moments (seconds since 1970), in the finest steps that its readings
     are still kept in."""
-    times = [one.ms for one in store.readings(begin, end, now).get("", ())]
+    times = [reading.ms for reading in store.readings(begin, end, now).get("", ())]
     near_s = median(b - a for a, b in pairwise(times)) / 1000 if len(times) > 1 else 0
     step = next((step for step, _ in RESOLUTIONS if near_s <= MOST * step), RESOLUTIONS[-1][0])
     length_s = math.ceil(end - begin)
@@ -147,10 +147,14 @@ def _disks(
         identity: spans(some, starts, kinds.kind_of_name(known[identity].kind).counting)
         for identity, some in readings.items()
     }
-    bearers = [one for one in counted if counted[one] and name in (None, known[one].name)]
+    bearers = [
+        identity
+        for identity in counted
+        if counted[identity] and name in (None, known[identity].name)
+    ]
     if name is not None:
         # Of several, the one that is there; of those that are gone, the last.
-        bearers.sort(key=lambda one: (known[one].present, max(counted[one])))
+        bearers.sort(key=lambda identity: (known[identity].present, max(counted[identity])))
         bearers = bearers[-1:]
     series = [
         DiskSeries(
@@ -163,21 +167,21 @@ def _disks(
         )
         for identity in bearers
     ]
-    return sorted(series, key=lambda one: (not one.present, one.name, one.last))
+    return sorted(series, key=lambda disk: (not disk.present, disk.name, disk.last))
 
 
 def _unknown(
     starts: range, watched: Container[int], begin: float, end: float
 ) -> list[tuple[float, float]]:
     """Neighbouring steps in which nothing was recorded, as one stretch each."""
-    found: list[tuple[float, float]] = []
+    spans: list[tuple[float, float]] = []
     settled = math.floor((end - SETTLED_S) / FINEST_S) * FINEST_S
     for start in starts:
         left, right = max(float(start), begin), float(min(start + starts.step, settled))
         if start in watched or right <= left:
             continue
-        if found and found[-1][1] == left:
-            found[-1] = found[-1][0], right
+        if spans and spans[-1][1] == left:
+            spans[-1] = spans[-1][0], right
         else:
-            found.append((left, right))
-    return found
+            spans.append((left, right))
+    return spans

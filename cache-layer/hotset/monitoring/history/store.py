@@ -125,9 +125,9 @@ class Store:
             ahead_ms = round(1000 * (moment.wall - moment.up))
             ((boot,),) = self._execute(_KEEP_BOOT, (moment.boot, ahead_ms)).fetchall()
             numbers = {"": 0, **dict(self._execute("SELECT identity, id FROM disk"))}
-            for one in readings:
-                place = numbers[one.disk], one.watched_ms, boot, one.ms, one.goes_on
-                row = *place, *one.values, *one.levels
+            for reading in readings:
+                place = numbers[reading.disk], reading.watched_ms, boot, reading.ms, reading.goes_on
+                row = *place, *reading.values, *reading.levels
                 self._execute(f"INSERT OR REPLACE INTO reading VALUES ({_MARKS})", row)
             for event in events:
                 text = event.text if len(event.text) <= TEXT_MAX else f"{event.text[:TEXT_MAX]}…"
@@ -162,7 +162,7 @@ class Store:
         """List the readings of that time (seconds since 1970) and the next around it, in order, by
         the disk's identity; the machine's by none."""
         names = {0: "", **dict(self._execute("SELECT id, identity FROM disk"))}
-        found: dict[str, list[Reading]] = {}
+        readings: dict[str, list[Reading]] = {}
         for boot, ahead_ms in self._boots(now).items():
             first, last = (round(1000 * at) - ahead_ms for at in (begin, end))
             for disk, ms, watched_ms, goes_on, *row in self._execute(
@@ -171,9 +171,9 @@ class Store:
                 (ahead_ms, boot, first - _NEAR_MS, last + _NEAR_MS),
             ):
                 values, levels = tuple(row[: len(COUNTED)]), tuple(row[len(COUNTED) :])
-                one = Reading(names[disk], ms, watched_ms, bool(goes_on), values, levels)
-                found.setdefault(one.disk, []).append(one)
-        return found
+                reading = Reading(names[disk], ms, watched_ms, bool(goes_on), values, levels)
+                readings.setdefault(reading.disk, []).append(reading)
+        return readings
 
     def events(self, begin: float, end: float, now: Moment) -> list[Event]:
         """List the events that happened then, or had begun before and went on, oldest first."""
@@ -181,9 +181,9 @@ class Store:
         rows = self._execute(
             "SELECT boot, key, at, kind, text, until, disk FROM event ORDER BY rowid"
         )
-        found = [Event(*row).later(ahead_s[boot]) for boot, *row in rows]
-        shown = [one for one in found if one.at < end and (one.until or one.at) >= begin]
-        return sorted(shown, key=lambda one: one.at)
+        events = [Event(*row).later(ahead_s[boot]) for boot, *row in rows]
+        shown = [event for event in events if event.at < end and (event.until or event.at) >= begin]
+        return sorted(shown, key=lambda event: event.at)
 
     def latest(self, kind: str) -> str:
         """The text of the last event of a kind; empty: there is none."""
@@ -195,17 +195,17 @@ class Store:
     def _boots(self, now: Moment) -> dict[int, int]:
         """By how many milliseconds the wall clock is ahead of the time since each start of the
         computer, as it went last; no start's readings came after those of the next one."""
-        found: dict[int, int] = {}
+        offsets: dict[int, int] = {}
         limit = round(1000 * now.wall)
         for boot, name, ahead_ms, first, last in self._execute(
             "SELECT boot.id, name, ahead_ms, min(ms), max(ms) FROM boot"
             " LEFT JOIN reading ON boot.id = boot GROUP BY boot.id ORDER BY boot.id DESC"
         ):
             own = round(1000 * (now.wall - now.up)) if name == now.boot else ahead_ms
-            found[boot] = own if last is None else min(own, limit - last)
+            offsets[boot] = own if last is None else min(own, limit - last)
             if first is not None:
-                limit = found[boot] + first
-        return dict(reversed(found.items()))
+                limit = offsets[boot] + first
+        return dict(reversed(offsets.items()))
 
     def _prune(self, first: int, last: int) -> None:
         """Remove what is beyond the bounds; readings grew old from one time to another (in units of

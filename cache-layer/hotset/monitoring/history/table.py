@@ -92,7 +92,7 @@ class DiskHistory(Record):
     def to_text(self) -> str:
         """A table, what happened below it, and how much of the time is known."""
         rows = [_cells(row) for row in self.rows]
-        events = [f"{_when(one.at)}  {one.text}" for one in self.events]
+        events = [f"{_when(event.at)}  {event.text}" for event in self.events]
         whole = (self.ended - self.begun).total_seconds()
         known = (
             f"hits / (hits + misses) of requests; {duration(self.watched_s)} of"
@@ -109,7 +109,7 @@ def step_for(length_s: float) -> int:
     (60, 900, 7200)
     """
     steps = (10, 60, 300, 900, 3600, 2 * 3600)
-    return next((one for one in steps if length_s / one <= _ROWS_SHOWN), steps[-1])
+    return next((step for step in steps if length_s / step <= _ROWS_SHOWN), steps[-1])
 
 
 def check(length_s: float, step_s: float) -> Choice:
@@ -121,7 +121,7 @@ def check(length_s: float, step_s: float) -> Choice:
     if length_s > KEPT_S:
         kept = f"{KEPT_S // DAY_S} days"
         raise RequestError(f"a history is kept for {kept}: ask for at most as much", field="since")
-    finest = next(one for one, kept in RESOLUTIONS if length_s <= kept)
+    finest = next(step for step, kept in RESOLUTIONS if length_s <= kept)
     if step_s < finest or step_s % finest:
         raise RequestError(
             f"of the last {duration(length_s)} spans of {finest} s are kept: give a multiple of it",
@@ -141,53 +141,57 @@ def of_disk(machine: str, disk: str | None, choice: Choice, now: Moment) -> Disk
     :raises RefusedError: the file is of a later hotset, or no history; and as :func:`opening.look`.
     """
     path = opening.path_of(machine)
-    found = opening.look(path, lambda store: series.load(store, choice, now, disk))
-    if found is None:
+    history = opening.look(path, lambda store: series.load(store, choice, now, disk))
+    if history is None:
         raise NoHistoryError(
             f"nothing was ever recorded of machine {machine} here ({path}): the console records it"
             " for as long as it runs, for the user who starts it"
         )
-    return _to_record(machine, _only(found, machine, disk), found)
+    return _to_record(machine, _only(history, machine, disk), history)
 
 
-def _only(found: Series, machine: str, disk: str | None) -> DiskSeries:
-    if not found.disks:
+def _only(history: Series, machine: str, disk: str | None) -> DiskSeries:
+    if not history.disks:
         what = f"disk {disk}" if disk else "a disk"
         recorded = opening.look(opening.path_of(machine), lambda store: store.disks()) or {}
         raise NoHistoryError(
-            f"nothing was recorded of {what} of machine {machine} in the last {found.choice.words};"
-            f" recorded ever: {_heading(recorded.values())}",
+            f"nothing was recorded of {what} of machine {machine} in the last"
+            f" {history.choice.words}; recorded ever: {_heading(recorded.values())}",
             field="disk" if disk else "since",
         )
-    if len(found.disks) > 1:
-        known = sorted({one.name for one in found.disks})
+    if len(history.disks) > 1:
+        known = sorted({entry.name for entry in history.disks})
         raise RequestError(
             f"there are several: {', '.join(known)}",
             Remedy("see one of them", parameters={"disk": known[0]}),
             field="disk",
         )
-    return found.disks[0]
+    return history.disks[0]
 
 
 def _heading(known: Collection[Facts]) -> str:
     """The disks of a history by name, those that are gone as such."""
-    present = {one.name: False for one in known}
-    present |= {one.name: True for one in known if one.present}
-    said = (name if there else f"{name} (gone)" for name, there in sorted(present.items()))
-    return ", ".join(said) or "no disk"
+    present = {disk.name: False for disk in known}
+    present |= {disk.name: True for disk in known if disk.present}
+    names = (
+        name if is_present else f"{name} (gone)" for name, is_present in sorted(present.items())
+    )
+    return ", ".join(names) or "no disk"
 
 
-def _to_record(machine: str, disk: DiskSeries, found: Series) -> DiskHistory:
-    shown = zip(found.starts, disk.spans, strict=True)
+def _to_record(machine: str, disk: DiskSeries, history: Series) -> DiskHistory:
+    shown = zip(history.starts, disk.spans, strict=True)
     rows = tuple(_row(start, span) for start, span in shown)
     events = tuple(
-        HistoryEvent(_at(one.at), None if one.until is None else _at(one.until), one.kind, one.text)
-        for one in found.events
-        if one.disk in ("", disk.identity)
+        HistoryEvent(
+            _at(event.at), None if event.until is None else _at(event.until), event.kind, event.text
+        )
+        for event in history.events
+        if event.disk in ("", disk.identity)
     )
-    begun, ended = _at(found.starts[0]), _at(found.end)
+    begun, ended = _at(history.starts[0]), _at(history.end)
     watched = sum(row.watched_s for row in rows)
-    step = found.choice.step_s
+    step = history.choice.step_s
     return DiskHistory(machine, disk.name, disk.present, begun, ended, step, watched, rows, events)
 
 
@@ -221,10 +225,10 @@ def _cells(row: HistoryRow) -> tuple[str, ...]:
     return (
         _when(row.begun),
         duration(row.watched_s) if row.watched_s else "not recorded",
-        *(percent(one) for one in ratios),
-        *(count(one) for one in rates),
-        *(ABSENT if one is None else f"{one:.2f}" for one in times),
-        *(size(one) for one in (row.used_bytes, row.dirty_bytes)),
+        *(percent(ratio) for ratio in ratios),
+        *(count(rate) for rate in rates),
+        *(ABSENT if time is None else f"{time:.2f}" for time in times),
+        *(size(amount) for amount in (row.used_bytes, row.dirty_bytes)),
     )
 
 

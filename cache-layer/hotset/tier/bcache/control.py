@@ -66,8 +66,8 @@ class Kernel:
         folder = self.attributes()
         argv = ["grep", "-sH", "", *(str(folder / attribute) for attribute in attributes)]
         lines = self._machine.run(argv, check=False, timeout_s=_SET_LIMIT_S).stdout.splitlines()
-        found = {path: value for path, _, value in (line.partition(":") for line in lines)}
-        return [found.get(str(folder / attribute), "") for attribute in attributes]
+        values = {path: value for path, _, value in (line.partition(":") for line in lines)}
+        return [values.get(str(folder / attribute), "") for attribute in attributes]
 
     def shows_keys(self) -> bool:
         """True if the kernel shows what is cached: without debugfs, or in lockdown, it does not.
@@ -75,9 +75,9 @@ class Kernel:
         debugfs is mounted for it where it is not.
         """
         keys = _DEBUG / "bcache"
-        if not self._there(keys):
+        if not self._exists(keys):
             self._machine.run(["mount", "-t", "debugfs", "debugfs", str(_DEBUG)], check=False)
-        return self._there(keys)
+        return self._exists(keys)
 
     def list_keys(self) -> list[Key]:
         """All keys of the cache set.
@@ -95,6 +95,6 @@ class Kernel:
         # Written while the cache works: a line may be seen twice, which merging takes care of.
         return [key for line in dump.splitlines() if (key := parse_key(line)) is not None]
 
-    def _there(self, path: PurePosixPath) -> bool:
+    def _exists(self, path: PurePosixPath) -> bool:
         listed = self._machine.run(["ls", str(path.parent)], check=False).stdout
         return path.name in listed.split()

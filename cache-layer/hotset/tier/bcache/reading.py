@@ -90,8 +90,8 @@ def _read_until_cached(
     for _ in range(_PASSES_MAX):
         before = left
 
-        def on_bytes(done: Bytes, there: int = Blocks(all_runs - before).bytes(block)) -> None:
-            progress(Bytes(min(there + done, all_runs.bytes(block))))
+        def on_bytes(done: Bytes, offset: int = Blocks(all_runs - before).bytes(block)) -> None:
+            progress(Bytes(min(offset + done, all_runs.bytes(block))))
 
         asked = usage.read(tier.machine, tier.origin)
         transfer.read_runs(

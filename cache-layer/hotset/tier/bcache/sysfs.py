@@ -188,10 +188,10 @@ def parse_choice(text: str) -> str:
     >>> parse_choice("writethrough [writeback] writearound none")
     'writeback'
     """
-    found = re.findall(r"\[([^\]]*)\]", text)
-    if len(found) != 1:
+    choices = re.findall(r"\[([^\]]*)\]", text)
+    if len(choices) != 1:
         raise ValueError(f"bcache: no single choice in {text!r}")
-    return str(found[0])
+    return str(choices[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,12 +115,12 @@ class Bcache(DeviceMapperTier):
         if self.kernel.device() is None or self._is_past_bcache():
             # An origin was being followed: I/O goes to the origin itself until now.
             self.perform("follow-origin")
-        said = None
+        message = None
         if self.status().state == "no cache":
             self.perform("follow-cache")
-            said = "it has a cache again, which begins empty: it had been without one"
+            message = "it has a cache again, which begins empty: it had been without one"
         self.perform("reload")
-        return said
+        return message
 
     def _is_past_bcache(self) -> bool:
         """True if I/O goes to the origin itself, as while the cache follows a grown origin."""
@@ -170,8 +170,8 @@ class Bcache(DeviceMapperTier):
         """Why bcache let go of a device, as the kernel's log has it (``bch_cached_dev_error`` and
         ``bch_cache_set_error``, drivers/md/bcache/super.c)."""
         log = self.machine.run(["dmesg", "--notime"], check=False).stdout.splitlines()
-        said = [line for line in log if "bcache" in line and _LETS_GO.search(line)]
-        return f"The kernel's log says: {said[-1].strip()}" if said else "See the kernel's log"
+        lines = [line for line in log if "bcache" in line and _LETS_GO.search(line)]
+        return f"The kernel's log says: {lines[-1].strip()}" if lines else "See the kernel's log"
 
     def counters(self) -> Counters:
         return self._counters(self.status())

@@ -52,8 +52,8 @@ class Slots:
     def parse(cls, dump: str, capacity: Blocks) -> Slots:
         """Read what ``cache_dump`` prints; a block without a hint is at level 1, as smq has it."""
         slots = cls(capacity)
-        for found in _ENTRY.finditer(dump):
-            slot, origin, state, hinted, hint = found.groups()
+        for entry in _ENTRY.finditer(dump):
+            slot, origin, state, hinted, hint = entry.groups()
             if slot is not None:
                 slots._origin[int(slot)] = int(origin)
                 slots._level[int(slot)] = 1
@@ -84,11 +84,11 @@ class Slots:
 
     def by_level(self) -> dict[int, list[Run]]:
         """Group the cached runs by level."""
-        found: dict[int, list[int]] = {}
+        levels: dict[int, list[int]] = {}
         for origin, level in zip(self._origin, self._level, strict=True):
             if origin != _FREE:
-                found.setdefault(level, []).append(origin)
-        return {level: runs_of(blocks) for level, blocks in found.items()}
+                levels.setdefault(level, []).append(origin)
+        return {level: runs_of(blocks) for level, blocks in levels.items()}
 
     def clear(self) -> None:
         """Forget everything."""

@@ -77,7 +77,7 @@ class CacheTier(Protocol):
         """Read the slots while the accelerated device is down."""
 
     def restore(self, slots: Slots) -> None:
-        """Write the metadata anew, while the accelerated device is down."""
+        """Write the metadata again, while the accelerated device is down."""
 
     def flush(self, *, final: bool) -> int:
         """Write back what is dirty."""
@@ -161,8 +161,12 @@ class _Copy:
         """Copy from the origin to the slots; both devices are claimed. Returns the seconds."""
         tier, block = self.tier, self.tier.spec.block
         pieces = (
-            (Bytes(one.run.start * block), Bytes(one.run.count * block), Bytes(one.slot * block))
-            for one in part
+            (
+                Bytes(piece.run.start * block),
+                Bytes(piece.run.count * block),
+                Bytes(piece.slot * block),
+            )
+            for piece in part
         )
         return transfer.copy_exclusively(
             tier.machine, tier.origin, tier.cache, pieces, on_bytes, self.rate

@@ -202,18 +202,18 @@ def parse_dmsetup_status(text: str) -> CacheStatus:
 
 def stall_reasons(status: CacheStatus, release: str) -> list[str]:
     """Why this cache may write nothing back, on a kernel of that release, and what helps."""
-    found = []
+    reasons = []
     if status.metadata_mode == "ro" or status.needs_check:
-        found.append(
+        reasons.append(
             "the cache's metadata is read-only: deactivate the disk, then activate it, which checks"
             " it"
         )
     if _is_before_fix(release):
-        found.append(
+        reasons.append(
             f"kernel {release} may write back only while the disk is idle (mended in Linux 6.5 and"
             " in the stable kernels of August 2023): stop the database or unmount for a while"
         )
-    return found
+    return reasons
 
 
 def _is_before_fix(release: str) -> bool:

@@ -139,8 +139,8 @@ class DmCache(DeviceMapperTier, InPlaceTier):
 
     def may_be_filled(self) -> bool:
         """A fill that was killed leaves the parts of the flash; after a reboot nothing stands."""
-        there = devicemapper.active_names(self.machine)
-        return bool({self.place.top, self.place.slice("cache").name} & there)
+        active = devicemapper.active_names(self.machine)
+        return bool({self.place.top, self.place.slice("cache").name} & active)
 
     def fill(self, wanted: Filling) -> Warmup:
         """Implement `DiskTier.fill`, off line or on line."""
@@ -191,8 +191,8 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             return False
         if words[_FORMAT] == "1":
             return True
-        said = self.machine.run(["cache_dump", "--version"], check=False).stdout.strip()
-        return words[_FORMAT] == "2" and bool(re.match(r"[1-9][0-9]*\.", said))
+        version = self.machine.run(["cache_dump", "--version"], check=False).stdout.strip()
+        return words[_FORMAT] == "2" and bool(re.match(r"[1-9][0-9]*\.", version))
 
     def may_be_dirty(self) -> bool:
         """True if the flash may hold writes that the origin lacks; the accelerated device is down.
@@ -206,7 +206,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
             return True
 
     def restore(self, slots: Slots) -> None:
-        """Write the metadata on the flash anew, while the accelerated device is down."""
+        """Write the metadata on the flash again, while the accelerated device is down."""
         with scratch.folder(self.machine, self.place.name) as folder:
             # A file, not standard input: cache_restore wants to know its size.
             xml = folder / "cache.xml"
@@ -305,8 +305,8 @@ class DmCache(DeviceMapperTier, InPlaceTier):
                     f"cache_repair {self.metadata}: {(done.stderr + done.stdout).strip()[:600]}"
                 )
             slots = self._dump(mended)
-        told = " ".join((done.stderr + done.stdout).split())
-        words = f"cache_repair reads {count(slots.runs())} blocks{told and f': {told[:600]}'}"
+        message = " ".join((done.stderr + done.stdout).split())
+        words = f"cache_repair reads {count(slots.runs())} blocks{message and f': {message[:600]}'}"
         if not write:
             return words
         kept = self._archive()

@@ -183,8 +183,10 @@ def parse_devices(line: str) -> Readings:
 
 
 def _readings_by_name(devices: list[dict[str, Any]]) -> Readings:
-    found = parse_engine(devices)
-    return {ENGINE_NAMES[name]: one for name, one in found.items() if name in ENGINE_NAMES}
+    readings = parse_engine(devices)
+    return {
+        ENGINE_NAMES[name]: reading for name, reading in readings.items() if name in ENGINE_NAMES
+    }
 
 
 def parse_reply(line: str) -> Answer:
@@ -209,11 +211,11 @@ def parse_reply(line: str) -> Answer:
 
 
 def _complaint(reply: Answer) -> TierFailedError:
-    said = str(reply["error"])
+    message = str(reply["error"])
     # Of serde, which reads the requests.
-    unknown = re.search(r"unknown (?:variant|field) (`[^`]*`)", said)
+    unknown = re.search(r"unknown (?:variant|field) (`[^`]*`)", message)
     if unknown is None:
-        return TierFailedError(f"the tier's engine says: {said}")
+        return TierFailedError(f"the tier's engine says: {message}")
     return OtherVersionError(f"it does not know {unknown[1]}")
 
 
@@ -254,15 +256,15 @@ def _exchange(
     except CommandTimeoutError:
         raise TierFailedError(f"its cache engine has not answered within {limit_s:.0f} s") from None
     except CommandError as error:
-        said = engine_program.last_message(error.result.stderr)
-        raise TierFailedError(said or str(error)) from None
+        message = engine_program.last_message(error.result.stderr)
+        raise TierFailedError(message or str(error)) from None
     return replies
 
 
 def serving(machine: Machine, control: PurePosixPath, limit_s: float = _LOOK_S) -> Serving:
     """The counters now; raises as :func:`ask` does."""
-    said = _exchange(machine, control, _COUNTERS, limit_s=limit_s)
-    return parse_serving(json.dumps(said[-1]))
+    replies = _exchange(machine, control, _COUNTERS, limit_s=limit_s)
+    return parse_serving(json.dumps(replies[-1]))
 
 
 def look(machine: Machine, control: PurePosixPath, what: dict[str, Any]) -> Answer:
@@ -299,14 +301,17 @@ def owners(machine: Machine, control: PurePosixPath) -> Owners:
     """Return the owners of the last :func:`divide`; raises as :func:`ask` does."""
     reply = ask(machine, control, {"shared": {}}, limit_s=_LOOK_S)[-1]
 
-    def owners_by_name(found: list[Answer]) -> tuple[Owner, ...]:
-        return tuple(Owner(one["name"], tuple(_runs(one["runs"]))) for one in found)
+    def owners_by_name(answers: list[Answer]) -> tuple[Owner, ...]:
+        return tuple(Owner(answer["name"], tuple(_runs(answer["runs"]))) for answer in answers)
 
     shares = tuple(
         SharedOwner(
-            one["name"], tuple(_runs(one["runs"])), Blocks(one["guaranteed"]), Blocks(one["most"])
+            share["name"],
+            tuple(_runs(share["runs"])),
+            Blocks(share["guaranteed"]),
+            Blocks(share["most"]),
         )
-        for one in reply["shares"]
+        for share in reply["shares"]
     )
     return Owners(owners_by_name(reply["pinned"]), owners_by_name(reply["excluded"]), shares)
 
@@ -322,8 +327,8 @@ def divide(machine: Machine, control: PurePosixPath, wanted: Owners) -> Division
         return [(int(run.start), int(run.count)) for run in runs]
 
     fields = {
-        "pinned": [{"name": one.name, "runs": pairs(one.runs)} for one in wanted.pinned],
-        "excluded": [{"name": one.name, "runs": pairs(one.runs)} for one in wanted.excluded],
+        "pinned": [{"name": owner.name, "runs": pairs(owner.runs)} for owner in wanted.pinned],
+        "excluded": [{"name": owner.name, "runs": pairs(owner.runs)} for owner in wanted.excluded],
         "shares": [
             {
                 "name": share.name,

@@ -53,10 +53,11 @@ def _any_policy(policy: str) -> None:
 
 
 def _runs_the_engine(machine: Machine) -> None:
-    there, here = machine.run(["uname", "-m"]).stdout.strip(), platform.machine()
-    if there != here:
+    processor, here = machine.run(["uname", "-m"]).stdout.strip(), platform.machine()
+    if processor != here:
         raise PrerequisiteMissingError(
-            f"its processor is {there}, and the engine was built here for {here}: run hotset there"
+            f"its processor is {processor}, and the engine was built here for {here}: run hotset"
+            " there"
         )
 
 

@@ -93,8 +93,8 @@ class Userspace(EngineTier, InPlaceTier):
 
     def is_active(self) -> bool:
         """True if the accelerated device exists."""
-        said = self._script("attached")
-        return said.rc == 0 and not said.made_up
+        result = self._script("attached")
+        return result.rc == 0 and not result.made_up
 
     def has_ended(self) -> bool:
         """True if the engine of an existing device has ended; under systemd a restart is no end.
@@ -164,20 +164,22 @@ class Userspace(EngineTier, InPlaceTier):
         done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
         if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
             return salvage.parse(done.stdout)
-        said = (
+        message = (
             done.stderr.strip().rpartition(f"{engine_program.NAME}: ")[2]
             or f"it ended with code {done.rc}"
         )
         refused = done.rc == _REFUSED
-        raise (EngineRefusedError if refused else TierFailedError)(f"{self.path}: salvage: {said}")
+        raise (EngineRefusedError if refused else TierFailedError)(
+            f"{self.path}: salvage: {message}"
+        )
 
     def may_be_dirty(self) -> bool:
         """True if the flash may hold writes that the origin lacks; the engine does not run. Its
         metadata say so, if it ended in order."""
         if self.spec.mode == "writethrough":
             return False
-        said = self._script("check")
-        return said.rc != 0 or said.stdout.strip() != _NOTHING_DIRTY
+        result = self._script("check")
+        return result.rc != 0 or result.stdout.strip() != _NOTHING_DIRTY
 
     def settle(self) -> str | None:
         """Put right what an operation that was cut short left of an active tier. Returns what was
@@ -256,8 +258,8 @@ class Userspace(EngineTier, InPlaceTier):
         return Bytes(done["origin_bytes"])
 
     def _loop(self) -> PurePosixPath:
-        said = self.machine.run(["readlink", "-f", str(self.path)]).stdout
-        return PurePosixPath(said.strip())
+        output = self.machine.run(["readlink", "-f", str(self.path)]).stdout
+        return PurePosixPath(output.strip())
 
     def report(self) -> Report:
         """How it is now; never raises for a tier that failed."""

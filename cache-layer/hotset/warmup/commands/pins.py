@@ -50,10 +50,10 @@ def pin_targets(request: Fetch, context: Context) -> Lines:
     warm-up, so schedule one.
     """
 
-    def add_pin(found: Preferences) -> Preferences:
+    def add_pin(preferences: Preferences) -> Preferences:
         for text in request.targets:
-            found = found.having("pinned", text)
-        return found
+            preferences = preferences.having("pinned", text)
+        return preferences
 
     return _prefer(request, request.targets, add_pin, context, request.rate)
 
@@ -67,10 +67,10 @@ def exclude_targets(request: Prefer, context: Context) -> Lines:
     warm-ups leave them out.
     """
 
-    def add_exclusion(found: Preferences) -> Preferences:
+    def add_exclusion(preferences: Preferences) -> Preferences:
         for text in request.targets:
-            found = found.having("excluded", text)
-        return found
+            preferences = preferences.having("excluded", text)
+        return preferences
 
     return _prefer(request, request.targets, add_exclusion, context)
 
@@ -117,7 +117,11 @@ def share_target(request: ShareRequest, context: Context) -> Lines:
 
     share = Share(request.target, request.guarantee, request.limit)
     return _prefer(
-        request, [share.target], lambda found: found.sharing(share), context, needs_engine=True
+        request,
+        [share.target],
+        lambda preferences: preferences.sharing(share),
+        context,
+        needs_engine=True,
     )
 
 
@@ -129,12 +133,12 @@ def unpin_targets(request: Prefer, context: Context) -> Lines:
 
     targets = [parse(text).text for text in request.targets]
 
-    def without(found: Preferences) -> Preferences:
+    def without(preferences: Preferences) -> Preferences:
         for text in targets:
-            found = found.without(text)
-        return found
+            preferences = preferences.without(text)
+        return preferences
 
-    return _prefer(request, (), without, context, told=targets)
+    return _prefer(request, (), without, context, reported=targets)
 
 
 class Refresh(Lookup):
@@ -168,35 +172,35 @@ class Preferred(Request):
 def list_preferences(request: Preferred, context: Context) -> text.Preferences:
     """List what is pinned, excluded and shared on a disk, and how much of it is cached.
 
-    Each is looked up again: what was written anew or dropped no longer lies where it was pinned.
+    Each is looked up again: what was rewritten or dropped no longer lies where it was pinned.
     Of tables and databases that takes --dsn.
     """
     from hotset.tier import pins
 
     from .. import division, text
 
-    with places.disk_of(request.machine, request.disk) as found:
-        kept = division.measure_kept(found)
-        wanted = pins.read_preferences(found.machine, found.disk.name)
-        now = division.find_again(found, wanted, planning_of(request, request.machine))
-        for one in division.ways_out(now, found.disk.name, request.machine, request.dsn):
-            context.note(f"to {one.purpose}: {errors.command(one)}")
+    with places.disk_of(request.machine, request.disk) as attached:
+        kept = division.measure_kept(attached)
+        wanted = pins.read_preferences(attached.machine, attached.disk.name)
+        now = division.find_again(attached, wanted, planning_of(request, request.machine))
+        for remedy in division.ways_out(now, attached.disk.name, request.machine, request.dsn):
+            context.note(f"to {remedy.purpose}: {errors.command(remedy)}")
         return text.Preferences.from_preferences(wanted, kept, now)
 
 
 def _prefer(
     request: Lookup,
-    anew: Collection[str] | None,
+    renewed: Collection[str] | None,
     change: Callable[[Preferences], Preferences],
     context: Context,
     rate: str | None = None,
     needs_engine: bool = False,
-    told: Collection[str] = (),
+    reported: Collection[str] = (),
 ) -> Lines:
     """Change what is preferred, and have the cache keep to it where it can.
 
-    :param anew: targets that are looked up; None: all of them.
-    :param told: targets of which is said what was done to them; none: those that are looked up.
+    :param renewed: targets that are looked up again; None: all of them.
+    :param reported: targets to report on; none: those that are looked up.
     """
     from hotset.disk import lifecycle
     from hotset.tier import kinds, pins
@@ -204,14 +208,14 @@ def _prefer(
     from .. import division
     from ..targets import parse
 
-    for text in anew or ():
+    for text in renewed or ():
         parse(text)
-    with places.disk_of(request.machine, request.disk, "warmup pin") as found:
-        there, disk = found.machine, found.disk
-        before = pins.read_preferences(there, disk.name)
+    with places.disk_of(request.machine, request.disk, "warmup pin") as attached:
+        machine, disk = attached.machine, attached.disk
+        before = pins.read_preferences(machine, disk.name)
         wanted = change(before)
-        if anew is None:
-            anew = wanted.targets
+        if renewed is None:
+            renewed = wanted.targets
         if not kinds.kind_of_name(disk.kind).divides:
             if needs_engine:
                 raise RequestError(
@@ -220,16 +224,16 @@ def _prefer(
                     Remedy("use a cache that has them", "tier create", {"kind": "userspace"}),
                     field="disk",
                 )
-            pins.save(there, disk.name, wanted)
-            _tell(told or anew, before, wanted, None, context)
+            pins.save(machine, disk.name, wanted)
+            _tell(reported or renewed, before, wanted, None, context)
             context.note(_ONLY_WARM_UPS.format(kind=disk.kind))
             return Lines()
-        lifecycle.active(found)
+        lifecycle.active(attached)
         place = planning_of(request, request.machine, request.mount_point)
-        notes = division.divide(found, wanted, place, anew, context.report)
-        pins.save(there, disk.name, wanted)
-        division.fetch(found, context.report, fields.maybe_rate(rate))
-        _tell(told or anew, before, wanted, division.measure_kept(found), context)
+        notes = division.divide(attached, wanted, place, renewed, context.report)
+        pins.save(machine, disk.name, wanted)
+        division.fetch(attached, context.report, fields.maybe_rate(rate))
+        _tell(reported or renewed, before, wanted, division.measure_kept(attached), context)
     for note in notes:
         context.note(note)
     return Lines()

@@ -97,22 +97,22 @@ def add(request: Add, context: Context) -> Lines:
         request.password_file,
     )
     schedule.check(wanted)
-    with places.machine(request.machine) as there:
-        found = cache_device.find(there, request.disk).disk
-        hotset = schedule.find_program(there, request.program)
-        mounts = fstab.folders(there, found.device)
-        units = schedule.units(wanted, found.name, hotset, mounts)
+    with places.machine(request.machine) as machine:
+        disk = cache_device.find(machine, request.disk).disk
+        hotset = schedule.find_program(machine, request.program)
+        mounts = fstab.folders(machine, disk.device)
+        units = schedule.units(wanted, disk.name, hotset, mounts)
         if wanted.at is not None:
             at = schedule.calendar(wanted.at)
-            schedule.check_calendar(there, at)
-            for time in schedule.skipped_days(there, at):
+            schedule.check_calendar(machine, at)
+            for time in schedule.skipped_days(machine, at):
                 context.message(
                     f"no warm-up on {time}, a time that does not exist: the clock is set forward"
                     f" over it. Name a time that every day has, or one of UTC ('{at} UTC')"
                 )
         if request.dry_run:
             return Lines(tuple(f"# {unit.path}\n{unit.text}".rstrip("\n") for unit in units))
-        schedule.install(there, units, enable=not request.no_enable)
+        schedule.install(machine, units, enable=not request.no_enable)
     for unit in units:
         context.message(f"{unit.path}{' (not enabled)' * request.no_enable}")
     return Lines()
@@ -137,15 +137,15 @@ def list_schedules(request: Listing, context: Context) -> Schedules:
     """
     from hotset.disk.boot import schedules, systemd_unit
 
-    with places.machine(request.machine) as there:
-        found = schedules.Schedules(tuple(schedules.rows(there, schedules.list_units(there))))
-        if found.schedules and not systemd_unit.runs(there):
-            context.note(f"systemd does not run on {there.kind}, so nothing starts them")
-    for one in found.schedules:
-        if one.last == "failed":
-            unit = f"{schedules.PREFIX}{one.name}"
-            context.note(f"{one.name} failed: `journalctl --unit {unit}` there says why")
-    return found
+    with places.machine(request.machine) as machine:
+        listed = schedules.Schedules(tuple(schedules.rows(machine, schedules.list_units(machine))))
+        if listed.schedules and not systemd_unit.runs(machine):
+            context.note(f"systemd does not run on {machine.kind}, so nothing starts them")
+    for row in listed.schedules:
+        if row.last == "failed":
+            unit = f"{schedules.PREFIX}{row.name}"
+            context.note(f"{row.name} failed: `journalctl --unit {unit}` there says why")
+    return listed
 
 
 class Remove(Request):
@@ -162,7 +162,7 @@ def remove(request: Remove, context: Context) -> Lines:
     """Disable a schedule and remove its units."""
     from hotset.disk.boot import schedules
 
-    with places.machine(request.machine) as there:
-        for unit in schedules.remove(there, request.name):
+    with places.machine(request.machine) as machine:
+        for unit in schedules.remove(machine, request.name):
             context.message(f"removed {unit}")
     return Lines()

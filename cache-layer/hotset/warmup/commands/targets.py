@@ -40,5 +40,5 @@ def list_targets(request: Ask, context: Context) -> text.WarmupTargets:  # noqa:
     from .. import text
 
     password = fields.secret(request.password)
-    found = offers.list_offers(request.engine, request.dsn, password, request.count)
-    return text.WarmupTargets(tuple(found))
+    offered = offers.list_offers(request.engine, request.dsn, password, request.count)
+    return text.WarmupTargets(tuple(offered))

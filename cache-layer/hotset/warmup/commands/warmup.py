@@ -130,9 +130,9 @@ def plan(request: Plan, context: Context) -> text.WarmupPlan:
     from .. import text
 
     wanted = _planning(request, request.targets)
-    with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as found:
+    with places.disk_of(request.machine, request.disk, "warmup plan", "shared") as attached:
         rate = fields.maybe_rate(request.origin_rate)
-        planned = planning.plan_with_estimate(found, wanted, rate and rate / 1e6)
+        planned = planning.plan_with_estimate(attached, wanted, rate and rate / 1e6)
     for note in planned.notes:
         context.note(note)
     return text.WarmupPlan.from_plan(planned)
@@ -199,12 +199,12 @@ def run(request: Run, context: Context) -> text.WarmupResult:
         raise RequestError("give targets, or a plan to resume: one of the two", field="targets")
     if request.resume is not None:
         plan = plan_store.find(request.resume)
-        with places.disk_of(plan.machine, plan.disk, "warmup run") as found:
-            return _perform(found, *_look_again(found, plan, request, context), context)
+        with places.disk_of(plan.machine, plan.disk, "warmup run") as attached:
+            return _perform(attached, *_look_again(attached, plan, request, context), context)
     wanted = _planning(request, request.targets or [])
-    with places.disk_of(request.machine, request.disk, "warmup run") as found:
-        plan = _save(found, wanted, request, context)
-        return _perform(found, plan, "", context)
+    with places.disk_of(request.machine, request.disk, "warmup run") as attached:
+        plan = _save(attached, wanted, request, context)
+        return _perform(attached, plan, "", context)
 
 
 class Restore(Request):
@@ -249,8 +249,8 @@ def snapshot(request: Snapshot, context: Context) -> Lines:
     from .. import plan as planning
 
     output = Path(request.output)
-    with places.disk_of(request.machine, request.disk, "warmup snapshot", "shared") as found:
-        taken = planning.take_snapshot(found)
+    with places.disk_of(request.machine, request.disk, "warmup snapshot", "shared") as attached:
+        taken = planning.take_snapshot(attached)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output, taken.render())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hotset.block.condition import drives, thin_pools, wear
-from hotset.block.condition.drives import NotToldError
+from hotset.block.condition.drives import NotKnownError
 from hotset.block.condition.thin_pools import ThinPool
 from hotset.core.machines.base import Command, PrerequisiteMissingError, Result
 from tests.fake_machine import FakeMachine
@@ -161,7 +161,7 @@ def test_nvme_and_the_kernel_are_asked_where_smartctl_is_not_there() -> None:
 def test_a_device_that_says_nothing_is_not_taken_for_a_fresh_one(
     there: FakeMachine, says: str
 ) -> None:
-    with pytest.raises(NotToldError, match=says):
+    with pytest.raises(NotKnownError, match=says):
         wear.measure(there, FLASH)
 
 
@@ -198,9 +198,9 @@ def test_a_pool_that_failed_has_no_figures() -> None:
 
 
 def test_what_is_no_status_of_a_pool_is_not_known() -> None:
-    with pytest.raises(NotToldError, match="not the status of a thin pool"):
+    with pytest.raises(NotKnownError, match="not the status of a thin pool"):
         thin_pools.parse("vg-pool-tpool: 0 204800 linear 8:0 0")
-    with pytest.raises(NotToldError, match="are not known"):
+    with pytest.raises(NotKnownError, match="are not known"):
         thin_pools.measure(machine(THIN, **{"dmsetup status": 1}), (FLASH,))
 
 

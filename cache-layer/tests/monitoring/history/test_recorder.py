@@ -135,7 +135,7 @@ def test_where_counters_began_anew_what_lies_around_it_is_not_known(
         one.take(clock.see(disk(counters(hits))))
         clock.passes(10)
     end(one, clock, disk(counters(107)))
-    told = "shop: its counters began anew, or a reading of them was wrong"
+    told = "shop: its counters restarted, or a reading of them was wrong"
     assert events(file, clock, "reset") == [told]
     assert counted(file, clock).read_hits == 150
     assert counted(file, clock).known_ms == 20_000
@@ -151,7 +151,7 @@ def test_a_kind_that_says_when_its_counters_began_is_believed(
         one.take(clock.see(replace(seen, facts=replace(seen.facts, kind="userspace"))))
         clock.passes(10)
     end(one, clock, replace(seen, facts=replace(seen.facts, kind="userspace")))
-    assert events(file, clock, "reset") == ["shop: its counters began anew"]
+    assert events(file, clock, "reset") == ["shop: its counters restarted"]
     assert counted(file, clock).read_hits == 150
 
 

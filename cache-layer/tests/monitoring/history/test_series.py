@@ -108,8 +108,8 @@ def test_disks_of_one_name_are_not_one(kept: Store) -> None:
 def test_a_page_of_a_disk_has_its_events_and_the_machines(kept: Store) -> None:
     keep(kept, [(0, 10, 1, 0)])
     events = [
-        Event("a", STARTED, "reset", "shop: its counters began anew", disk="u1"),
-        Event("b", STARTED, "reset", "other: its counters began anew", disk="u2"),
+        Event("a", STARTED, "reset", "shop: its counters restarted", disk="u1"),
+        Event("b", STARTED, "reset", "other: its counters restarted", disk="u2"),
         Event("c", STARTED, "console", "this console started"),
     ]
     kept.keep(moment(0), (), events)

@@ -137,8 +137,8 @@ def test_however_often_nothing_was_known_the_file_is_bounded(
 
 
 def test_events_are_bounded_kind_by_kind(kept: Store) -> None:
-    """Someone who calls again and again does not push out that the counters began anew."""
-    rare = Event("rare", 1.0, "reset", "shop: its counters began anew")
+    """Someone who calls again and again does not push out that the counters restarted."""
+    rare = Event("rare", 1.0, "reset", "shop: its counters restarted")
     kept.keep(NOW, (), [rare, *(Event(f"n{n}", 2.0 + n, "warm-up", "x") for n in range(2000))])
     found = kept.events(0, EVER, NOW)
     assert len(found) == 1 + store.EVENTS_KEPT

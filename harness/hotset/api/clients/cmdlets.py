@@ -168,7 +168,7 @@ class Cmdlet:
 @cache
 def every() -> tuple[Cmdlet, ...]:
     """All cmdlets that are operations, by name of the operation."""
-    return tuple(_cmdlet(one) for one in table.every())
+    return tuple(_cmdlet(operation) for operation in table.every())
 
 
 def pascal(name: str) -> str:
@@ -197,62 +197,62 @@ def schema(cmdlet: Cmdlet) -> dict[str, Any]:
     return {"properties": {**beside, **inner["properties"]}, "$defs": whole["$defs"]}
 
 
-def resolve(about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def resolve(about: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """A schema in place of a reference to it."""
     if "$ref" in about:
-        one: dict[str, Any] = found[about["$ref"].rpartition("/")[2]]
-        return one
+        definition: dict[str, Any] = definitions[about["$ref"].rpartition("/")[2]]
+        return definition
     return about
 
 
-def _cmdlet(found: Operation) -> Cmdlet:
-    verb, noun = found.powershell
-    place = _PLACES.get(found.name)
-    assert (found.name in PLACED) == (place is not None)
-    method, path, taken = place or ("Post", f"/api/v1/{'/'.join(found.words)}", None)
-    own = _parameters(found, taken)
-    is_text = found.is_text or found.name == "report run"
-    kind = "" if is_text else _TYPES.get(found.name, noun.removeprefix("Hotset"))
-    values = {one.field: one.sent for one in own if one.field}
+def _cmdlet(operation: Operation) -> Cmdlet:
+    verb, noun = operation.powershell
+    place = _PLACES.get(operation.name)
+    assert (operation.name in PLACED) == (place is not None)
+    method, path, taken = place or ("Post", f"/api/v1/{'/'.join(operation.words)}", None)
+    own = _parameters(operation, taken)
+    is_text = operation.is_text or operation.name == "report run"
+    kind = "" if is_text else _TYPES.get(operation.name, noun.removeprefix("Hotset"))
+    values = {parameter.field: parameter.sent for parameter in own if parameter.field}
     if taken is None:
-        values |= _confirmations(found)
+        values |= _confirmations(operation)
     return Cmdlet(
-        found,
+        operation,
         f"{verb}-{noun}",
-        ALIASES.get(found.name),
+        ALIASES.get(operation.name),
         method,
         path,
         f"Hotset.{kind}" if kind else "",
-        "" if found.name in _WHOLE else found.result.csv_rows,
-        (*own, *_common(found)),
+        "" if operation.name in _WHOLE else operation.result.csv_rows,
+        (*own, *_common(operation)),
         values,
     )
 
 
-def _confirmations(found: Operation) -> dict[str, str]:
+def _confirmations(operation: Operation) -> dict[str, str]:
     """Return the values that carry the confirmation, which was asked for before."""
     sent = {}
-    if found.needs_yes and "yes" in found.fields:
+    if operation.needs_yes and "yes" in operation.fields:
         sent["yes"] = "$go"
-    if "dry_run" in found.fields:
+    if "dry_run" in operation.fields:
         sent["dry_run"] = "-not $go"
     return sent
 
 
-def _parameters(found: Operation, taken: tuple[str, ...] | None) -> list[Parameter]:
+def _parameters(operation: Operation, taken: tuple[str, ...] | None) -> list[Parameter]:
     made: list[Parameter] = []
     fields = {
         name: about
-        for name, about in found.fields.items()
+        for name, about in operation.fields.items()
         if taken is None or name in taken or (name == "runs" and "run" in taken)
     }
     gathers = bool({"targets", "runs"} & set(fields))
-    keys = [one for one in _KEYS if one in fields and (found.name, one) not in _NOT_KEYS]
+    keys = [key for key in _KEYS if key in fields and (operation.name, key) not in _NOT_KEYS]
     key = keys[0] if keys and not gathers else None
     for name in fields:
-        if name in ("dry_run", "password") or (name == "yes" and found.needs_yes):
+        if name in ("dry_run", "password") or (name == "yes" and operation.needs_yes):
             continue
-        made.append(_parameter(found, name, name == key))
+        made.append(_parameter(operation, name, name == key))
         if name == "dsn" and "password" in fields:
             made.append(
                 Parameter(
@@ -260,30 +260,38 @@ def _parameters(found: Operation, taken: tuple[str, ...] | None) -> list[Paramet
                 )
             )
     arguments = {name for name, about in fields.items() if _marks(about).argument}
-    positions = [one.name for one in made if one.gathered or one.field in arguments]
+    positions = [
+        parameter.name for parameter in made if parameter.gathered or parameter.field in arguments
+    ]
     if not positions:
-        positions = [one.name for one in made if one.mandatory and one.type.startswith("string")][
-            :1
-        ]
-    return [_place(one, positions) for one in made]
+        positions = [
+            parameter.name
+            for parameter in made
+            if parameter.mandatory and parameter.type.startswith("string")
+        ][:1]
+    return [_place(parameter, positions) for parameter in made]
 
 
-def _place(one: Parameter, positions: list[str]) -> Parameter:
-    return replace(one, position=positions.index(one.name)) if one.name in positions else one
+def _place(parameter: Parameter, positions: list[str]) -> Parameter:
+    return (
+        replace(parameter, position=positions.index(parameter.name))
+        if parameter.name in positions
+        else parameter
+    )
 
 
 def _marks(about: Any) -> Cli:  # noqa: ANN401 - pydantic's field
-    return next((one for one in about.metadata if isinstance(one, Cli)), Cli())
+    return next((mark for mark in about.metadata if isinstance(mark, Cli)), Cli())
 
 
-def _parameter(found: Operation, name: str, is_key: bool) -> Parameter:
-    about = found.fields[name]
+def _parameter(operation: Operation, name: str, is_key: bool) -> Parameter:
+    about = operation.fields[name]
     kind = FieldKind.from_field(about)
     shown = _NAMES.get(name, pascal(name))
     plain = Parameter(
         shown,
         "string[]" if kind.is_list or is_key else "string",
-        wording.parameter(found, name, about.description or ""),
+        wording.parameter(operation, name, about.description or ""),
         name,
         "$each" if is_key else f"${shown}",
         mandatory=about.is_required() and name != "engine",
@@ -300,7 +308,7 @@ def _parameter(found: Operation, name: str, is_key: bool) -> Parameter:
         field_ = "run" if name == "runs" else name
         sent = f"${name}.ToArray()"
         return replace(plain, type="psobject[]", field=field_, sent=sent, gathered=True)
-    if name in ("dsn", "engine") and "password" in found.fields:
+    if name in ("dsn", "engine") and "password" in operation.fields:
         plain = replace(plain, sent=f"$login.{shown}")
     return _typed_parameter(plain, kind, about.default)
 
@@ -325,7 +333,7 @@ def _number(plain: Parameter, kind: FieldKind) -> Parameter:
     if low is None:
         low = kind.limit("gt")
     base = "double" if kind.base is float else "long" if (high or 0) >= _LONG else "int"
-    limits = tuple(_write_default(base, one) for one in (low, high) if one is not None)
+    limits = tuple(_write_default(base, limit) for limit in (low, high) if limit is not None)
     wrapped = base if plain.mandatory else f"Nullable[{base}]"
     return replace(
         plain,
@@ -339,8 +347,8 @@ def _write_default(base: str, number: float) -> str:
     return {"double": f"{float(number)}", "long": f"{number}L", "int": f"{number}"}[base]
 
 
-def _common(found: Operation) -> list[Parameter]:
+def _common(operation: Operation) -> list[Parameter]:
     own = [Parameter("Connection", "object[]", wording.CONNECTION, filled=True)]
-    if found.kind is Kind.JOB and found.name != STARTS:
+    if operation.kind is Kind.JOB and operation.name != STARTS:
         own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
     return own

@@ -149,13 +149,13 @@ def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
     words = [cmdlet.name]
     by_place = sorted(
         (parameter for parameter in cmdlet.parameters if parameter.position is not None),
-        key=lambda one: one.position or 0,
+        key=lambda parameter: parameter.position or 0,
     )
-    words += [_VALUES[one.name] for one in by_place if one.mandatory]
-    for one in cmdlet.parameters:
-        if one.mandatory and one.position is None:
-            words.append(f"-{one.name} {_VALUES.get(one.name) or one.allowed[0]}")
-        elif one.name == "Credential" and any(
+    words += [_VALUES[parameter.name] for parameter in by_place if parameter.mandatory]
+    for parameter in cmdlet.parameters:
+        if parameter.mandatory and parameter.position is None:
+            words.append(f"-{parameter.name} {_VALUES.get(parameter.name) or parameter.allowed[0]}")
+        elif parameter.name == "Credential" and any(
             p.name == "Dsn" and p.mandatory for p in cmdlet.parameters
         ):
             words.append("-Credential sa")

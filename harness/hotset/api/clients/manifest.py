@@ -19,8 +19,8 @@ def with_exports(text: str, public: Path, every: Sequence[Cmdlet]) -> str:
             r"^function (\S+) \{", path.read_text(encoding="ascii"), re.MULTILINE
         )
     ]
-    names = sorted({*by_hand, *(one.name for one in every if not one.by_hand)})
-    aliases = sorted(one.alias for one in every if one.alias)
+    names = sorted({*by_hand, *(cmdlet.name for cmdlet in every if not cmdlet.by_hand)})
+    aliases = sorted(cmdlet.alias for cmdlet in every if cmdlet.alias)
     return _with(_with(text, "FunctionsToExport", names), "AliasesToExport", aliases)
 
 
@@ -28,7 +28,7 @@ def _with(text: str, key: str, names: Sequence[str]) -> str:
     listed = "\n".join(f"        '{name}'" for name in names)
     made, count = re.subn(
         rf"^(    {key} *= )@\(.*?\)$",
-        lambda found: f"{found.group(1)}@(\n{listed}\n    )",
+        lambda match: f"{match.group(1)}@(\n{listed}\n    )",
         text,
         flags=re.MULTILINE | re.DOTALL,
     )

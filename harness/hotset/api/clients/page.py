@@ -22,12 +22,12 @@ _BY_HAND = (
 def markdown(every: Sequence[Cmdlet]) -> str:
     """All cmdlets: those of connections and jobs, and one for each operation."""
     rows = [f"| `{name}` | | {text} |" for name, text in _BY_HAND]
-    for one in sorted(every, key=lambda one: one.operation.name):
-        alias = f", `{one.alias}`" if one.alias else ""
-        summary = wording.summary(one.operation).replace("|", "\\|")
-        name = one.operation.name
+    for cmdlet in sorted(every, key=lambda cmdlet: cmdlet.operation.name):
+        alias = f", `{cmdlet.alias}`" if cmdlet.alias else ""
+        summary = wording.summary(cmdlet.operation).replace("|", "\\|")
+        name = cmdlet.operation.name
         link = f"[`{name}`](cli.md#hotset-{name.replace(' ', '-')})"
-        rows.append(f"| `{one.name}`{alias} | {link} | {summary} |")
+        rows.append(f"| `{cmdlet.name}`{alias} | {link} | {summary} |")
     return "\n".join(
         [
             "<!-- Generated: run `make docs`. -->",

@@ -8,7 +8,7 @@ from . import wording
 from .cmdlets import STARTS, Cmdlet, Parameter, pascal
 from .examples import examples
 
-_HEAD = "# Generated from the table of operations: `make build` makes it anew.\n"
+_HEAD = "# Generated from the table of operations: `make build` makes it again.\n"
 _CREDENTIAL = (
     "[pscredential] [System.Management.Automation.Credential()] $Credential = [pscredential]::Empty"
 )
@@ -16,7 +16,7 @@ _CREDENTIAL = (
 
 def functions(every: Sequence[Cmdlet]) -> str:
     """The file of all generated cmdlets."""
-    made = ["\n".join(_function(one)) for one in every if not one.by_hand]
+    made = ["\n".join(_function(cmdlet)) for cmdlet in every if not cmdlet.by_hand]
     return "\n\n".join([_HEAD.rstrip("\n"), *made]) + "\n"
 
 
@@ -28,13 +28,17 @@ def table(every: Sequence[Cmdlet]) -> str:
         "# the result that holds them, and whether the answer is text.",
         "$script:Operations = @{",
     ]
-    width = max(len(one.operation.name) for one in every) + 2
-    for one in every:
-        name = f"'{one.operation.name}'"
-        entry = [f"Cmdlet = '{one.name}'", f"Method = '{one.method}'", f"Path = '{one.path}'"]
-        entry += [f"Type = '{one.type}'"] if one.type else []
-        entry += [f"Items = '{one.items}'"] if one.items else []
-        entry += ["Raw = $true"] if one.raw else []
+    width = max(len(cmdlet.operation.name) for cmdlet in every) + 2
+    for cmdlet in every:
+        name = f"'{cmdlet.operation.name}'"
+        entry = [
+            f"Cmdlet = '{cmdlet.name}'",
+            f"Method = '{cmdlet.method}'",
+            f"Path = '{cmdlet.path}'",
+        ]
+        entry += [f"Type = '{cmdlet.type}'"] if cmdlet.type else []
+        entry += [f"Items = '{cmdlet.items}'"] if cmdlet.items else []
+        entry += ["Raw = $true"] if cmdlet.raw else []
         lines.append(f"    {name:<{width}} = @{{ {'; '.join(entry)} }}")
     lines += ["}", "", "# Fields whose parameters have other names."]
     lines += ["$script:ParameterNames = @{"]
@@ -58,14 +62,14 @@ COMPLETED = ("Disk", "Card", "Run", "Target", "Pin", "Exclude", "Resume", "Name"
 
 
 def _completions(every: Iterable[Cmdlet]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {name: [] for name in COMPLETED}
+    cmdlets: dict[str, list[str]] = {name: [] for name in COMPLETED}
     for cmdlet in every:
         if cmdlet.by_hand:
             continue
         for parameter in cmdlet.parameters:
             if _is_completed(cmdlet, parameter):
-                found[parameter.name].append(cmdlet.name)
-    return found
+                cmdlets[parameter.name].append(cmdlet.name)
+    return cmdlets
 
 
 def _is_completed(cmdlet: Cmdlet, parameter: Parameter) -> bool:
@@ -95,8 +99,8 @@ def _function(cmdlet: Cmdlet) -> Iterator[str]:
     yield f"    [CmdletBinding({_binding(cmdlet)})]"
     yield f"    [OutputType({', '.join(_outputs(cmdlet))})]"
     yield "    param("
-    for number, one in enumerate(cmdlet.parameters, 1):
-        yield from _parameter(one, cmdlet)
+    for number, parameter in enumerate(cmdlet.parameters, 1):
+        yield from _parameter(parameter, cmdlet)
         if number < len(cmdlet.parameters):
             yield ""
     yield "    )"
@@ -120,44 +124,44 @@ def _outputs(cmdlet: Cmdlet) -> list[str]:
     return [kind, "'Hotset.Job'"] if cmdlet.job else [kind]
 
 
-def _parameter(one: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
-    said = ["Mandatory"] if one.mandatory else []
-    said += [] if one.position is None else [f"Position = {one.position}"]
-    if one.key:
-        said += ["ValueFromPipeline", "ValueFromPipelineByPropertyName"]
-    elif one.gathered:
-        said += ["ValueFromPipeline"]
-    elif one.mandatory or _is_of_object(one, cmdlet):
-        said += ["ValueFromPipelineByPropertyName"]
-    if said:
-        yield f"        [Parameter({', '.join(said)})]"
-    if one.name == "Connection":
+def _parameter(parameter: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
+    attributes = ["Mandatory"] if parameter.mandatory else []
+    attributes += [] if parameter.position is None else [f"Position = {parameter.position}"]
+    if parameter.key:
+        attributes += ["ValueFromPipeline", "ValueFromPipelineByPropertyName"]
+    elif parameter.gathered:
+        attributes += ["ValueFromPipeline"]
+    elif parameter.mandatory or _is_of_object(parameter, cmdlet):
+        attributes += ["ValueFromPipelineByPropertyName"]
+    if attributes:
+        yield f"        [Parameter({', '.join(attributes)})]"
+    if parameter.name == "Connection":
         yield "        [Alias('Server')]"
     # PowerShell refuses what is empty of a mandatory one by itself.
-    if one.filled and not one.mandatory:
+    if parameter.filled and not parameter.mandatory:
         yield "        [ValidateNotNullOrEmpty()]"
-    if one.allowed:
-        yield f"        [ValidateSet({', '.join(repr(value) for value in one.allowed)})]"
-    if one.limits:
-        yield f"        [ValidateRange({', '.join(one.limits)})]"
-    if one.name == "Credential":
-        yield f"        {_CREDENTIAL}{_comma(one, cmdlet)}"
+    if parameter.allowed:
+        yield f"        [ValidateSet({', '.join(repr(value) for value in parameter.allowed)})]"
+    if parameter.limits:
+        yield f"        [ValidateRange({', '.join(parameter.limits)})]"
+    if parameter.name == "Credential":
+        yield f"        {_CREDENTIAL}{_comma(parameter, cmdlet)}"
         return
-    yield f"        [{one.type}] ${one.name}{_comma(one, cmdlet)}"
+    yield f"        [{parameter.type}] ${parameter.name}{_comma(parameter, cmdlet)}"
 
 
-def _is_of_object(one: Parameter, cmdlet: Cmdlet) -> bool:
+def _is_of_object(parameter: Parameter, cmdlet: Cmdlet) -> bool:
     """It tells where an object is from: two machines may have a disk of the same name."""
-    if one.name == "Machine":
+    if parameter.name == "Machine":
         key = cmdlet.first_where(key=True)
         # The machine that a run knows is the one that it was measured on.
         of_run = any(other.name == "Run" for other in cmdlet.parameters)
         return key is not None and key.name in ("Disk", "Card") and not of_run
-    return one.name == "Connection" and not cmdlet.first_where(gathered=True)
+    return parameter.name == "Connection" and not cmdlet.first_where(gathered=True)
 
 
-def _comma(one: Parameter, cmdlet: Cmdlet) -> str:
-    return "" if one is cmdlet.parameters[-1] else ","
+def _comma(parameter: Parameter, cmdlet: Cmdlet) -> str:
+    return "" if parameter is cmdlet.parameters[-1] else ","
 
 
 # What it does
@@ -245,7 +249,11 @@ def _subject(cmdlet: Cmdlet, key: Parameter | None) -> str:
         return "$each" if key.key else f"(${key.sent[1:].partition('.')[0]} -join ', ')"
     names = [parameter.name for parameter in cmdlet.parameters]
     return next(
-        (f"${one}" for one in ("Disk", "Dsn", "Target", "File", "Folder", "Name") if one in names),
+        (
+            f"${name}"
+            for name in ("Disk", "Dsn", "Target", "File", "Folder", "Name")
+            if name in names
+        ),
         "''",
     )
 
@@ -255,20 +263,20 @@ def _subject(cmdlet: Cmdlet, key: Parameter | None) -> str:
 
 def _help(cmdlet: Cmdlet) -> Iterator[str]:
     indent = "    "
-    found = cmdlet.operation
+    operation = cmdlet.operation
     yield f"{indent}<#"
-    yield from _section("SYNOPSIS", wording.summary(found))
-    yield from _section("DESCRIPTION", wording.description(found))
+    yield from _section("SYNOPSIS", wording.summary(operation))
+    yield from _section("DESCRIPTION", wording.description(operation))
     for parameter in cmdlet.parameters:
         yield from _section(f"PARAMETER {parameter.name}", parameter.help)
     yield from _section("INPUTS", _inputs(cmdlet))
     yield from _section("OUTPUTS", _help_text(cmdlet))
-    for example, said in examples(cmdlet):
+    for example, explanation in examples(cmdlet):
         yield f"{indent}.EXAMPLE"
         yield f"{indent}{example}"
-        if said:
+        if explanation:
             yield ""
-            yield from wording.wrap(said, indent)
+            yield from wording.wrap(explanation, indent)
     yield from _section("LINK", "about_Hotset")
     yield f"{indent}#>"
 

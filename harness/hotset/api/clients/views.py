@@ -84,16 +84,16 @@ def xml(every: Sequence[Cmdlet]) -> str:
     """The file of all generated views."""
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
-        "<!-- Generated from the table of operations: `make build` makes it anew. -->",
+        "<!-- Generated from the table of operations: `make build` makes it again. -->",
         "<Configuration>",
         "  <ViewDefinitions>",
     ]
     done = set(BY_HAND)
-    for one in every:
-        name = one.type.removeprefix("Hotset.")
+    for cmdlet in every:
+        name = cmdlet.type.removeprefix("Hotset.")
         if name and name not in done:
             done.add(name)
-            lines += [f"    {line}" for line in _view(one)]
+            lines += [f"    {line}" for line in _view(cmdlet)]
     return "\n".join([*lines, "  </ViewDefinitions>", "</Configuration>"]) + "\n"
 
 
@@ -108,10 +108,10 @@ def _view(cmdlet: Cmdlet) -> Iterator[str]:
 
 def columns(cmdlet: Cmdlet) -> list[tuple[str, dict[str, Any]]]:
     """The properties that are shown, with their schemas: single values only."""
-    found = cmdlets.schema(cmdlet)
+    schema = cmdlets.schema(cmdlet)
     single = {
-        name: _without_null(about, found["$defs"])
-        for name, about in found["properties"].items()
+        name: _without_null(about, schema["$defs"])
+        for name, about in schema["properties"].items()
         if name != "schema_version"
     }
     single = {
@@ -123,10 +123,10 @@ def columns(cmdlet: Cmdlet) -> list[tuple[str, dict[str, Any]]]:
     return [(name, single[name]) for name in names]
 
 
-def _without_null(about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    kinds = [one for one in about.get("anyOf", [about]) if one != {"type": "null"}]
+def _without_null(about: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    kinds = [kind for kind in about.get("anyOf", [about]) if kind != {"type": "null"}]
     # A size may be a number or a text, such as "unlimited".
-    inner = cmdlets.resolve(kinds[0], found)
+    inner = cmdlets.resolve(kinds[0], definitions)
     return {**inner, **{"x-unit": about["x-unit"]}} if "x-unit" in about else inner
 
 

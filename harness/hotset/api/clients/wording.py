@@ -70,58 +70,61 @@ _ASCII = {
 _QUOTED = re.compile(r"`([^`]+)`|\bhotset ([a-z]+ [a-z-]+)\b")
 
 
-def parameter(found: Operation, name: str, text: str) -> str:
+def parameter(operation: Operation, name: str, text: str) -> str:
     """The help of a parameter."""
-    if (found.name, name) in _TEXTS:
-        return _TEXTS[found.name, name]
-    kind = FieldKind.from_field(found.fields[name])
-    if name == "machine" and "ssh://" in str(found.fields[name].metadata):
+    if (operation.name, name) in _TEXTS:
+        return _TEXTS[operation.name, name]
+    kind = FieldKind.from_field(operation.fields[name])
+    if name == "machine" and "ssh://" in str(operation.fields[name].metadata):
         return _MACHINE
-    if name == "dsn" and "password" in found.fields:
+    if name == "dsn" and "password" in operation.fields:
         return _DSN
     if name == "engine":
-        return _ENGINE if "password" in found.fields else "The database product."
-    said = plain(text.replace(" Repeatable.", "").replace(" Repeatable;", " It is"))
-    if name == "targets" and found.name in ("warmup run", "warmup plan"):
-        said += _TARGETS
-    default = found.fields[name].default
+        return _ENGINE if "password" in operation.fields else "The database product."
+    sentence = plain(text.replace(" Repeatable.", "").replace(" Repeatable;", " It is"))
+    if name == "targets" and operation.name in ("warmup run", "warmup plan"):
+        sentence += _TARGETS
+    default = operation.fields[name].default
     if (
         kind.base is not bool
         and default not in (None, "", [])
-        and not found.fields[name].is_required()
+        and not operation.fields[name].is_required()
     ):
-        said += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
-    return said
+        sentence += (
+            f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
+        )
+    return sentence
 
 
-def summary(found: Operation) -> str:
+def summary(operation: Operation) -> str:
     """The first line of its help."""
-    first = found.help.partition("\n\n")[0]
+    first = operation.help.partition("\n\n")[0]
     return _sentences(first, first.partition(";")[0] + ".")
 
 
-def description(found: Operation) -> str:
+def description(operation: Operation) -> str:
     """Compose the rest of its help: details, how it runs, and the right it needs."""
-    parts = [_sentences(one, "") for one in found.help.split("\n\n")[1:]]
-    if found.kind is Kind.JOB:
+    parts = [_sentences(paragraph, "") for paragraph in operation.help.split("\n\n")[1:]]
+    if operation.kind is Kind.JOB:
         parts.append(
             "It runs as a job on the server, which continues when this session ends."
             + (
                 " The job is returned at once: Wait-HotsetJob waits for it."
-                if found.name == "warmup run"
+                if operation.name == "warmup run"
                 else (
                     " The cmdlet waits for it with a progress bar; Ctrl-C only stops the waiting."
                 )
             )
         )
-    if "dry_run" in found.fields:
+    if "dry_run" in operation.fields:
         parts.append("With -WhatIf the server says what it would do, and that is returned as text.")
-    asks = found.destroys or found.needs_yes
-    if asks and found.right.value != "read":
+    asks = operation.destroys or operation.needs_yes
+    if asks and operation.right.value != "read":
         parts.append("It asks for confirmation first; in a script use -Confirm:$false.")
     parts.append(
-        f"The token needs the right '{found.right.value}'. On the server's own command line this is"
-        f' "hotset {found.name}".'
+        f"The token needs the right '{operation.right.value}'. On the server's own command line"
+        " this is"
+        f' "hotset {operation.name}".'
     )
     return "\n\n".join(part for part in parts if part)
 
@@ -132,15 +135,15 @@ def plain(text: str) -> str:
     >>> plain("as for `warmup run`, with --on-boot")
     'as for Start-HotsetWarmup, with -OnBoot'
     """
-    said = _QUOTED.sub(lambda found: _cmdlet(found.group(1) or found.group(0)), text)
-    said = re.sub(
+    worded = _QUOTED.sub(lambda match: _cmdlet(match.group(1) or match.group(0)), text)
+    worded = re.sub(
         r"--([a-z]+(?:-[a-z]+)*)",
-        lambda found: "-" + "".join(one.capitalize() for one in found.group(1).split("-")),
-        said,
+        lambda match: "-" + "".join(word.capitalize() for word in match.group(1).split("-")),
+        worded,
     )
     for sign, letters in _ASCII.items():
-        said = said.replace(sign, letters)
-    return said
+        worded = worded.replace(sign, letters)
+    return worded
 
 
 def wrap(text: str, indent: str, width: int = 100) -> list[str]:
@@ -162,14 +165,14 @@ def _cmdlet(words: str) -> str:
     for group in ("", "warmup "):
         for length in range(len(given), 0, -1):
             name = group + " ".join(given[:length])
-            found = _operations().get(name)
-            if found is not None:
-                return " ".join([found, *given[length:]])
+            cmdlet = _operations().get(name)
+            if cmdlet is not None:
+                return " ".join([cmdlet, *given[length:]])
     return words
 
 
 def _operations() -> dict[str, str]:
-    return {one.name: "-".join(one.powershell) for one in table.every()}
+    return {operation.name: "-".join(operation.powershell) for operation in table.every()}
 
 
 def _sentences(text: str, instead: str) -> str:

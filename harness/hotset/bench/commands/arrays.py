@@ -73,8 +73,8 @@ def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     local, parts = Local(), arrays.parts(request.search)
     arrays.require(local, wanted)
     paths = serving_path.measure(local, arrays.ways(parts), context.report)
-    found = arrays.measure(local, parts, wanted, paths, context.report)
-    whole = sum(found, arrays.Arrays(paths=paths))
+    measured = arrays.measure(local, parts, wanted, paths, context.report)
+    whole = sum(measured, arrays.Arrays(paths=paths))
     result = extend(arrays.DiskArrays, whole)
     disk.write_page(request.page, "disk arrays", result, context)
     return result

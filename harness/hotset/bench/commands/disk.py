@@ -144,11 +144,11 @@ class BenchResult(Recorded["JudgedBench"]):
     def show(self, console: Console) -> None:
         from ..disks import serving_path
 
-        found = self.found
-        emulated = ", emulated" if found.emulated else ""
-        title = f"{found.target}{emulated}: {Bytes(found.size)}, {found.seconds:g} s a run, median"
+        bench = self.content
+        emulated = ", emulated" if bench.emulated else ""
+        title = f"{bench.target}{emulated}: {Bytes(bench.size)}, {bench.seconds:g} s a run, median"
         print_table(console, title, *self._cells)
-        serving_path.print_paths(console, found.paths)
+        serving_path.print_paths(console, bench.paths)
         if self.before:
             print_table(console, f"compared with {self.before[0]}", *self._changes)
         for verdict in self.verdicts:
@@ -166,15 +166,21 @@ class BenchResult(Recorded["JudgedBench"]):
     @property
     def _cells(self) -> tuple[Sequence[str], list[Row]]:
         rows: list[Row] = [
-            (cell.profile, cell.direction, *astuple(cell.median)) for cell in self.found.cells
+            (cell.profile, cell.direction, *astuple(cell.median)) for cell in self.content.cells
         ]
         return ("profile", "direction", "MB/s", "IOPS", "latency us"), rows
 
     @property
     def _changes(self) -> tuple[Sequence[str], list[Row]]:
         rows: list[Row] = [
-            (one.profile, one.direction, one.before.mb_per_s, one.after.mb_per_s, one.factor)
-            for one in (self.before[1] if self.before else ())
+            (
+                change.profile,
+                change.direction,
+                change.before.mb_per_s,
+                change.after.mb_per_s,
+                change.factor,
+            )
+            for change in (self.before[1] if self.before else ())
         ]
         return ("profile", "direction", "before MB/s", "after MB/s", "factor"), rows
 
@@ -208,16 +214,16 @@ def bench(request: Bench, context: Context) -> BenchResult:
     begun = time.monotonic()
     kept = keeping.begin(request.keep, keeping.of_disk(request), context)
     with keeping.failing(kept):
-        found = _bench(request, directions, kept, context)
-        changes = disk_bench.compare(before, found) if before else []
-    verdicts = tuple(thresholds.judge(limits, disk_metrics.values(found, changes)))
+        measured = _bench(request, directions, kept, context)
+        changes = disk_bench.compare(before, measured) if before else []
+    verdicts = tuple(thresholds.judge(limits, disk_metrics.values(measured, changes)))
     if request.junit is not None:
         cases = [thresholds.Case.from_verdict("hotset.disk.bench", verdict) for verdict in verdicts]
         text = thresholds.junit("hotset.disk.bench", cases, time.monotonic() - begun)
         context.write(request.junit, text)
     kept.judge(verdicts)
     keeping.finish(kept, "complete", None, context)
-    result = extend(disk_bench.JudgedBench, found, thresholds=verdicts, run=kept.run)
+    result = extend(disk_bench.JudgedBench, measured, thresholds=verdicts, run=kept.run)
     return BenchResult(result, (before.target, changes) if before else None, verdicts)
 
 
@@ -249,17 +255,17 @@ def _bench(
         ) as opened,
         tier.observe(kept, local, PurePosixPath(opened.file)),
     ):
-        found = disk_bench.DiskBench(
+        measured = disk_bench.DiskBench(
             opened.name, model is not None, int(size), request.seconds, (), paths
         )
         for cell in disk_bench.run(
             local, opened.file, size, request.seconds, request.repeats, directions
         ):
-            found = replace(found, cells=(*found.cells, cell))
-            kept.keep_lines(found)
+            measured = replace(measured, cells=(*measured.cells, cell))
+            kept.keep_lines(measured)
             speed = cell.median.mb_per_s
             context.report.say(f"{cell.profile} {cell.direction}: {speed:.1f} MB/s")
-    return found
+    return measured
 
 
 class Raffle(Request):
@@ -304,15 +310,15 @@ def hold_raffle(request: Raffle, context: Context) -> DiskRaffle:
     """
     from ..disks import raffle
 
-    report, found = context.report, []
+    report, raffles = context.report, []
     with _raffle_files(request, context) as files:
         for name in raffle.WEIGHTS:
             raffle.drop(files.folder / name)
         for number in range(request.passes):
             report.say(f"pass {number + 1} of {request.passes}")
             held = raffle.WEIGHTS, request.seed, number, not request.warm
-            found.append(raffle.hold(files.folder, *held, files.count))
-    return raffle.DiskRaffle(tuple(found))
+            raffles.append(raffle.hold(files.folder, *held, files.count))
+    return raffle.DiskRaffle(tuple(raffles))
 
 
 @contextmanager
@@ -373,8 +379,8 @@ def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG00
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    found = served_model.status(Local(), Path(request.socket))
-    return extend(served_model.DiskArray, found)
+    array = served_model.status(Local(), Path(request.socket))
+    return extend(served_model.DiskArray, array)
 
 
 @operation(
@@ -390,8 +396,8 @@ def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    found = served_model.fail(Local(), Path(request.socket), request.member)
-    return extend(served_model.DiskArray, found)
+    array = served_model.fail(Local(), Path(request.socket), request.member)
+    return extend(served_model.DiskArray, array)
 
 
 @operation(
@@ -407,8 +413,8 @@ def replace_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG
     from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
-    found = served_model.replace(Local(), Path(request.socket), request.member)
-    return extend(served_model.DiskArray, found)
+    array = served_model.replace(Local(), Path(request.socket), request.member)
+    return extend(served_model.DiskArray, array)
 
 
 @operation(

@@ -73,6 +73,6 @@ def calibrate_all(request: CalibrateAll, context: Context) -> DiskFidelity:
     kept = fidelity.Kept(local, file, size, request.seconds)
     if request.again:
         kept.forget(wanted)
-    found = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
-    by_point = {one.point: one for one in found}
-    return fidelity_table.DiskFidelity.from_cells([by_point[one] for one in wanted])
+    cells = fidelity.measure(local, wanted, size, request.seconds, kept, context.report)
+    by_point = {cell.point: cell for cell in cells}
+    return fidelity_table.DiskFidelity.from_cells([by_point[point] for point in wanted])

@@ -44,7 +44,7 @@ def command(operation: str, request: Request) -> tuple[str, ...]:
     words = ["hotset", *operation.split()]
     known = type(request).model_fields
     for name, value in given.items():
-        marks = next((one for one in known[name].metadata if isinstance(one, Cli)), Cli())
+        marks = next((mark for mark in known[name].metadata if isinstance(mark, Cli)), Cli())
         option = f"--{name.replace('_', '-')}"
         if marks.argument:
             words.append(str(value))
@@ -52,7 +52,7 @@ def command(operation: str, request: Request) -> tuple[str, ...]:
             words.append(option if value else marks.off or f"--no-{option[2:]}")
         else:
             each = value if isinstance(value, list) else [value]
-            words += [word for one in each for word in (option, str(one))]
+            words += [word for value in each for word in (option, str(value))]
     return tuple(words)
 
 
@@ -131,8 +131,8 @@ def watching(
 
     with (
         places.maybe_machine(sample) as named,
-        tier.observe(kept, named, database) as (there, found),
-        server.watch_server(there, context.report.say, found) as watch,
+        tier.observe(kept, named, database) as (machine, disk_tier),
+        server.watch_server(machine, context.report.say, disk_tier) as watch,
     ):
         yield watch
 
@@ -182,7 +182,7 @@ def _subject(
     )
 
 
-def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpch.Run
+def of_tpch(request: Any, numbers: Sequence[int], database: FoundDatabase) -> Subject:  # noqa: ANN401 - tpch.Run
     """TPC-H; its scale is known once it ran."""
     settings: dict[str, JsonValue] = {
         "driver": request.driver,
@@ -194,9 +194,9 @@ def of_tpch(request: Any, numbers: Sequence[int], found: FoundDatabase) -> Subje
     return _subject(
         "tpch run",
         request,
-        f"TPC-H on {_place(found)}",
-        {"database": _database(found), "tpch": settings},
-        database=found.record(driver=request.driver),
+        f"TPC-H on {_place(database)}",
+        {"database": _database(database), "tpch": settings},
+        database=database.record(driver=request.driver),
     )
 
 
@@ -213,7 +213,7 @@ def of_disk(request: Any) -> Subject:  # noqa: ANN401 - disk.Bench
     return _subject("disk bench", request, f"Disk benchmark of {target}", {"disk": settings})
 
 
-def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:  # noqa: ANN401 - tpcc.Run
+def of_tpcc(request: Any, options: RunOptions, database: FoundDatabase) -> Subject:  # noqa: ANN401 - tpcc.Run
     """TPC-C."""
     settings: dict[str, JsonValue] = {
         "driver": request.driver,
@@ -226,36 +226,37 @@ def of_tpcc(request: Any, options: RunOptions, found: FoundDatabase) -> Subject:
     return _subject(
         "tpcc run",
         request,
-        f"TPC-C on {_place(found)}",
-        {"database": _database(found), "tpcc": settings},
+        f"TPC-C on {_place(database)}",
+        {"database": _database(database), "tpcc": settings},
         timed="tpcc",
-        database=found.record(
+        database=database.record(
             warehouses=options.warehouses, users=_most_users(request), driver=request.driver
         ),
     )
 
 
-def of_sql(request: Any, workload: SqlWorkload, found: FoundDatabase) -> Subject:  # noqa: ANN401 - sql.Run
+def of_sql(request: Any, workload: SqlWorkload, database: FoundDatabase) -> Subject:  # noqa: ANN401 - sql.Run
     """SQL of one's own: another text of a script makes it another measurement."""
     from hotset.reports.model import setup
 
     settings: dict[str, JsonValue] = {
-        "scripts": [f"{one.name}@{one.weight}" for one in workload.sources],
+        "scripts": [f"{source.name}@{source.weight}" for source in workload.sources],
         "define": {name: str(value) for name, value in workload.defined.items()},
         "protocol": workload.protocol,
         **_windows(request, request.rampup),
     }
     scripts = tuple(
-        setup.Script(name=one.name, weight=one.weight, text=one.text) for one in workload.sources
+        setup.Script(name=source.name, weight=source.weight, text=source.text)
+        for source in workload.sources
     )
     return _subject(
         "sql run",
         request,
-        f"{', '.join(workload.kinds)} on {_place(found)}",
-        {"database": _database(found), "sql": settings},
+        f"{', '.join(workload.kinds)} on {_place(database)}",
+        {"database": _database(database), "sql": settings},
         scripts=scripts,
         timed="sql",
-        database=found.record(users=_most_users(request)),
+        database=database.record(users=_most_users(request)),
     )
 
 
@@ -276,9 +277,9 @@ def _windows(request: Any, rampup_s: float) -> dict[str, JsonValue]:  # noqa: AN
     }
 
 
-def _database(found: FoundDatabase) -> dict[str, JsonValue]:
-    return {"engine": found.engine, "server": found.server, "name": found.name}
+def _database(database: FoundDatabase) -> dict[str, JsonValue]:
+    return {"engine": database.engine, "server": database.server, "name": database.name}
 
 
-def _place(found: FoundDatabase) -> str:
-    return f"{found.name} at {found.server}"
+def _place(database: FoundDatabase) -> str:
+    return f"{database.name} at {database.server}"

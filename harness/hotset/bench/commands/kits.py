@@ -56,8 +56,8 @@ def drop(request: Drop, kit: Kit, context: Context) -> Lines:
     """
     from .. import alone, ownership
 
-    found = database(request)
-    with alone.on(found, kit, context.report, removes=True):
-        dropped = ownership.drop(found, kit)
+    target = database(request)
+    with alone.on(target, kit, context.report, removes=True):
+        dropped = ownership.drop(target, kit)
     context.message(f"dropped {', '.join(dropped) or 'nothing: there was none'}")
     return Lines()

@@ -63,7 +63,7 @@ def reread(request: RereadDisks, context: Context) -> DiskRereads:
     mounted_model.require(local)
     paths = serving_path.measure(local, benchmark.WAYS, context.report)
     passes, seed = request.passes, request.seed
-    found = benchmark.hold(local, disks, size, passes, seed, paths, context.report)
-    result = benchmark.DiskRereads(tuple(found), paths)
+    rereads = benchmark.hold(local, disks, size, passes, seed, paths, context.report)
+    result = benchmark.DiskRereads(tuple(rereads), paths)
     disk.write_page(request.page, "disk reread", result, context)
     return result

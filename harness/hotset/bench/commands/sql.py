@@ -155,7 +155,7 @@ def run(request: Run, context: Context) -> Windows:
     workload = SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)
 
-    def subject(found: FoundDatabase) -> Subject:
-        return keeping.of_sql(request, workload, found)
+    def subject(database: FoundDatabase) -> Subject:
+        return keeping.of_sql(request, workload, database)
 
     return Windows(*measure(request, by, database, options, context, subject))

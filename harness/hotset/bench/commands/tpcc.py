@@ -229,8 +229,8 @@ def run(request: Run, context: Context) -> RunOutcome:
     by = workload.HammerdbRuns if request.driver == "hammerdb" else workload.Runs
     runs, database = by(context.report, check=request.check), kits.database(request)
 
-    def subject(found: FoundDatabase) -> Subject:
-        return keeping.of_tpcc(request, options, found)
+    def subject(database: FoundDatabase) -> Subject:
+        return keeping.of_tpcc(request, options, database)
 
     return RunOutcome(*measure(request, runs, database, options, context, subject, ownership.TPCC))
 
@@ -254,10 +254,10 @@ class Conditions(Recorded[TpccConditions]):
     def show(self, console: Console) -> None:
         from hotset.reports.render import sections, terminal
 
-        terminal.result(sections.of_conditions(self.found.conditions), console)
+        terminal.result(sections.of_conditions(self.content.conditions), console)
 
     def failure(self) -> Exception | None:
-        broken = [condition for condition in self.found.conditions if not condition.holds]
+        broken = [condition for condition in self.content.conditions if not condition.holds]
         return Violated(broken) if broken else None
 
 

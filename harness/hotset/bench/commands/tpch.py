@@ -120,14 +120,14 @@ def build(request: Build, context: Context) -> Lines:
         raise _not_hammerdb("replace")
     where, kit = kits.database(request), ownership.TPCH
     with alone.on(where, kit, report, removes=request.replace):
-        found, by_hammerdb = ownership.holdings(where, kit), request.driver == "hammerdb"
-        ownership.require_free(found, replacing=request.replace, by_hammerdb=by_hammerdb)
+        holdings, by_hammerdb = ownership.holdings(where, kit), request.driver == "hammerdb"
+        ownership.require_free(holdings, replacing=request.replace, by_hammerdb=by_hammerdb)
         with ownership.saying_what_stays(where, kit, report.say):
             if by_hammerdb:
                 with ownership.marking_hammerdbs(where, kit):
                     _build_by_hammerdb(where, scale, context)
             else:
-                _load(request, where, found.is_loaded, report)
+                _load(request, where, holdings.is_loaded, report)
     return Lines()
 
 
@@ -240,11 +240,12 @@ class RunOutcome(Result):
 
         if self.error is not None:
             return self.error
-        for one in (self.power, self.throughput):
-            if one is not None and one.cause:
-                return RunFailed(f"the run ended early: {one.cause}")
+        for part in (self.power, self.throughput):
+            if part is not None and part.cause:
+                return RunFailed(f"the run ended early: {part.cause}")
         streams = {0: self.power.queries} | {
-            one.number: one.queries for one in (self.throughput.streams if self.throughput else ())
+            stream.number: stream.queries
+            for stream in (self.throughput.streams if self.throughput else ())
         }
         missing = [
             f"query {number}" + (f" of stream {stream}" if stream else "")
@@ -293,15 +294,15 @@ def run(request: Run, context: Context) -> RunOutcome:
         alone.on(database, ownership.TPCH, context.report),
         keeping.watching(kept, request.sample, database, context) as watch,
     ):
-        found = _measure(request, numbers, count, context)
-        use = watch(found.power.started, found.power.ended, around=True)
-    verdicts = tuple(tpch_metrics.judge_queries(limits, found.power, found.throughput))
-    keeping.keep_queries(kept, found.power, use, found.failure(), verdicts, context)
+        measured = _measure(request, numbers, count, context)
+        use = watch(measured.power.started, measured.power.ended, around=True)
+    verdicts = tuple(tpch_metrics.judge_queries(limits, measured.power, measured.throughput))
+    keeping.keep_queries(kept, measured.power, use, measured.failure(), verdicts, context)
     if request.junit is not None:
         cases = [Case.from_verdict("hotset.tpch.run", verdict) for verdict in verdicts]
-        seconds = found.power.ended - found.power.started
+        seconds = measured.power.ended - measured.power.started
         context.write(request.junit, junit("hotset.tpch.run", cases, seconds))
-    return replace(found, verdicts=verdicts, run=kept.run)
+    return replace(measured, verdicts=verdicts, run=kept.run)
 
 
 def _queries_of(request: Run) -> tuple[tuple[int, ...], int | None]:
@@ -423,7 +424,7 @@ def check(request: Check, context: Context) -> TpchCheck:
         scale = schema.require_scale(session, request.scale)
     context.require_room(data.missing_bytes(_folder(), scale), "scale")
     with report.task("checking rows, references and answers"):
-        found = checks.check(
+        result = checks.check(
             database,
             request.scale,
             _folder(),
@@ -432,7 +433,7 @@ def check(request: Check, context: Context) -> TpchCheck:
             on_data=report.on_step,
             observe=lambda part: report.figure(f"checked {part.title}"),
         )
-    return extend(TpchCheck, found)
+    return extend(TpchCheck, result)
 
 
 @operation(
@@ -484,10 +485,10 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResu
     from .. import ownership
 
     scale, connection, report = _hammerdbs_scale(request), kits.database(request), context.report
-    found = ownership.holdings(connection, ownership.TPCH)
-    if not found.beside:
+    held = ownership.holdings(connection, ownership.TPCH)
+    if not held.beside:
         raise RequestError(
-            f"{found.place} has no TPC-H where HammerDB would look for it",
+            f"{held.place} has no TPC-H where HammerDB would look for it",
             Remedy("have HammerDB build it", "tpch build", {"driver": "hammerdb", "scale": scale}),
             field="driver",
         )

@@ -189,16 +189,16 @@ def _each(
 
     each_users = fields.each_users(request.users)
 
-    def one(options: Options) -> Outcome:
+    def measure(options: Options) -> Outcome:
         if not request.fresh:
             return drive(database, options)
         with window.copy_of(database, report) as copy:
             return runs.check_database(drive(copy, options), copy)
 
     if len(each_users) == 1:
-        yield one(options)
+        yield measure(options)
     else:
-        yield from runs.curve(each_users, options, one)
+        yield from runs.curve(each_users, options, measure)
 
 
 def _drive(request: Request, runs: Runs[Options]) -> Callable[[SqlDatabase, Options], Outcome]:

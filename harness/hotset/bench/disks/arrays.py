@@ -238,8 +238,8 @@ def require(local: Local, load: Load) -> None:
 def ways(wanted: Sequence[Part]) -> tuple[Way, ...]:
     """How the arrays of these parts are reached: a search is on a file system."""
     both: tuple[Way, ...] = ("file", "loop")
-    found = {"loop" if one.kind == "search" else "file" for one in wanted}
-    return tuple(way for way in both if way in found)
+    needed = {"loop" if part.kind == "search" else "file" for part in wanted}
+    return tuple(way for way in both if way in needed)
 
 
 def measure(
@@ -253,7 +253,7 @@ def measure(
 
     :param paths: the serving times here, from :func:`serving_path.measure` for their ways.
     """
-    searched = [one.array for one in wanted if one.kind == "search"]
+    searched = [part.array for part in wanted if part.kind == "search"]
     through_loop, as_file = (serving_path.find_us(paths, way) for way in ("loop", "file"))
     searches = search.measure(local, searched, load.search or SearchLoad(), through_loop, report)
     with closing(searches):
@@ -265,19 +265,21 @@ def measure(
 
 
 def _search(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
-    found = next(searches)
-    p50, p99 = found.searched.p50_ms, found.searched.p99_ms
-    report.say(f"{found.array}: {found.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms")
-    return found
+    search = next(searches)
+    p50, p99 = search.searched.p50_ms, search.searched.p99_ms
+    report.say(
+        f"{search.array}: {search.searches_per_s:,.0f} searches/s, {p50:.1f} ms, {p99:.1f} ms"
+    )
+    return search
 
 
 def _measure(local: Local, part: Part, load: Load, path_us: int | None, report: Reporter) -> Arrays:
     array = part.array
     if part.kind == "values":
         lines = []
-        for one in table(local, array, load, path_us):
-            lines.append(one)
-            report.say(f"{array} {one.profile} {one.direction}: {one.ours:,.0f} {one.unit}")
+        for line in table(local, array, load, path_us):
+            lines.append(line)
+            report.say(f"{array} {line.profile} {line.direction}: {line.ours:,.0f} {line.unit}")
         return Arrays(tuple(lines))
     if part.kind == "failure":
         report.say(f"{array}: member {FAILED_MEMBER} fails under load")
@@ -290,17 +292,17 @@ def _measure(local: Local, part: Part, load: Load, path_us: int | None, report: 
 
 def table(local: Local, array: str, load: Load, path_us: int | None) -> Iterator[ArrayLine]:
     """An array of the published table, measured by fio on its model."""
-    found: dict[tuple[str, Direction], Sample] = {}
+    samples: dict[tuple[str, Direction], Sample] = {}
     size, seconds = load.size, load.seconds
     with served_model.serve_model(local, array, size, path_us=path_us) as served:
         for cell in cells(local, served.file, size, seconds, load.repeats):
-            found[cell.profile, cell.direction] = cell.median
+            samples[cell.profile, cell.direction] = cell.median
     for (profile, direction, unit), value in zip(CELLS, PUBLISHED[array], strict=True):
-        sample = found[profile, direction]
+        sample = samples[profile, direction]
         promised = promise(local, array, size, profile, direction, seconds)
-        one = ArrayLine(array, profile, direction, unit, value, _in(unit, sample))
+        line = ArrayLine(array, profile, direction, unit, value, _in(unit, sample))
         most = partial(_most, local, profile, direction)
-        yield explain(one, promised, path_us, most)
+        yield explain(line, promised, path_us, most)
 
 
 def cells(
@@ -322,15 +324,17 @@ def promise(
     local: Local, array: str, size: Bytes, profile: str, direction: Direction, seconds: float
 ) -> Sample:
     """Return the model's result for the same load in virtual time."""
-    one = _profile(profile)
+    shape = _profile(profile)
     words = ["--size", str(int(size)), "--load", direction, "--seconds", str(max(1, int(seconds)))]
-    words += ["--block", str(one.block), "--depth", str(one.depth)]
-    found = flashdev.read_promise(local, array, words if one.random else [*words, "--sequential"])
-    return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
+    words += ["--block", str(shape.block), "--depth", str(shape.depth)]
+    promised = flashdev.read_promise(
+        local, array, words if shape.random else [*words, "--sequential"]
+    )
+    return Sample(promised["mb_per_s"], promised["iops"], promised["latency_us_mean"])
 
 
 def explain(
-    found: ArrayLine, promised: Sample, path_us: int | None, most: Callable[[], Sample]
+    line: ArrayLine, promised: Sample, path_us: int | None, most: Callable[[], Sample]
 ) -> ArrayLine:
     """A value with the reason of its difference from the published one, if that is large.
 
@@ -338,17 +342,17 @@ def explain(
     :param path_us: time taken off for serving it; None: not measured.
     :param most: tells what this computer serves of such a load without any model.
     """
-    if found.published is None or found.off is None or abs(found.off) <= TOLERANCE:
-        return found
-    ideal, shown = _in(found.unit, promised), found.unit.replace("us", "µs")
+    if line.published is None or line.off is None or abs(line.off) <= TOLERANCE:
+        return line
+    ideal, shown = _in(line.unit, promised), line.unit.replace("us", "µs")
     reason = f"the model makes {ideal:,.0f} {shown}"
-    if abs(ideal / found.published - 1) > TOLERANCE:
+    if abs(ideal / line.published - 1) > TOLERANCE:
         reason += " on a file of this size"
-    served = found.ours / ideal - 1
+    served = line.ours / ideal - 1
     if abs(served) > _SERVED:
-        is_slower = served > 0 if found.unit == "us" else served < 0
-        reason += f"; {_slower(shown, _in(found.unit, most())) if is_slower else _faster(path_us)}"
-    return replace(found, reason=reason)
+        is_slower = served > 0 if line.unit == "us" else served < 0
+        reason += f"; {_slower(shown, _in(line.unit, most())) if is_slower else _faster(path_us)}"
+    return replace(line, reason=reason)
 
 
 def _slower(unit: str, most: float) -> str:
@@ -408,10 +412,10 @@ def member_fails(
 
 def _reads_until(over: Event, local: Local, file: Path, size: Bytes, seconds: float) -> float:
     """Reads a second, of as many runs as begin before it is over; of one at least."""
-    found = [reads(local, file, size, seconds)]
+    samples = [reads(local, file, size, seconds)]
     while not over.is_set():
-        found.append(reads(local, file, size, seconds))
-    return mean(found)
+        samples.append(reads(local, file, size, seconds))
+    return mean(samples)
 
 
 def power_fails(
@@ -437,10 +441,12 @@ def power_fails(
                 for nth, every in enumerate(_FLUSHED_EVERY)
             ]
             time.sleep(_CUT_AFTER_S)
-            said = served_model.power_cut(local, served.socket)
-            written = [one.result() for one in writing]
+            reply = served_model.power_cut(local, served.socket)
+            written = [future.result() for future in writing]
         with backing.open("rb") as stored:
-            return Cut(protected, int(said), tuple(_compare_file(stored, one) for one in written))
+            return Cut(
+                protected, int(reply), tuple(_compare_file(stored, file) for file in written)
+            )
 
 
 def _protect(device: dict[str, Any], protected: bool) -> None:

@@ -99,8 +99,10 @@ class DiskBench:
     paths: tuple[ServingPath, ...] = ()
 
     def cell(self, profile: str, direction: Direction) -> Cell | None:
-        found = (one for one in self.cells if (one.profile, one.direction) == (profile, direction))
-        return next(found, None)
+        matching = (
+            cell for cell in self.cells if (cell.profile, cell.direction) == (profile, direction)
+        )
+        return next(matching, None)
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,14 @@ def from_dict(loaded: object) -> DiskBench:
     try:
         table = dict(loaded)  # type: ignore[call-overload]
         cells = tuple(
-            Cell(one["profile"], one["direction"], tuple(Sample(**run) for run in one["samples"]))
-            for one in table["cells"]
+            Cell(
+                cell["profile"], cell["direction"], tuple(Sample(**run) for run in cell["samples"])
+            )
+            for cell in table["cells"]
         )
         paths = tuple(
-            ServingPath(one["way"], one["path_us"], tuple(one["runs_us"]))
-            for one in table.get("paths", ())
+            ServingPath(path["way"], path["path_us"], tuple(path["runs_us"]))
+            for path in table.get("paths", ())
         )
         named = table["target"], table["emulated"], table["size"], table["seconds"]
         return DiskBench(*named, cells, paths)

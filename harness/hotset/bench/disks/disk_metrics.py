@@ -19,17 +19,17 @@ def limits(
     :param compared: True if there is a result to compare with.
     :raises ThresholdFormError: one cannot be read or names what is not measured.
     """
-    found = [parse(text) for text in texts]
+    parsed = [parse(text) for text in texts]
     figures = (*_FIGURES, _FACTOR) if compared else _FIGURES
     lines = [_line(profile.name, direction) for direction in directions for profile in PROFILES]
-    require_known(found, [f"{figure}({line})" for line in lines for figure in figures])
-    return found
+    require_known(parsed, [f"{figure}({line})" for line in lines for figure in figures])
+    return parsed
 
 
-def values(found: DiskBench, changes: Sequence[Change]) -> Values:
+def values(bench: DiskBench, changes: Sequence[Change]) -> Values:
     """By metric: medians, latencies in ms; a factor of each line that both results have."""
     measured: dict[str, float | None] = {}
-    for cell in found.cells:
+    for cell in bench.cells:
         line, median = _line(cell.profile, cell.direction), cell.median
         figures = (median.mb_per_s, median.iops, median.latency_us / 1e3)
         measured |= {

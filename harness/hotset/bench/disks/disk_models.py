@@ -56,7 +56,7 @@ def library(local: Local, size: Bytes = _SIZE) -> list[ModelLine]:
 def _line(local: Local, name: str, size: Bytes) -> ModelLine:
     model = flashdev.library_model(local, name)
     promise = flashdev.read_promise(local, name, ["--size", str(int(size))])
-    points = {one["queue_depth"]: one for one in promise["random_read_8k"]}
+    points = {point["queue_depth"]: point for point in promise["random_read_8k"]}
     return ModelLine(
         name,
         model["title"],

@@ -153,17 +153,20 @@ def points(models: Sequence[str], only: Sequence[str]) -> list[Point]:
 
     :raises RequestError: there is none.
     """
-    found = [
+    all_points = [
         Point(model, block, depth, direction)
         for model in models
         for block in BLOCKS
         for direction in DIRECTIONS
         for depth in DEPTHS
     ]
-    wanted = [one for one in found if not only or any(_is_named(one, words) for words in only)]
+    wanted = [
+        point for point in all_points if not only or any(_is_named(point, words) for words in only)
+    ]
     if not wanted:
         raise RequestError(
-            f"no cell is named like {' or '.join(only)}: they are named such as {found[0].name}",
+            f"no cell is named like {' or '.join(only)}: they are named such as"
+            f" {all_points[0].name}",
             field="only",
         )
     return wanted
@@ -234,24 +237,24 @@ def measure(
 ) -> Iterator[Cell]:
     """The cells, those that are kept first of all."""
     begun, done = time.monotonic(), 0
-    missing = [one for one in wanted if kept.get(one) is None]
+    missing = [point for point in wanted if kept.get(point) is None]
     if len(missing) < len(wanted):
         report.say(f"{len(wanted) - len(missing)} cells were measured before")
-    yield from (cell for one in wanted if (cell := kept.get(one)) is not None)
+    yield from (cell for point in wanted if (cell := kept.get(point)) is not None)
     if not missing:
         return
     with _backing(size, report) as backing, report.task(f"{len(missing)} cells"):
         bench = _Bench(local, backing, size, seconds)
         report.say(f"serving takes {bench.path_us} us of a small request's time here")
-        for one in missing:
-            cell = bench.measure(one)
+        for point in missing:
+            cell = bench.measure(point)
             kept.add(cell)
             done += 1
             measured = Measured.by_rate(done, len(missing), "cells", time.monotonic() - begun)
             report.figure(_progress(cell, measured), measured)
             if cell.verdict == "off":
                 slower = deviation(cell.latency_off, 0)
-                report.say(f"{one.name}: {deviation(cell.off, 0)}, latency {slower}")
+                report.say(f"{point.name}: {deviation(cell.off, 0)}, latency {slower}")
             yield cell
 
 
@@ -319,16 +322,16 @@ class _Bench:
             return cell
         # All of them, however the first comes out: else chance would be asked until it agrees.
         more = [self._run(point.model, point, seconds) for _ in range(_REPEATS)]
-        busy = statistics.median([busy, *(one for _, one in more)])
-        return replace(cell, runs=(sample, *(one for one, _ in more)), busy=busy)
+        busy = statistics.median([busy, *(busy_share for _, busy_share in more)])
+        return replace(cell, runs=(sample, *(repeated for repeated, _ in more)), busy=busy)
 
     def _expect(self, point: Point, seconds: int) -> Sample:
         words = ["--size", str(int(self._size)), "--load", point.direction]
         words += ["--block", str(point.profile.block), "--depth", str(point.depth)]
         words += ["--seconds", str(seconds)]
         words += [] if point.profile.random else ["--sequential"]
-        found = flashdev.read_promise(self._local, point.model, words)
-        return Sample(found["mb_per_s"], found["iops"], found["latency_us_mean"])
+        promise = flashdev.read_promise(self._local, point.model, words)
+        return Sample(promise["mb_per_s"], promise["iops"], promise["latency_us_mean"])
 
     def _run(self, model: Model, point: Point, seconds: int) -> tuple[Sample, float]:
         """fio's sample, and how busy the processors were."""

@@ -73,7 +73,7 @@ class DiskFidelity(Versioned):
         return csv_text((*columns, *more), rows)
 
     def failure(self) -> Exception | None:
-        off = [one for one in self.cells if one.verdict == "off"]
+        off = [cell for cell in self.cells if cell.verdict == "off"]
         if not off:
             return None
         worst = max(off, key=lambda cell: abs(cell.off))
@@ -103,8 +103,8 @@ def _summary(model: str, cells: Sequence[Cell]) -> ModelSummary:
         count("within"),
         count("explained"),
         count("off"),
-        max((one.off for one in within), key=abs, default=None),
-        max((one.latency_off for one in within), key=abs, default=None),
+        max((cell.off for cell in within), key=abs, default=None),
+        max((cell.latency_off for cell in within), key=abs, default=None),
     )
 
 
@@ -153,13 +153,13 @@ def _overview(cells: Sequence[Cell]) -> str:
 
 
 def _of_model(model: str, cells: Sequence[Cell]) -> str:
-    found = {
+    by_load = {
         (cell.block, cell.direction, cell.depth): cell for cell in cells if cell.model == model
     }
     rows = []
     for block in BLOCKS:
         for direction in DIRECTIONS:
-            row = [found.get((block, direction, depth)) for depth in DEPTHS]
+            row = [by_load.get((block, direction, depth)) for depth in DEPTHS]
             if any(row):
                 shown = " | ".join(map(_format, row))
                 rows.append(f"| {block} {direction} | {shown} |")

@@ -39,11 +39,11 @@ def vocabulary(size: int = _WORDS) -> list[str]:
     base = len(_SYLLABLES)
 
     def word(number: int) -> str:
-        said = ""
+        text = ""
         while number:
             number, syllable = divmod(number, base)
-            said = _SYLLABLES[syllable] + said
-        return said
+            text = _SYLLABLES[syllable] + text
+        return text
 
     return [word(base + number) for number in range(size)]
 
@@ -78,5 +78,5 @@ class Forum:
 
     def _draw(self, count: int) -> NDArray[np.object_]:
         ranks = np.searchsorted(self._reached, self._dice.random(count))
-        found: NDArray[np.object_] = self._words[np.minimum(ranks, _WORDS - 1)]
-        return found
+        drawn: NDArray[np.object_] = self._words[np.minimum(ranks, _WORDS - 1)]
+        return drawn

@@ -141,19 +141,19 @@ class DiskRaffle(Versioned):
     passes: tuple[Pass, ...]
 
     def show(self, console: Console) -> None:
-        for one in self.passes:
-            state = "cold" if one.dropped else "warm"
+        for pass_ in self.passes:
+            state = "cold" if pass_.dropped else "warm"
             title = (
-                f"pass {one.number + 1}, page cache {state}: served by {one.served_by},"
-                f" {one.major_faults} major page faults"
+                f"pass {pass_.number + 1}, page cache {state}: served by {pass_.served_by},"
+                f" {pass_.major_faults} major page faults"
             )
-            print_table(console, title, *_pass_table(one))
+            print_table(console, title, *_pass_table(pass_))
 
     def csv(self) -> str:
-        return "\n".join(csv_text(*_pass_table(one)) for one in self.passes)
+        return "\n".join(csv_text(*_pass_table(pass_)) for pass_ in self.passes)
 
 
-def _pass_table(one: Pass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
+def _pass_table(pass_: Pass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
     columns = (
         "file",
         "reads",
@@ -163,7 +163,7 @@ def _pass_table(one: Pass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
         "share from flash",
         "major faults",
     )
-    return columns, [astuple(file) for file in one.files]
+    return columns, [astuple(file) for file in pass_.files]
 
 
 def _result(name: str, draws: Sequence[Draw]) -> FileResult:
@@ -248,7 +248,7 @@ def in_memory(file: Path) -> float:
         if code != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(file))
-        return sum(one & 1 for one in vector) / pages
+        return sum(byte & 1 for byte in vector) / pages
 
 
 def hold(

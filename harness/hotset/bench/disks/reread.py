@@ -95,11 +95,11 @@ class DiskRereads(Versioned):
 
         print_table(console, "ten files read again, MB/s", *disk_tables.rereads(self.document()))
         print_paths(console, self.paths)
-        for one in self.disks:
-            verdict = "keeps what it has read" if one.keeps else "gains nothing by itself"
+        for disk in self.disks:
+            verdict = "keeps what it has read" if disk.keeps else "gains nothing by itself"
             console.print(
-                f"{one.disk} {verdict}: {one.gain:.1f}× the first read without the page cache."
-                f" With it every disk seems fast: {one.seeming_gain:.1f}×.",
+                f"{disk.disk} {verdict}: {disk.gain:.1f}× the first read without the page cache."
+                f" With it every disk seems fast: {disk.seeming_gain:.1f}×.",
                 markup=False,
             )
 
@@ -120,10 +120,10 @@ class TenFiles:
 def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
     """Yield the draws in these passes of posts that were read before."""
     seen: set[str] = set()
-    for one in (draw for single in passes for draw in single.draws):
-        if one.name in seen:
-            yield one
-        seen.add(one.name)
+    for draw in (draw for single in passes for draw in single.draws):
+        if draw.name in seen:
+            yield draw
+        seen.add(draw.name)
 
 
 def _mean(draws: Iterator[Draw]) -> float:
@@ -209,14 +209,14 @@ def _on(
     report: Reporter,
 ) -> Reread:
     with mounted_model.mount_model(local, folder, content, disk, path_us=path_us) as mounted:
-        files, found = _ten_files(local, mounted), []
+        files, reads = _ten_files(local, mounted), []
         for number in range(passes + 1):
             warm = number == passes
             report.say(f"{name_of(disk)}: pass {number + 1} of {passes + 1}")
             # The last one begins without anything in memory, too.
             for name in raffle.WEIGHTS:
                 raffle.drop(files.folder / name)
-            found.append(
+            reads.append(
                 raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.count)
             )
-    return Reread(name_of(disk), tuple(found[:-1]), found[-1])
+    return Reread(name_of(disk), tuple(reads[:-1]), reads[-1])

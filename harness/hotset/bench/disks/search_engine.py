@@ -80,7 +80,7 @@ def run(folder: Path, seconds: float, users: int, posts_per_s: int, seed: int) -
         )
     ends = time.monotonic() + seconds
     latencies: list[list[float]] = [[] for _ in range(users)]
-    found = [0] * users
+    hits = [0] * users
     errors: list[BaseException] = []
 
     def search(user: int) -> None:
@@ -89,7 +89,7 @@ def run(folder: Path, seconds: float, users: int, posts_per_s: int, seed: int) -
             while time.monotonic() < ends:
                 words = forum.search()
                 begun = time.perf_counter()
-                found[user] += _search(index, words)
+                hits[user] += _search(index, words)
                 latencies[user].append((time.perf_counter() - begun) * 1e3)
         except BaseException as error:
             errors.append(error)
@@ -104,10 +104,10 @@ def run(folder: Path, seconds: float, users: int, posts_per_s: int, seed: int) -
     took = time.monotonic() - begun
     if errors:
         raise errors[0]
-    every = sorted(one for user in latencies for one in user)
+    every = sorted(latency for user in latencies for latency in user)
     p50, p99 = (every[int(share * (len(every) - 1))] for share in (0.5, 0.99))
     commit_ms = statistics.median(commits) if commits else 0.0
-    return Searched(took, len(every), sum(found), p50, p99, added, len(commits), commit_ms)
+    return Searched(took, len(every), sum(hits), p50, p99, added, len(commits), commit_ms)
 
 
 def _search(index: tantivy.Index, words: list[str]) -> int:

@@ -60,7 +60,7 @@ def measure(
 
     :param cleanup_at: makes the journal of a folder; a plan's ends no process.
     """
-    found = []
+    paths = []
     for way in ways:
         runs = []
         for _ in range(_RUNS):
@@ -71,8 +71,8 @@ def measure(
             runs.append(sample.latency_us - _LATENCY_US)
         path = ServingPath(way, max(0, round(statistics.median(runs))), tuple(runs))
         report.say(sentence(path))
-        found.append(path)
-    return tuple(found)
+        paths.append(path)
+    return tuple(paths)
 
 
 def sentence(path: ServingPath) -> str:
@@ -86,7 +86,7 @@ def sentence(path: ServingPath) -> str:
 
 def find_us(paths: Sequence[ServingPath], way: Way) -> int | None:
     """Return the latest measurement of a way; None if there is none."""
-    return next((one.path_us for one in reversed(paths) if one.way == way), None)
+    return next((path.path_us for path in reversed(paths) if path.way == way), None)
 
 
 def ceiling(local: Local, profile: Profile, direction: Direction) -> Sample:

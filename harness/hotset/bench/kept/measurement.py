@@ -142,7 +142,7 @@ class Kept:
             database=database and database.model_copy(update={"tpch_scale": scale}),
         )
 
-    def keep_lines(self, found: DiskBench) -> None:
+    def keep_lines(self, bench: DiskBench) -> None:
         """The lines of a benchmark of a disk that there are until now."""
         lines = tuple(
             BenchLine(
@@ -150,9 +150,9 @@ class Kept:
                 direction=cell.direction,
                 runs=tuple(BenchRun(**asdict(sample)) for sample in cell.samples),
             )
-            for cell in found.cells
+            for cell in bench.cells
         )
-        paths = tuple(ServingPath(**asdict(path)) for path in found.paths)
+        paths = tuple(ServingPath(**asdict(path)) for path in bench.paths)
         self.change(disks=DiskResults(scenario="bench", bench=lines, paths=paths))
 
     def judge(self, verdicts: Sequence[Verdict]) -> None:
@@ -180,8 +180,8 @@ class Kept:
     @property
     def _has_any(self) -> bool:
         """True if anything was measured."""
-        found = self.document
-        return bool(found.arms or found.power_arms or found.disks)
+        document = self.document
+        return bool(document.arms or document.power_arms or document.disks)
 
     def fail(self, error: BaseException) -> None:
         """It ended without a result; a refusal leaves no record."""

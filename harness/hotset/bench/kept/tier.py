@@ -105,10 +105,10 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
         if not isinstance(database, PostgresDatabase):
             files = [str(row[0]) for row in session.query(sql("sqlserver", "measured_folders"))]
             name = str(session.query(sql("sqlserver", "machine_name"))[0][0])
-            found = sqlserver_files.find(machine, name, files, None)
-            if isinstance(found, Unavailable):
-                raise HotsetError(found.reason)
-            return [PurePosixPath(found.get(file, f"not open: {file}")) for file in files]
+            located = sqlserver_files.find(machine, name, files, None)
+            if isinstance(located, Unavailable):
+                raise HotsetError(located.reason)
+            return [PurePosixPath(located.get(file, f"not open: {file}")) for file in files]
         name = "textsend(current_database()::text)"
         rows = session.query(sql("postgres", "database_folders").format(name=name))
         place = whereabouts.find(machine, cast("Connection", session), None)
@@ -118,8 +118,8 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
-    found = cache_device.inventory(machine)
-    disks = found.list_disks(machine)
+    inventory = cache_device.inventory(machine)
+    disks = inventory.list_disks(machine)
     places = dict[str, AttachedDisk | None]()
     for folder in folders:
         if machine.run(["stat", str(folder)], check=False).rc:
@@ -127,13 +127,16 @@ def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
         below = _devices_below(machine, folder) if disks else set[str]()
         if below is None:
             return Place(unknown=f"the devices below {folder} are not told")
-        on = (one for one in disks if one.tier.is_active() and _number(one) in below)
+        on = (disk for disk in disks if disk.tier.is_active() and _number(disk) in below)
         places[str(folder)] = next(on, None)
-    if len({one.disk.name if one else "" for one in places.values()}) > 1:
-        parts = (f"{path} on {one.disk.name if one else 'none'}" for path, one in places.items())
+    if len({attached.disk.name if attached else "" for attached in places.values()}) > 1:
+        parts = (
+            f"{path} on {attached.disk.name if attached else 'none'}"
+            for path, attached in places.items()
+        )
         return Place(unknown=f"of the accelerated disks it has {', '.join(parts)}")
-    if found.problems:
-        return Place(unknown=found.problems[0])
+    if inventory.problems:
+        return Place(unknown=inventory.problems[0])
     return Place(next(iter(places.values()), None))
 
 
@@ -149,9 +152,9 @@ def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
     if machine.run(["test", "-b", str(folder)], check=False).rc == 0:
         return _with_those_below(machine, usage.device_number(machine, folder))
     real = PurePosixPath(machine.run(["readlink", "-f", str(folder)]).stdout.strip())
-    mounts = [one for one in usage.mounts(machine) if real.is_relative_to(one.folder)]
+    mounts = [mount for mount in usage.mounts(machine) if real.is_relative_to(mount.folder)]
     # Of several mounts at one place the last is seen.
-    mount = max(enumerate(mounts), key=lambda one: (len(one[1].folder.parts), one[0]))[1]
+    mount = max(enumerate(mounts), key=lambda item: (len(item[1].folder.parts), item[0]))[1]
     if mount.device.startswith("0:"):
         return None
     return _with_those_below(machine, mount.device)
@@ -159,8 +162,8 @@ def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
 
 def _with_those_below(machine: Machine, device: str) -> set[str]:
     argv = ["lsblk", "--inverse", "--noheadings", "--raw", "--output", "MAJ:MIN"]
-    told = machine.run([*argv, f"/dev/block/{device}"], check=False)
-    return {device, *told.stdout.split()}
+    result = machine.run([*argv, f"/dev/block/{device}"], check=False)
+    return {device, *result.stdout.split()}
 
 
 def _active(place: Place) -> DiskTier | None:
@@ -227,11 +230,13 @@ def _residents(disk: AttachedDisk, database: SqlDatabase) -> tuple[Resident, ...
         raise HotsetError(label.reason)
     files = attribution.files(disk.machine, disk.disk.device)
     cached = disk.tier.contents().cached
-    found = []
+    residents = []
     for owner in attribution.group_by(files, label):
         held = extents.merge(owner.extents)
         size = extents.length(held)
         if size:
             share = extents.length(extents.common(held, cached)) / size
-            found.append(Resident(name=owner.name, bytes=int(size), cached=min(1.0, share)))
-    return tuple(sorted(found, key=lambda one: (-one.bytes, one.name))[:_LARGEST])
+            residents.append(Resident(name=owner.name, bytes=int(size), cached=min(1.0, share)))
+    return tuple(
+        sorted(residents, key=lambda resident: (-resident.bytes, resident.name))[:_LARGEST]
+    )

@@ -49,7 +49,9 @@ class PostgresIo:
         """None where nothing is counted."""
         if self._major < _OLDEST:
             return None
-        from_ = max(one for one in (_OLDEST, _WITH_FSYNCS, _WITH_LOG_ROWS) if one <= self._major)
+        from_ = max(
+            version for version in (_OLDEST, _WITH_FSYNCS, _WITH_LOG_ROWS) if version <= self._major
+        )
         try:
             return _counts(self._connection.query(sql("postgres", f"server_io_{from_}")))
         except Aborted as error:
@@ -76,8 +78,10 @@ class SqlServerIo:
 
 
 def _counts(rows: Sequence[Row]) -> Counts:
-    found = {str(name): None if value is None else round(float(str(value))) for name, value in rows}
-    return {name: found.get(name) for name in _COUNTED}
+    counts = {
+        str(name): None if value is None else round(float(str(value))) for name, value in rows
+    }
+    return {name: counts.get(name) for name in _COUNTED}
 
 
 def between(first: Counts, last: Counts, seconds: float) -> ServerIo | None:
@@ -86,6 +90,6 @@ def between(first: Counts, last: Counts, seconds: float) -> ServerIo | None:
     for name in _COUNTED:
         before, now = first[name], last[name]
         gained[name] = None if before is None or now is None else now - before
-    if seconds <= 0 or any(one is not None and one < 0 for one in gained.values()):
+    if seconds <= 0 or any(value is not None and value < 0 for value in gained.values()):
         return None
     return ServerIo(**gained, seconds=seconds)

@@ -51,7 +51,10 @@ class TierDevices:
         return shlex.join(self.tier.status_argv())
 
     def parse(self, line: str) -> Readings:
-        return {f"{self.prefix}{name}": one for name, one in self.tier.parse_devices(line).items()}
+        return {
+            f"{self.prefix}{name}": counters
+            for name, counters in self.tier.parse_devices(line).items()
+        }
 
 
 @contextmanager
@@ -87,7 +90,7 @@ def sources(machine: Machine, watched: DiskTier | None = None) -> list[Source]:
     :param watched: whose own line tells of its devices already.
     """
     disks = cache_device.list_disks(machine)
-    found: list[Source] = []
+    sources: list[Source] = []
     for disk in disks:
         prefix = f"{disk.disk.name} " if len(disks) > 1 else ""
         tier = disk.tier
@@ -95,10 +98,10 @@ def sources(machine: Machine, watched: DiskTier | None = None) -> list[Source]:
             continue
         devices = tier.devices()
         if not devices and not (watched and watched.path == tier.path):
-            found.append(TierDevices(tier, prefix))
+            sources.append(TierDevices(tier, prefix))
         for name, device in devices.items():
-            found.append(KernelDevice.find(machine, f"{prefix}{name}", device))
-    return found
+            sources.append(KernelDevice.find(machine, f"{prefix}{name}", device))
+    return sources
 
 
 def add_use(repeat: windows.Repeat, use: ServerUse, block: Bytes) -> windows.Repeat:

@@ -68,16 +68,16 @@ def postgres_class(state: str, wait_type: str | None, wait: str | None) -> TimeC
     ('log', 'lock')
     """
     event = (wait or "").lower()
-    found: TimeClass = _TYPES.get(wait_type, "other")
+    time_class: TimeClass = _TYPES.get(wait_type, "other")
     if state.startswith("idle"):
-        found = "client"
+        time_class = "client"
     elif wait_type in ("IO", "IPC", "LWLock") and _is_log(event):
-        found = "log"
+        time_class = "log"
     elif wait_type == "IO":
-        found = _io_class(event)
+        time_class = _io_class(event)
     elif event in ("bufferio", "buffermapping"):
-        found = "data_read"  # waits for a page that another session reads
-    return found
+        time_class = "data_read"  # waits for a page that another session reads
+    return time_class
 
 
 _TYPES: dict[str | None, TimeClass] = {
@@ -223,8 +223,8 @@ def sqlserver_class(wait_type: str) -> TimeClass:
     >>> [sqlserver_class(one) for one in ("PAGEIOLATCH_SH", "WRITELOG", "LCK_M_X", "CXPACKET")]
     ['data_read', 'log', 'lock', 'other']
     """
-    found = (name for starts, name in _SQLSERVER_CLASSES if wait_type.startswith(starts))
-    return next(found, "other")
+    classes = (name for starts, name in _SQLSERVER_CLASSES if wait_type.startswith(starts))
+    return next(classes, "other")
 
 
 class SqlServerReadings:
@@ -376,8 +376,8 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
 
     def io_window(self, start: float, end: float) -> ServerIo | None:
         """Return the server's counter deltas from ``start`` to ``end``, by the nearest readings."""
-        found = [self._nearest(at, self.io_readings, _IO_INTERVAL_S) for at in (start, end)]
-        first, last = found
+        readings = [self._nearest(at, self.io_readings, _IO_INTERVAL_S) for at in (start, end)]
+        first, last = readings
         if first is None or last is None:
             return None
         return server_io.between(first.counts, last.counts, last.at - first.at)
@@ -392,7 +392,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
             return None
         times, reads = zip(*counted, strict=True)
         at = np.interp(start + np.arange(seconds + 1), times, reads)
-        return [float(one) for one in np.diff(at)]
+        return [float(step) for step in np.diff(at)]
 
     def window(self, start: float, end: float) -> TimeUse | None:
         """Shares from ``start`` to ``end`` (``time.time()``), by the readings nearest to them;
@@ -408,7 +408,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         total = sum(gained.values())
         if total <= 0:
             return None
-        shares = {name: round(one / total, 4) for name, one in gained.items()}
+        shares = {name: round(value / total, 4) for name, value in gained.items()}
         return TimeUse(**shares, sessions=round(total / (last.at - first.at), 2))
 
     def each_second(self, start: float, seconds: int) -> list[TimeUse | None]:
@@ -419,7 +419,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
     def _nearest(at: float, readings: Sequence[AnyReading], interval_s: float) -> AnyReading | None:
         index = bisect_left(readings, at, key=lambda reading: reading.at)
         around = readings[max(0, index - 1) : index + 1]
-        close = [one for one in around if abs(one.at - at) <= 2 * interval_s + 0.5]
+        close = [reading for reading in around if abs(reading.at - at) <= 2 * interval_s + 0.5]
         return min(close, key=lambda reading: abs(reading.at - at), default=None)
 
 

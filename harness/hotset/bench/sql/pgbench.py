@@ -27,9 +27,11 @@ def check(pgbench: Pgbench, sources: Iterable[Source]) -> None:
     with tempfile.TemporaryDirectory(prefix="hotset-pgbench-") as folder:
         files = write(Path(folder), sources)
         # It reads scripts as they are named, and then refuses to have some in this mode.
-        said = call(pgbench.program, *files, "--initialize", folder=Path(folder))
-    if "cannot be used in initialization" not in said:
-        raise RequestError(" ".join(said.removeprefix("pgbench: error: ").split()), field="script")
+        output = call(pgbench.program, *files, "--initialize", folder=Path(folder))
+    if "cannot be used in initialization" not in output:
+        raise RequestError(
+            " ".join(output.removeprefix("pgbench: error: ").split()), field="script"
+        )
 
 
 def write(folder: Path, sources: Iterable[Source]) -> list[str]:

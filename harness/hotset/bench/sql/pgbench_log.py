@@ -41,12 +41,12 @@ def parse_progress(line: str) -> Progress | None:
     ...                " 2 failed, lag 0.100 ms, 0 skipped")
     Progress(at=1795909624.168, tps=128.9, mean_ms=37.321, failed=2)
     """
-    found = _PROGRESS.fullmatch(line)
-    if found is None:
+    match = _PROGRESS.fullmatch(line)
+    if match is None:
         return None
-    tps = float(found["tps"])
+    tps = float(match["tps"])
     return Progress(
-        float(found["at"]), tps, float(found["mean"]) if tps else None, int(found["failed"])
+        float(match["at"]), tps, float(match["mean"]) if tps else None, int(match["failed"])
     )
 
 

@@ -280,7 +280,7 @@ class _Load:
     def _cause(self) -> str:
         """pgbench's words of the first user that failed, with its script's name."""
         words = [" ".join(line.split()) for line in self._errors if line.strip(" ^")]
-        about = next((place for place, one in enumerate(words) if one.startswith("client ")), 0)
+        about = next((place for place, word in enumerate(words) if word.startswith("client ")), 0)
         kind = _script(words[about])
         file = "" if kind is None else f"{self._workload.sources[kind].file_name}: "
         return file + "; ".join(words[:about] or [words[about]])
@@ -292,5 +292,5 @@ def _script(line: str) -> int | None:
     >>> _script("client 1 script 0 aborted in command 1 query 0: ERROR:  division by zero")
     0
     """
-    found = re.search(r"\bscript ([0-9]+)\b", line)
-    return int(found[1]) if found else None
+    match = re.search(r"\bscript ([0-9]+)\b", line)
+    return int(match[1]) if match else None

@@ -70,6 +70,6 @@ def limits(texts: Sequence[str], kinds: Sequence[str]) -> list[Threshold]:
 
     :raises ThresholdFormError: one cannot be read or names no metric of these scripts.
     """
-    found = [parse(text) for text in texts]
-    require_known(found, ("tps", *window.metrics(kinds)))
-    return found
+    parsed = [parse(text) for text in texts]
+    require_known(parsed, ("tps", *window.metrics(kinds)))
+    return parsed

@@ -59,11 +59,11 @@ class Script:
 
     def statements(self) -> Iterator[Statement]:
         """All of them."""
-        return (one for one in self.commands if isinstance(one, Statement))
+        return (command for command in self.commands if isinstance(command, Statement))
 
     def sets(self) -> set[str]:
         """The variables it draws."""
-        return {one.name for one in self.commands if isinstance(one, Draw)}
+        return {command.name for command in self.commands if isinstance(command, Draw)}
 
 
 def read(file: str, text: str) -> Script:
@@ -132,10 +132,10 @@ class _Reader:
 
     def script(self) -> Script:
         place = 0
-        while found := _TOKEN.match(self._text, place):
-            self._line, kind = self._text.count("\n", 0, place) + 1, str(found.lastgroup)
-            place = self._comment_end(place) if found[0] == "/*" else found.end()
-            self._take(kind, found[kind], self._text[found.start() : place])
+        while match := _TOKEN.match(self._text, place):
+            self._line, kind = self._text.count("\n", 0, place) + 1, str(match.lastgroup)
+            place = self._comment_end(place) if match[0] == "/*" else match.end()
+            self._take(kind, match[kind], self._text[match.start() : place])
         self._end()
         script = Script(self._file, tuple(self._commands), self._used)
         if not any(True for _ in script.statements()):
@@ -176,22 +176,22 @@ class _Reader:
     def _comment_end(self, place: int) -> int:
         """T-SQL's comments nest."""
         depth = 0
-        for found in _COMMENT.finditer(self._text, place):
-            depth += 1 if found[0] == "/*" else -1
+        for match in _COMMENT.finditer(self._text, place):
+            depth += 1 if match[0] == "/*" else -1
             if not depth:
-                return found.end()
+                return match.end()
         raise self._error(self._line, "a comment has no end: */ is missing")
 
     def _draw(self, text: str) -> Draw:
-        found = _RANDOM.fullmatch(text)
-        if found is None:
+        match = _RANDOM.fullmatch(text)
+        if match is None:
             raise self._error(
                 self._line,
                 f"\\{text.strip()}: on SQL Server a script has \\set NAME random(A, B), of numbers"
                 " or :names, and no more of pgbench's language: write it in T-SQL",
                 Remedy("give a value to all scripts", parameters={"define": "NAME=VALUE"}),
             )
-        return Draw(self._line, found[1], self._bound(found[2]), self._bound(found[3]))
+        return Draw(self._line, match[1], self._bound(match[2]), self._bound(match[3]))
 
     def _bound(self, text: str) -> Bound:
         if not text.startswith(":"):

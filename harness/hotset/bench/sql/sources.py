@@ -53,9 +53,9 @@ def source(given: str, folder: Path = Path()) -> Source:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise RequestError(f"{file}: {reason}", field="script") from None
     name = re.sub(r"[^a-z0-9_]+", "_", Path(file).stem.lower())
-    found = Source(name, file, weight, text)
-    _require_no_program(found)
-    return found
+    source = Source(name, file, weight, text)
+    _require_no_program(source)
+    return source
 
 
 # pgbench skips spaces, and ends of lines behind a backslash, before a command's name.
@@ -64,10 +64,10 @@ _PROGRAM = re.compile(r"\\[\s\\]*((?:set)?shell)\b", re.I)
 
 def _require_no_program(source: Source) -> None:
     """pgbench would run it with hotset's own rights."""
-    if found := _PROGRAM.search(source.text):
-        line = source.text.count("\n", 0, found.start()) + 1
+    if match := _PROGRAM.search(source.text):
+        line = source.text.count("\n", 0, match.start()) + 1
         raise ScriptError(
-            source.file_name, line, f"\\{found[1]} is not supported: scripts run no programs"
+            source.file_name, line, f"\\{match[1]} is not supported: scripts run no programs"
         )
 
 
@@ -96,8 +96,8 @@ def sources(given: list[str], folder: Path = Path()) -> tuple[Source, ...]:
     :raises RequestError: there is none, or two have the same name.
     :raises ScriptError: one of them would run a program.
     """
-    found = [source(one, folder) for one in given]
-    names = [one.name for one in found]
+    sources = [source(text, folder) for text in given]
+    names = [source.name for source in sources]
     for name in names:
         if names.count(name) > 1:
             raise RequestError(
@@ -105,9 +105,9 @@ def sources(given: list[str], folder: Path = Path()) -> tuple[Source, ...]:
                 " rename one file",
                 field="script",
             )
-    if not found:
+    if not sources:
         raise RequestError("name at least one script", field="script")
-    return tuple(found)
+    return tuple(sources)
 
 
 _DEFINED = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=(.*)")
@@ -120,13 +120,13 @@ def parse_definitions(given: list[str]) -> dict[str, Value]:
 
     :raises RequestError: one is not NAME=VALUE.
     """
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for text in given:
         match = _DEFINED.fullmatch(text)
         if match is None:
             raise RequestError(f"{text!r}: give NAME=VALUE", field="define")
-        found[match[1]] = _number(match[2])
-    return found
+        values[match[1]] = _number(match[2])
+    return values
 
 
 def _number(text: str) -> Value:

@@ -21,7 +21,7 @@ from .workload import SqlWorkload
 
 def read(workload: SqlWorkload) -> list[Script]:
     """:raises ScriptError: one cannot be read."""
-    return [script.read(one.file_name, one.text) for one in workload.sources]
+    return [script.read(source.file_name, source.text) for source in workload.sources]
 
 
 def require(workload: SqlWorkload) -> None:
@@ -44,11 +44,11 @@ def check(workload: SqlWorkload, database: SqlServerDatabase) -> None:
     :raises ScriptError: it finds one that is no SQL; names file and line.
     """
     with closing(connect(workload, database)) as client:
-        for one in read(workload):
-            for statement in one.statements():
+        for script in read(workload):
+            for statement in script.statements():
                 problem = client.check(statement.parts)
                 if problem is not None:
-                    raise ScriptError(one.file, statement.line, problem)
+                    raise ScriptError(script.file, statement.line, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class SqlUser:
     def __init__(self, workload: SqlWorkload, number: int, client: SqlServerStatements) -> None:
         self._client = client
         self._scripts = read(workload)
-        self._bounds = list(accumulate(one.weight for one in workload.sources))
+        self._bounds = list(accumulate(source.weight for source in workload.sources))
         self._random = stream(workload.options.seed, "user", number)
         self._variables: dict[str, Value] = {**workload.defined, "client_id": number}
         self._script = self._scripts[0]
@@ -136,10 +136,10 @@ class SqlUser:
         values, and causes are to be counted."""
         place = self._script.file, line, aborted.cause
         if place not in self._causes:
-            said = (
+            detail = (
                 f" ({aborted.message})"
                 if aborted.message and aborted.cause.startswith("error")
                 else ""
             )
-            self._causes[place] = f"{self._script.file}:{line}: {aborted.cause}{said}"
+            self._causes[place] = f"{self._script.file}:{line}: {aborted.cause}{detail}"
         return self._causes[place]

@@ -33,4 +33,4 @@ class SqlWorkload:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.sources)
+        return tuple(source.name for source in self.sources)

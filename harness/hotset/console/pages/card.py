@@ -58,14 +58,14 @@ async def _card(request: Request) -> Response:
 
 
 async def _list(request: Request) -> Response:
-    found = await backends.all_cards(console_of(request).settings.machine)
-    return render(request, "card_list.html", cards=found)
+    cards = await backends.all_cards(console_of(request).settings.machine)
+    return render(request, "card_list.html", cards=cards)
 
 
 async def _form(request: Request) -> Response:
-    found = await _look(request, anew=True)
+    backend = await _look(request, fresh=True)
     offer = await backends.offer(console_of(request).settings.machine)
-    return render(request, "card_form.html", backend=found, offer=offer)
+    return render(request, "card_form.html", backend=backend, offer=offer)
 
 
 async def _split(request: Request) -> Response:
@@ -87,8 +87,8 @@ async def _review(request: Request) -> Response:
     refusal = await rehearse(request, _CREATE, values)
     if refusal is not None:
         return problem(request, refusal.status, refusal.title, refusal.detail)
-    found = await _look(request)
-    device, card = found.device(str(values["flash"])), found.card_on(str(values["flash"]))
+    backend = await _look(request)
+    device, card = backend.device(str(values["flash"])), backend.card_on(str(values["flash"]))
     return render(
         request,
         "card_review.html",
@@ -148,13 +148,13 @@ def _values(request: Request, proposal: Proposal) -> dict[str, object]:
 async def _proposal(request: Request, query: QueryParams) -> Proposal:
     """:raises ValueError: the form cannot be understood, or the flash is not there."""
     wanted = FormState.model_validate(dict(query))
-    found = await _look(request)
-    device = found.device(wanted.flash)
+    backend = await _look(request)
+    device = backend.device(wanted.flash)
     if device is None:
-        raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page anew")
+        raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page again")
     cut = split(
         device.size,
-        found.card_on(wanted.flash),
+        backend.card_on(wanted.flash),
         wanted.kind,
         wanted.database,
         wanted.mode or None,
@@ -164,13 +164,13 @@ async def _proposal(request: Request, query: QueryParams) -> Proposal:
     return Proposal(wanted, cut)
 
 
-async def _look(request: Request, anew: bool = False) -> Backend:
+async def _look(request: Request, fresh: bool = False) -> Backend:
     machine = console_of(request).settings.machine
-    at, found = _seen.get(machine, (0.0, None))
-    if found is None or anew or time.monotonic() - at > _FRESH_S:
-        found = await backends.backend(machine)
-        _seen[machine] = (time.monotonic(), found)
-    return found
+    at, backend = _seen.get(machine, (0.0, None))
+    if backend is None or fresh or time.monotonic() - at > _FRESH_S:
+        backend = await backends.backend(machine)
+        _seen[machine] = (time.monotonic(), backend)
+    return backend
 
 
 def _describe_state(error: Exception) -> str:

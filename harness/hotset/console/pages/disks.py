@@ -22,7 +22,7 @@ async def _list(request: Request) -> Response:
     rows = await backend.disks(machine)
     every = await run_in_threadpool(jobs.every)
     last = [job for job in every if job.words[0] == "tier" and job.machine == machine][:5]
-    offered = [one for one in actions.ACTIONS if one.of == "disk"]
+    offered = [action for action in actions.ACTIONS if action.of == "disk"]
     return render(request, "disks_list.html", rows=rows, actions=offered, jobs=last)
 
 

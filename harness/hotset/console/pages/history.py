@@ -67,36 +67,36 @@ def charts_of(choice: Choice, disk: str | None = None) -> Charts:
 def _text(machine: str, choice: Choice, disk: str | None, moment: int, notice: str) -> str:
     here = clock.moment()
     now = here.later((moment + 1) * FINEST_S - here.wall)
-    found = None
+    history = None
     try:
         path = opening.path_of(machine)
-        found = opening.look(path, lambda store: series.load(store, choice, now, disk))
+        history = opening.look(path, lambda store: series.load(store, choice, now, disk))
     except HotsetError as error:
         notice = notice or f"the history cannot be read: {error}"
-    return json.dumps(_draw(found or series.load(None, choice, now), notice))
+    return json.dumps(_draw(history or series.load(None, choice, now), notice))
 
 
-def _draw(found: Series, notice: str) -> dict[str, object]:
+def _draw(history: Series, notice: str) -> dict[str, object]:
     """Convert a series for the page's script: values by step, None where there is a gap."""
-    step = found.choice.step_s
-    shown = list(enumerate(found.events, 1))[-EVENTS_SHOWN:]
+    step = history.choice.step_s
+    shown = list(enumerate(history.events, 1))[-EVENTS_SHOWN:]
     html = template("history_told.html").render(
-        found=found,
-        labels=[label(disk) for disk in found.disks],
+        found=history,
+        labels=[label(disk) for disk in history.disks],
         events=list(reversed(shown)),
-        more=len(found.events) - len(shown),
+        more=len(history.events) - len(shown),
         notice=notice,
     )
     low, high = _AGAIN_S
     return {
-        "begin": found.begin,
-        "end": found.end,
+        "begin": history.begin,
+        "end": history.end,
         "again_s": min(high, max(low, step)),
-        "at": [start + step / 2 for start in found.starts],
-        "unknown": found.unknown,
-        "tpm": [None if one is None else _round(one.amounts.tpm) for one in found.machine],
-        "disks": [{"label": label(disk), "values": _values(disk.spans)} for disk in found.disks],
-        "events": [{"number": number, "at": one.at} for number, one in shown],
+        "at": [start + step / 2 for start in history.starts],
+        "unknown": history.unknown,
+        "tpm": [None if span is None else _round(span.amounts.tpm) for span in history.machine],
+        "disks": [{"label": label(disk), "values": _values(disk.spans)} for disk in history.disks],
+        "events": [{"number": number, "at": event.at} for number, event in shown],
         "html": html,
     }
 

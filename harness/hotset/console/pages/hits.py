@@ -24,8 +24,8 @@ async def _form(request: Request) -> Response:
 async def _report(request: Request, form: FormData) -> Response:
     operation = "report hit-ratio"
     values = values_of(form, operation, machine=console_of(request).settings.machine)
-    found, refused = await answer(request, operation, values)
-    return refused or render(request, "hits_report.html", report=found)
+    report, refused = await answer(request, operation, values)
+    return refused or render(request, "hits_report.html", report=report)
 
 
 ROUTES = [page("/hits", _hits), page("/hits/form", _form), action("/hits/report", _report)]

@@ -45,7 +45,7 @@ async def _job(request: Request) -> Response:
     job = await run_in_threadpool(jobs.find, request.path_params["job"])
     result = await run_in_threadpool(jobs.result, job)
     lines = _lines(result)
-    told, unread = await run_in_threadpool(_describe_result, job, result)
+    page, unread = await run_in_threadpool(_describe_result, job, result)
     text = json.dumps(result, indent=1) if result and not lines else ""
     return render(
         request,
@@ -55,12 +55,12 @@ async def _job(request: Request) -> Response:
         back=BACK.get(job.words[0], "/benchmarks"),
         figures=job.figures,
         lines=lines,
-        told=told,
+        told=page,
         unread=unread,
         has_window=job.verb in WITH_WINDOW,
         report=_report_of(job, result),
         has_result=bool(text),
-        text=text if told is None and len(text) <= _SHOWN_MAX else "",
+        text=text if page is None and len(text) <= _SHOWN_MAX else "",
         values=[(name, _show(value)) for name, value in job.values.items()],
     )
 
@@ -97,27 +97,27 @@ def _hits_of(job: Job, machine: str) -> str:
     begin = job.started.timestamp()
     end = time.time() if job.ended is None else job.ended.timestamp()
     try:
-        found = opening.look(
+        recorded = opening.look(
             opening.path_of(machine),
             lambda store: series.load_stretch(store, begin, end, clock.moment()),
         )
     except HotsetError as error:
         return _describe_rest(f"the history cannot be read: {error}")
-    drawn = {history.label(disk): _ratios(disk) for disk in (found.disks if found else ())}
+    drawn = {history.label(disk): _ratios(disk) for disk in (recorded.disks if recorded else ())}
     disks = [
         {"label": label, "values": values}
         for label, values in drawn.items()
-        if any(one is not None for one in values)
+        if any(value is not None for value in values)
     ]
-    if found is None or not disks:
+    if recorded is None or not disks:
         return _describe_rest(f"this console recorded no request to a disk of {machine} meanwhile")
-    step = found.choice.step_s
-    said = (
+    step = recorded.choice.step_s
+    note = (
         f"The disks of {machine}, as this console recorded them every {step} s. Whether the"
         " database lies on them is not looked at."
     )
-    at = [start + step / 2 - begin for start in found.starts]
-    return json.dumps({"at": at, "disks": disks, "said": said})
+    at = [start + step / 2 - begin for start in recorded.starts]
+    return json.dumps({"at": at, "disks": disks, "said": note})
 
 
 def _ratios(disk: DiskSeries) -> list[float | None]:
@@ -155,28 +155,28 @@ async def _live(request: Request) -> Response:
 
 
 async def _events(console: Console, cookie: str, job: str) -> AsyncIterator[bytes]:
-    """From the beginning, so that a page that was loaded anew shows all."""
-    async for one in jobs.follow(job):
+    """From the beginning, so that a page that was loaded again shows all."""
+    async for update in jobs.follow(job):
         if not console.sessions.alive(cookie, passwords.read_hash()):
             yield event("ended", {})
             return
-        yield event("said", _in_words_of_pages(one).as_dict())
+        yield event("said", _in_words_of_pages(update).as_dict())
 
 
-def _in_words_of_pages(said: Event) -> Event:
+def _in_words_of_pages(event: Event) -> Event:
     """Word the remedies of an error for a page; the event has them as requests of the API."""
-    if said.kind != "error" or said.message is None:
-        return said
-    remedies = [Remedy(**one) for one in said.remedies or ()]
-    return replace(said, text=filters.tell_error(said.message, said.field, remedies))
+    if event.kind != "error" or event.message is None:
+        return event
+    remedies = [Remedy(**remedy) for remedy in event.remedies or ()]
+    return replace(event, text=filters.tell_error(event.message, event.field, remedies))
 
 
 def _messages_of(job: Job) -> list[str]:
     """The last lines; why it failed as a page says it."""
-    why, found = filters.failure(job), jobs.problem(job)
-    if not why or found is None:
+    why, problem = filters.failure(job), jobs.problem(job)
+    if not why or problem is None:
         return list(job.said)
-    return [why if found["message"] in line else line for line in job.said]
+    return [why if problem["message"] in line else line for line in job.said]
 
 
 async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's

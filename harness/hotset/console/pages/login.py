@@ -25,8 +25,8 @@ _KNOWN_S = 365 * 24 * 3600
 async def _form(request: Request) -> Response:
     if is_logged_in(request):
         return see(request, "/")
-    said = "You were logged out. Log in to go on." if "expired" in request.query_params else ""
-    return _page(request, 200, said, request.query_params.get("next", "/"))
+    message = "You were logged out. Log in to go on." if "expired" in request.query_params else ""
+    return _page(request, 200, message, request.query_params.get("next", "/"))
 
 
 async def _login(request: Request, form: FormData) -> Response:
@@ -64,11 +64,13 @@ async def _logout(request: Request, form: FormData) -> Response:  # noqa: ARG001
     return response
 
 
-def _page(request: Request, status: int, said: str, target: str) -> Response:
+def _page(request: Request, status: int, message: str, target: str) -> Response:
     """The form, with a token of its own: a browser that has no cookie yet gets one."""
     cookie = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
     token = console_of(request).sessions.token(cookie)
-    response = render(request, "login.html", status, said=said, target=_inside(target), token=token)
+    response = render(
+        request, "login.html", status, said=message, target=_inside(target), token=token
+    )
     if COOKIE not in request.cookies:
         _give(request, response, COOKIE, cookie)
     return response

@@ -60,9 +60,11 @@ async def _compare(request: Request) -> Response:
     archive, forced = Archive.default(), request.query_params.get("force") == "true"
     loaded = [await run_in_threadpool(history.load, archive, run, forced) for run in chosen]
     first, *others = documents = [document for document, _ in loaded]
-    if of_disks := [one.run for one in documents if one.disks and not one.measurement]:
-        said = f"Run {of_disks[0]} is of modelled disks and has no arms."
-        return problem(request, 422, said, "Take runs of a database.")
+    if of_disks := [
+        document.run for document in documents if document.disks and not document.measurement
+    ]:
+        message = f"Run {of_disks[0]} is of modelled disks and has no arms."
+        return problem(request, 422, message, "Take runs of a database.")
     differing = {other.run: compare.differences(first, other) for other in others}
     refused = any(compare.refusing(first, other) for other in others) and not forced
     lines = [] if refused else await run_in_threadpool(compare.lines, documents)
@@ -84,40 +86,40 @@ async def _trend(request: Request) -> Response:
     metric = request.query_params.get("metric")
     archive = Archive.default()
     run = await run_in_threadpool(archive.load, request.path_params["run"])
-    found, with_it = await run_in_threadpool(history.trend, archive, run, metric, _TREND_RUNS)
-    points = _points(found)
+    trend, with_it = await run_in_threadpool(history.trend, archive, run, metric, _TREND_RUNS)
+    points = _points(trend)
     return render(
         request,
         "trend.html",
         run=run.run,
-        metric=found.metric,
+        metric=trend.metric,
         metrics=history.metrics(run),
-        trend=found,
-        changes=list(zip(found.changes, with_it, strict=True)),
+        trend=trend,
+        changes=list(zip(trend.changes, with_it, strict=True)),
         points=points,
         level=" ".join(f"{point['x']},{point['level_y']}" for point in points),
     )
 
 
-def _points(found: Trend) -> list[dict[str, Any]]:
+def _points(trend: Trend) -> list[dict[str, Any]]:
     """The runs with their places in the drawing, 1000 by 240."""
-    highest = max(sample.value for sample in found.samples)
-    across = 960 / max(1, len(found.samples) - 1)
+    highest = max(sample.value for sample in trend.samples)
+    across = 960 / max(1, len(trend.samples) - 1)
 
     def down(value: float) -> str:
         return f"{230 - 215 * value / highest:.1f}"
 
     return [
         {
-            "run": one.run,
-            "started_at": one.started_at,
-            "value": one.value,
+            "run": sample.run,
+            "started_at": sample.started_at,
+            "value": sample.value,
             "level": level,
             "x": f"{20 + across * place:.1f}",
-            "y": down(one.value),
+            "y": down(sample.value),
             "level_y": down(level),
         }
-        for place, (one, level) in enumerate(zip(found.samples, found.levels, strict=True))
+        for place, (sample, level) in enumerate(zip(trend.samples, trend.levels, strict=True))
     ]
 
 

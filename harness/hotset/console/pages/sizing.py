@@ -79,22 +79,22 @@ async def _curve(request: Request) -> Response:
     if asked.get("disk"):
         operation = "whatif flash"
         fixed["machine"] = console_of(request).settings.machine
-    found, refused = await answer(request, operation, values_of(asked, operation, **fixed))
+    result, refused = await answer(request, operation, values_of(asked, operation, **fixed))
     if refused:
         return refused
-    if operation == "whatif flash" and found["prediction"] is None:
-        return render(request, "sizing_needs.html", found=found, price=price)
-    return render(request, "sizing_curve.html", **_show(found, price))
+    if operation == "whatif flash" and result["prediction"] is None:
+        return render(request, "sizing_needs.html", found=result, price=price)
+    return render(request, "sizing_curve.html", **_show(result, price))
 
 
-def _show(found: dict[str, Any], price: float | None) -> dict[str, Any]:
-    """For the template. :param found: what ``whatif predict`` or ``whatif flash`` answers."""
-    needs = [one["flash_bytes"] for one in found["needs"]] if "needs" in found else None
-    predicted = found["prediction"] if needs else found
+def _show(result: dict[str, Any], price: float | None) -> dict[str, Any]:
+    """For the template. :param result: what ``whatif predict`` or ``whatif flash`` answers."""
+    needs = [need["flash_bytes"] for need in result["needs"]] if "needs" in result else None
+    predicted = result["prediction"] if needs else result
     points = _points(predicted["lines"], needs, price)
     enough = predicted["enough_hit_ratio"]
-    best = next(at for at, one in enumerate(points) if one.line["hit_ratio"] >= enough)
-    doubts = in_words(Doubt(**one) for one in predicted["doubts"])
+    best = next(at for at, point in enumerate(points) if point.line["hit_ratio"] >= enough)
+    doubts = in_words(Doubt(**doubt) for doubt in predicted["doubts"])
     return {
         "points": points,
         "best": best,

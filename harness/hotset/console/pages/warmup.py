@@ -54,8 +54,8 @@ async def _preferences(request: Request) -> Response:
     values = {"machine": _machine(request)}
     if disk := request.query_params.get("disk"):
         values["disk"] = disk
-    found, refused = await answer(request, "warmup list", values)
-    return refused or render(request, "warmup_preferences.html", rows=found["preferences"])
+    result, refused = await answer(request, "warmup list", values)
+    return refused or render(request, "warmup_preferences.html", rows=result["preferences"])
 
 
 async def _prefer(request: Request, form: FormData) -> Response:
@@ -72,8 +72,8 @@ async def _share(request: Request, form: FormData) -> Response:
 
 
 async def _schedules(request: Request) -> Response:
-    found, refused = await answer(request, "warmup schedule list", {"machine": _machine(request)})
-    return refused or render(request, "warmup_schedules.html", rows=found["schedules"])
+    result, refused = await answer(request, "warmup schedule list", {"machine": _machine(request)})
+    return refused or render(request, "warmup_schedules.html", rows=result["schedules"])
 
 
 async def _schedule(request: Request, form: FormData) -> Response:

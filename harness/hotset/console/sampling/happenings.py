@@ -56,13 +56,13 @@ class Happenings:
     def latest(self) -> list[Event]:
         """Events that are new, or have ended since; a log that cannot be read has none."""
         try:
-            found = (data_dir() / "audit.jsonl").stat()
-            if self._read == (found.st_ino, found.st_size):
+            status = (data_dir() / "audit.jsonl").stat()
+            if self._read == (status.st_ino, status.st_size):
                 return []
             entries = audit.entries(_ENTRIES)
         except OSError:
             return []
-        self._read = found.st_ino, found.st_size
+        self._read = status.st_ino, status.st_size
         events = {
             event.key: event
             for entry in reversed(entries)
@@ -83,7 +83,7 @@ def event_of(entry: Entry, machine: str) -> Event | None:
     if kind not in _WHEREVER and values.get("machine", connect.LOCAL) != machine:
         return None
     named = [values.get("disk"), *_texts(values.get("targets"))]
-    text = " ".join([entry.what, *(str(one) for one in named if one)])
+    text = " ".join([entry.what, *(str(value) for value in named if value)])
     if entry.outcome == "failed":
         text += " failed"
     until = datetime.fromisoformat(entry.ended).timestamp() if entry.ended else None
@@ -95,4 +95,4 @@ def event_of(entry: Entry, machine: str) -> Event | None:
 def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
-    return [str(one) for one in value] if isinstance(value, list | tuple) else []
+    return [str(item) for item in value] if isinstance(value, list | tuple) else []

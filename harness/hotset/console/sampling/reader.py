@@ -73,8 +73,8 @@ class Sample:
     @property
     def tpm(self) -> int | None:
         """Sum over all TPC-C runs at work; None: there is none."""
-        found = [job.tick["tpm"] for job in self.jobs if job.tick is not None]
-        return sum(found) if found else None
+        rates = [job.tick["tpm"] for job in self.jobs if job.tick is not None]
+        return sum(rates) if rates else None
 
     @property
     def observation(self) -> Observation:
@@ -109,18 +109,18 @@ class Reader:
         try:
             if self._machine is None:
                 self._machine = self._open.enter_context(connect.open_machine(self._name))
-            found = activity.disks(self._machine)
+            active = activity.disks(self._machine)
             moment = self._now()
-            disks = tuple(self._sample(self._machine, one, moment) for one in found)
+            disks = tuple(self._sample(self._machine, disk, moment) for disk in active)
         except Exception as error:
             self.close()
             foreseen = code_of(error) is not None
-            said = str(error) if foreseen else f"unexpected {type(error).__name__}: {error}"
-            return Sample(self._now(), running, error=said)
+            message = str(error) if foreseen else f"unexpected {type(error).__name__}: {error}"
+            return Sample(self._now(), running, error=message)
         return Sample(moment, running, disks)
 
     def close(self) -> None:
-        """Give the connection up; the next reading begins anew."""
+        """Give the connection up; the next reading begins again."""
         self._open.close()
         self._machine = None
         self._kept.clear()
@@ -146,7 +146,7 @@ class Reader:
             )
             moved = _rates(before.device, now.device, line.seconds)
         kept.append(now)
-        minute = Tally.from_hits(hits_over([one.counters for one in kept], counting))
+        minute = Tally.from_hits(hits_over([sample.counters for sample in kept], counting))
         levels = (
             int(size.bytes(seen.block))
             for size in (now.counters.dirty, now.counters.used, now.counters.total)
@@ -177,7 +177,7 @@ def _device(machine: Machine, seen: DiskReading) -> IoCounters | None:
 def _rates(
     before: IoCounters | None, now: IoCounters | None, seconds: float
 ) -> tuple[float | None, float | None]:
-    """Bytes read and written a second; None where a device was made anew in between."""
+    """Bytes read and written a second; None where a device was made again in between."""
     if before is None or now is None:
         return None, None
     read, written = now.read.size - before.read.size, now.write.size - before.write.size

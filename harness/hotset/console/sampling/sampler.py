@@ -103,10 +103,10 @@ class Sampler:
     def _tell(self, sample: Sample) -> None:
         if not self._watchers:
             return
-        frame, told = self._encode(sample), self._next
+        frame, waiter = self._encode(sample), self._next
         self._next = asyncio.get_running_loop().create_future()
-        if told is not None:
-            told.set_result(frame)
+        if waiter is not None:
+            waiter.set_result(frame)
 
     async def _rest(self, begun: float) -> None:
         """Until the next reading; whoever begins to watch ends a long rest."""

@@ -148,7 +148,7 @@ def _run(
     from ..file.spec import Spec
 
     archive, wanted = Archive.default(), _read(file, request.set, context)
-    command = ("hotset", *words, *(word for one in request.set for word in ("--set", one)))
+    command = ("hotset", *words, *(word for setting in request.set for word in ("--set", setting)))
     check_output(request.junit, "junit")
     if isinstance(wanted, Spec):
         document = _of_database(wanted, archive, request, yes, command, context)

@@ -115,9 +115,9 @@ def _add_price(document: RunDocument, words: list[str]) -> RunDocument:
         return prices.with_prices(document, Prices.model_validate(given))
     except ValidationError as error:
         faults = [
-            f"{one['loc'][0]} is missing"
-            if one["type"] == "missing"
-            else f"{one['loc'][0]} = {one['input']!r}: {one['msg']}"
-            for one in error.errors()
+            f"{detail['loc'][0]} is missing"
+            if detail["type"] == "missing"
+            else f"{detail['loc'][0]} = {detail['input']!r}: {detail['msg']}"
+            for detail in error.errors()
         ]
         raise RequestError("; ".join(faults), field="price") from None

@@ -49,7 +49,7 @@ class Listing(Recorded["Runs"]):
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
-        terminal.listing(self.found.runs[: self.shown], console)
+        terminal.listing(self.content.runs[: self.shown], console)
         if self.total > self.shown:
             console.print(f"The newest {self.shown:,} of {self.total:,} runs.", highlight=False)
 
@@ -73,8 +73,8 @@ def list_runs(request: List, context: Context) -> Listing:  # noqa: ARG001
     from hotset.reports.render.tables import Runs
 
     archive = Archive.default()
-    found = Runs(tuple(archive.listing(request.limit or _LISTED)))
-    return Listing(found, request.limit or _SHOWN, archive.count())
+    runs = Runs(tuple(archive.listing(request.limit or _LISTED)))
+    return Listing(runs, request.limit or _SHOWN, archive.count())
 
 
 class Show(Request):
@@ -161,9 +161,9 @@ class Compared(Recorded["RunComparison"]):
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
-        for labelled in self.found.labels:
+        for labelled in self.content.labels:
             console.print(str(labelled), highlight=False, markup=False)
-        terminal.comparison(self.found.lines, self.differences, console)
+        terminal.comparison(self.content.lines, self.differences, console)
 
 
 @operation("runs compare", Kind.QUERY, Right.READ, ("Compare", "HotsetRun"))
@@ -187,9 +187,11 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
     first, *others = documents = [document for document, _ in loaded]
     if not others:
         raise RequestError("name at least two runs", field="runs")
-    if running := [one.run for one in documents if one.state == "running"]:
+    if running := [document.run for document in documents if document.state == "running"]:
         raise RunningError(running[0])
-    if of_disks := [one.run for one in documents if one.disks and not one.measurement]:
+    if of_disks := [
+        document.run for document in documents if document.disks and not document.measurement
+    ]:
         raise RequestError(
             f"run {of_disks[0]} is of modelled disks and has no arms: compare runs of a database",
             field="runs",
@@ -201,9 +203,9 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
             remedy = Remedy("compare them anyway", parameters={"force": True})
             raise ConflictError(str(error), remedy) from None
     differing = [difference for other in others for difference in compare.differences(first, other)]
-    said, lines = tuple(map(str, differing)), tuple(compare.lines(documents))
+    differences, lines = tuple(map(str, differing)), tuple(compare.lines(documents))
     labels = tuple(labelled for _, labelled in loaded if labelled is not None)
-    return Compared(compare.RunComparison(said, lines, labels), tuple(differing))
+    return Compared(compare.RunComparison(differences, lines, labels), tuple(differing))
 
 
 class TrendOf(Request):
@@ -277,10 +279,10 @@ def trend_of(request: TrendOf, context: Context) -> TrendResult:  # noqa: ARG001
     from .. import history
 
     archive = Archive.default()
-    found, with_it = history.trend(
+    trend, with_it = history.trend(
         archive, archive.load(request.run), request.metric, request.limit
     )
-    return TrendResult(found, with_it, request.fail)
+    return TrendResult(trend, with_it, request.fail)
 
 
 class Remove(Request):

@@ -373,7 +373,9 @@ class Spec(Table):
             "storage.log_device": storage.log_device,
             "flash.device": self.flash.device,
         }
-        split = {f"storage.split_devices[{n}]": one for n, one in enumerate(storage.split_devices)}
+        split = {
+            f"storage.split_devices[{n}]": device for n, device in enumerate(storage.split_devices)
+        }
         return {key: device for key, device in (named | split).items() if device is not None}
 
     @property
@@ -499,12 +501,12 @@ def read(
 
     :raises SpecError: it is none, or one on modelled disks.
     """
-    found = read_any(path, overrides, allow)
-    if isinstance(found, DiskSpec):
+    spec = read_any(path, overrides, allow)
+    if isinstance(spec, DiskSpec):
         raise SpecError(
-            f"{path}: [{found.scenario}] is of modelled disks: name an experiment with a database"
+            f"{path}: [{spec.scenario}] is of modelled disks: name an experiment with a database"
         )
-    return found
+    return spec
 
 
 def read_any(
@@ -571,7 +573,9 @@ def _scale(table: dict[str, Any]) -> dict[str, Any]:
     scale = table.get("scale", 1)
     if not isinstance(scale, int | float) or scale <= 0 or scale == 1:
         return table
-    table = {name: dict(one) if isinstance(one, dict) else one for name, one in table.items()}
+    table = {
+        name: dict(value) if isinstance(value, dict) else value for name, value in table.items()
+    }
     for folder, key in _SCALED_SIZES:
         if isinstance(part := table.get(folder), dict) and key in part:
             with suppress(ValueError):

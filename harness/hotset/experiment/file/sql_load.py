@@ -33,13 +33,13 @@ class Load:
         the time of its last change."""
         digest = hashlib.sha256()
         for file in self.files:
-            for one in _files(file):
-                facts = one.stat()
-                digest.update(f"{one.name}\0{facts.st_size}\0".encode())
+            for part in _files(file):
+                facts = part.stat()
+                digest.update(f"{part.name}\0{facts.st_size}\0".encode())
                 if facts.st_size > _READ_UP_TO:
                     digest.update(str(facts.st_mtime_ns).encode())
                     continue
-                with one.open("rb") as content:
+                with part.open("rb") as content:
                     digest.update(hashlib.file_digest(content, "sha256").digest())
         return digest.hexdigest()
 
@@ -72,4 +72,6 @@ def find(given: str, folder: Path) -> Load:
 
 def _files(path: Path) -> Iterator[Path]:
     """A file, or all files of a folder."""
-    yield from sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    yield from (
+        sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    )

@@ -55,11 +55,11 @@ def texts(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from texts(one)
+        for part in value.values():
+            yield from texts(part)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from texts(one)
+        for part in value:
+            yield from texts(part)
 
 
 USERS_MAX = 10_000
@@ -67,10 +67,10 @@ USERS_MAX = 10_000
 
 def _each_users(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     """:raises ValueError: it is neither a number of users nor several that rise."""
-    found = given if isinstance(given, list | tuple) else [given]
-    numbers = [one for one in found if type(one) is int and 1 <= one <= USERS_MAX]
+    values = given if isinstance(given, list | tuple) else [given]
+    numbers = [number for number in values if type(number) is int and 1 <= number <= USERS_MAX]
     rising = all(before < after for before, after in pairwise(numbers))
-    if not found or len(numbers) != len(found) or not rising:
+    if not values or len(numbers) != len(values) or not rising:
         raise ValueError(
             f"give a number from 1 to {USERS_MAX:,}, or several that rise, such as [1, 2, 4, 8]"
         )
@@ -136,10 +136,10 @@ def _reading(info: ValidationInfo) -> Reading:
 
 def _read_scripts(given: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever the file holds
     """:raises ValueError: one is not there, or would run a program; names file and line."""
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
         return given
     reading = _reading(info)
-    reading.allow(str(reading.folder / sources.split(one)[0]) for one in given)
+    reading.allow(str(reading.folder / sources.split(text)[0]) for text in given)
     return sources.sources(list(given), reading.folder)
 
 
@@ -288,7 +288,7 @@ class SqlTable(TimedTable):
     @property
     def limits(self) -> list[Threshold]:
         """Limits of `find_rate`."""
-        return sql_runs.limits(self.find_rate, [one.name for one in self.scripts])
+        return sql_runs.limits(self.find_rate, [script.name for script in self.scripts])
 
     @model_validator(mode="after")
     def _limits_are_of_these_scripts(self) -> Self:

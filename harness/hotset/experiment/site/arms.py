@@ -213,7 +213,9 @@ def _slow_data(site: Site) -> Source:
 def _below(site: Site, tier: Tier) -> tuple[Source, ...]:
     """The tier's devices, but for those that it counts itself."""
     machine = site.machine
-    return tuple(KernelDevice.find(machine, name, one) for name, one in tier.devices().items())
+    return tuple(
+        KernelDevice.find(machine, name, device) for name, device in tier.devices().items()
+    )
 
 
 def _tier(site: Site) -> Tier:

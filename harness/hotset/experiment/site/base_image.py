@@ -86,8 +86,8 @@ def find_saved(path: Path) -> SavedImage | None:
         return None
     known = json.loads(facts.read_text())
     databases = {
-        workload: SavedDatabase(Bytes(one["bytes"]), one["folder"])
-        for workload, one in known["databases"].items()
+        workload: SavedDatabase(Bytes(saved["bytes"]), saved["folder"])
+        for workload, saved in known["databases"].items()
     }
     return SavedImage(path, databases, known["version"])
 
@@ -144,8 +144,8 @@ def build(lab: Lab, spec: Spec, path: Path, password: str, report: Reporter) -> 
         _write_out(machine, path.parent)
     facts = {
         "databases": {
-            workload: {"bytes": int(one.size), "folder": one.folder}
-            for workload, one in databases.items()
+            workload: {"bytes": int(database.size), "folder": database.folder}
+            for workload, database in databases.items()
         },
         "version": server.version(),
     }
@@ -231,16 +231,16 @@ def _look_up(server: PostgresServer, name: str) -> SavedDatabase:
 def _fingerprint(spec: Spec) -> str:
     """Hash of the files that decide what a load writes; checks and queries leave nothing."""
     sql = files("hotset.tpcc") / "sql" / spec.database.engine
-    found: list[Traversable] = []
+    items: list[Traversable] = []
     if spec.tpcc is not None:
-        found += [
+        items += [
             *(files("hotset.tpcc.data") / name for name in _LOADERS),
             *(sql / name for name in _TPCC_SQL),
             *sorted((sql / _PROCEDURES).iterdir(), key=str),
         ]
     if spec.tpch is not None:
-        found += [tpch_schema.sql_file(spec.database.engine, name) for name in _TPCH_SQL]
+        items += [tpch_schema.sql_file(spec.database.engine, name) for name in _TPCH_SQL]
     digest = hashlib.sha256()
-    for item in found:
+    for item in items:
         digest.update(item.read_bytes())
     return digest.hexdigest()

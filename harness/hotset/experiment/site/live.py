@@ -185,11 +185,11 @@ def take_down(say: Callable[[str], None]) -> int:
     """Take the lab down, and whatever else killed runs left; returns how many things went."""
     folder = labs.lab_folder()
     with exclusive(folder):
-        found = any(entry.get("command") == _UNDO_NAME for entry in read_journal(folder))
-        if found:
+        was_up = any(entry.get("command") == _UNDO_NAME for entry in read_journal(folder))
+        if was_up:
             _undo(folder, Local())
             say(f"removed disk {DISK} and its card")
-    return int(found) + labs.down(say)
+    return int(was_up) + labs.down(say)
 
 
 def _undo(folder: Path, local: Local) -> None:
@@ -230,9 +230,9 @@ def _save(spec: Spec, report: Reporter) -> SavedImage:
     from . import base_image
 
     path = base_image.path_for(spec, "image")
-    there = base_image.find_saved(path)
-    if there is not None:
-        return there
+    saved = base_image.find_saved(path)
+    if saved is not None:
+        return saved
     wanted = LabSpec(
         "image",
         2,

@@ -28,7 +28,7 @@ def take(
     :param confirm: asked before one is overwritten that something lies on.
     :raises DeviceRefusedError: one is in use, not empty, too small or misnamed; none was touched.
     """
-    found: dict[PurePosixPath, tuple[str, Device]] = {}
+    by_node: dict[PurePosixPath, tuple[str, Device]] = {}
     for key, path in spec.devices.items():
         device = devices.inspect(machine, PurePosixPath(path))
         devices.check(device, "flash", yes, key)
@@ -37,14 +37,14 @@ def take(
             raise DeviceRefusedError(
                 f"{key} = {path} has {device.size}, the experiment needs {needed} of it"
             )
-        if device.node in found:
+        if device.node in by_node:
             raise DeviceRefusedError(
-                f"{key} = {path} and {found[device.node][0]} are the same disk: {device.node}"
+                f"{key} = {path} and {by_node[device.node][0]} are the same disk: {device.node}"
             )
-        found[device.node] = key, device
-    for _, device in found.values():
+        by_node[device.node] = key, device
+    for _, device in by_node.values():
         devices.overwrite(device, say, confirm)
-    for node in found:
+    for node in by_node:
         # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
         machine.run(["wipefs", "--all", str(node)])
 

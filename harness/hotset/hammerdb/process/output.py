@@ -163,33 +163,33 @@ Line: TypeAlias = (
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], Line]], ...] = (
     (
         re.compile(rf"TEST RESULT : System achieved (\d+) NOPM from (\d+) {_PRODUCT} TPM"),
-        lambda _, found: TestResult(int(found[1]), int(found[2]), found["product"]),
+        lambda _, match: TestResult(int(match[1]), int(match[2]), match["product"]),
     ),
     (
         re.compile(r"query (\d+) completed in (\d+(?:\.\d+)?) seconds"),
-        lambda user, found: Query(user, int(found[1]), float(found[2])),
+        lambda user, match: Query(user, int(match[1]), float(match[2])),
     ),
     (
         re.compile(r"Completed (\d+) query set\(s\) in (\d+) seconds"),
-        lambda user, found: QuerySet(user, int(found[1]), int(found[2])),
+        lambda user, match: QuerySet(user, int(match[1]), int(match[2])),
     ),
     (
         re.compile(
             r'Geometric mean of query times returning rows \((\d+)\) is "?(\d+(?:\.\d+)?)"?'
         ),
-        lambda user, found: GeometricMean(user, int(found[1]), float(found[2])),
+        lambda user, match: GeometricMean(user, int(match[1]), float(match[2])),
     ),
     (
         re.compile(r"(New|Old) Sales refresh complete in (\d+(?:\.\d+)?) seconds"),
-        lambda _, found: Refresh(1 if found[1] == "New" else 2, float(found[2])),
+        lambda _, match: Refresh(1 if match[1] == "New" else 2, float(match[2])),
     ),
     (
         re.compile(r"([A-Z][A-Za-z ]+?) Procedure Error set RAISEERROR.*"),
-        lambda user, found: ProcedureError(user, found[1]),
+        lambda user, match: ProcedureError(user, match[1]),
     ),
     (
         re.compile(r"The setting of the scale factor .* updating the scale factor to (\d+)\."),
-        lambda _, found: OtherScale(int(found[1])),
+        lambda _, match: OtherScale(int(match[1])),
     ),
 )
 
@@ -205,14 +205,14 @@ def parse(raw: str) -> Line:
     line = raw.strip()
     if line == "ALL VIRTUAL USERS COMPLETE":
         return AllComplete()
-    if found := _COUNTER.fullmatch(line):
-        return Counter(int(found["value"]), found["product"], found["metric"])
-    if found := _ERROR.fullmatch(line):
-        return UserError(int(found["user"]), found["cause"])
-    if found := _JOB.fullmatch(line):
-        return Job(found["job"])
-    if found := _VUSER.fullmatch(line):
-        return parse_line(int(found["user"]), found["text"].strip())
+    if match := _COUNTER.fullmatch(line):
+        return Counter(int(match["value"]), match["product"], match["metric"])
+    if match := _ERROR.fullmatch(line):
+        return UserError(int(match["user"]), match["cause"])
+    if match := _JOB.fullmatch(line):
+        return Job(match["job"])
+    if match := _VUSER.fullmatch(line):
+        return parse_line(int(match["user"]), match["text"].strip())
     return Message(0, line)
 
 
@@ -221,7 +221,7 @@ def parse_line(user: int, text: str) -> Line:
     if text in _STATES:
         return User(user, _STATES[text])
     for form, make in _FORMS:
-        if found := form.fullmatch(text):
-            return make(user, found)
+        if match := form.fullmatch(text):
+            return make(user, match)
     edges = (WindowEdge(phase) for start, phase in _EDGES.items() if text.startswith(start))
     return next(edges, Message(user, text))

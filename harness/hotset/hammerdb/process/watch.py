@@ -149,12 +149,12 @@ def agree(spoken: Iterable[Line], recorded: Iterable[Line]) -> None:
 
     :raises HammerdbFailed: names the first difference.
     """
-    one, other = (
+    first, other = (
         sorted(repr(line) for line in lines if isinstance(line, _TOLD_TWICE))
         for lines in (spoken, recorded)
     )
-    if one != other:
-        odd = sorted(set(one).symmetric_difference(other)) or ["a line reported twice"]
+    if first != other:
+        odd = sorted(set(first).symmetric_difference(other)) or ["a line reported twice"]
         raise HammerdbFailed(f"HammerDB's output and its record differ, first in {odd[0]}")
 
 

@@ -38,5 +38,5 @@ def doctor(request: Examine, context: Context) -> Findings:  # noqa: ARG001
     if machine is None:
         return Findings(tuple(examine()))
     here = () if request.machine else (examine_sql_server(),)
-    with places.machine(machine) as there:
-        return Findings((*examine_server(there), *here))
+    with places.machine(machine) as opened:
+        return Findings((*examine_server(opened), *here))

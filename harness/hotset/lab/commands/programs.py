@@ -33,8 +33,8 @@ def list_programs(request: Listing, context: Context) -> Copies:  # noqa: ARG001
     """
     from hotset.core.machines import copies
 
-    with places.machine(request.machine) as there:
-        return copies.copies(there)
+    with places.machine(request.machine) as machine:
+        return copies.copies(machine)
 
 
 class Remove(Request):
@@ -58,7 +58,7 @@ def remove(request: Remove, context: Context) -> Lines:
     """
     from hotset.core.machines import copies
 
-    with places.cut_anew(request.machine, "programs rm") as there:
-        for one in copies.remove(there, request.names or (), request.unused):
-            context.message(f"removed {one.path}")
+    with places.repartitioning(request.machine, "programs rm") as machine:
+        for copy in copies.remove(machine, request.names or (), request.unused):
+            context.message(f"removed {copy.path}")
     return Lines()

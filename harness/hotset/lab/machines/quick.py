@@ -53,11 +53,11 @@ class QuickGuest(Forwarding):
         line = json.dumps([words, command.stdin or "", limit])
         # Interrupted, its answer is still to come: it is not to be taken for another's.
         self._in_step = False
-        said = self._ask(line, limit + _MORE_S)
+        text = self._ask(line, limit + _MORE_S)
         self._in_step = True
-        if not said:
+        if not text:
             raise MachineGoneError(f"{self.kind}: it ended while `{words[0]}` ran")
-        reply = json.loads(said)
+        reply = json.loads(text)
         if reply is None:
             raise CommandTimeoutError(self.kind, command.argv, limit)
         rc, out, err = reply

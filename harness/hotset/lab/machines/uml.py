@@ -195,12 +195,14 @@ def _relay(local: Local, folder: Path, into: tuple[str, ...], cleanup: Cleanup) 
     """Loopback ports of this computer that lead to the guest's."""
     with ExitStack() as stack:
         listeners = {port: stack.enter_context(_listener()) for port in PORTS}
-        routes = [f"{one.fileno()}={GUEST_ADDRESS}:{port}" for port, one in listeners.items()]
+        routes = [
+            f"{listener.fileno()}={GUEST_ADDRESS}:{port}" for port, listener in listeners.items()
+        ]
         argv = [*into, str(flashdev.program(local)), "relay", *routes]
         handed_down = tuple(listener.fileno() for listener in listeners.values())
         process = local.spawn(argv, folder / "relay.log", pass_fds=handed_down)
         cleanup.process("relay to the guest", process.pid, at_once=True)
-        return {port: one.getsockname()[1] for port, one in listeners.items()}
+        return {port: listener.getsockname()[1] for port, listener in listeners.items()}
 
 
 def _listener() -> socket.socket:

@@ -55,8 +55,12 @@ def shelf() -> Path:
 
 def find_fetched() -> Kernel | None:
     """The kernel that was fetched last."""
-    found = [one for one in shelf().glob("*/linux.uml") if not one.parent.name.startswith(".")]
-    return Kernel(max(found, key=lambda one: one.stat().st_mtime).parent) if found else None
+    kernels = [
+        kernel for kernel in shelf().glob("*/linux.uml") if not kernel.parent.name.startswith(".")
+    ]
+    return (
+        Kernel(max(kernels, key=lambda kernel: kernel.stat().st_mtime).parent) if kernels else None
+    )
 
 
 def ensure(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:

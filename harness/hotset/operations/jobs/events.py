@@ -57,7 +57,7 @@ class Event:
         return {name: value for name, value in asdict(self).items() if value not in (None, "")}
 
 
-def parse(said: bytes, begin: int = 0) -> list[Event]:
+def parse(output: bytes, begin: int = 0) -> list[Event]:
     """The events of whole lines.
 
     :param begin: where they begin, in bytes from the beginning of all that was said.
@@ -65,21 +65,21 @@ def parse(said: bytes, begin: int = 0) -> list[Event]:
     >>> [event.text for event in parse(b'{"at": 1.5, "say": "up"}\\nnote: slow\\n')]
     ['up', 'note: slow']
     """
-    found, at = [], begin
-    for line in said.splitlines(keepends=True):
+    events, at = [], begin
+    for line in output.splitlines(keepends=True):
         at += len(line)
         text = line.decode(errors="replace").strip()
         if text:
-            found.append(_event(text, at))
-    return found
+            events.append(_event(text, at))
+    return events
 
 
-def failure(code: int, said: list[Event]) -> str:
+def failure(code: int, events: list[Event]) -> str:
     """Why a job failed, by its last events."""
-    errors = [event for event in said if event.kind == "error"]
+    errors = [event for event in events if event.kind == "error"]
     if errors:
         return " ".join(event.text.strip() for event in errors)
-    return said[-1].text if said else f"it ended with code {code}"
+    return events[-1].text if events else f"it ended with code {code}"
 
 
 def _event(line: str, end: int) -> Event:

@@ -107,8 +107,8 @@ class Job:
         """Values of its result by name, in words; empty where its result has none."""
         if self.state == "done":
             with suppress(FileNotFoundError, ValueError):
-                found: dict[str, str] = json.loads((_of(self.id) / FIGURES).read_text())
-                return found
+                figures: dict[str, str] = json.loads((_of(self.id) / FIGURES).read_text())
+                return figures
         return {}
 
     @property
@@ -181,11 +181,11 @@ def start(
 
 def every(limit: int | None = None) -> list[Job]:
     """The jobs that are kept, the newest first."""
-    found = []
+    jobs = []
     for name in _names()[:limit]:
         with suppress(NoSuchJobError):
-            found.append(find(name))
-    return found
+            jobs.append(find(name))
+    return jobs
 
 
 def running() -> list[Job]:
@@ -198,11 +198,11 @@ def running() -> list[Job]:
         ),
         reverse=True,
     )
-    found = []
+    jobs = []
     for name in names:
         with suppress(NoSuchJobError):
-            found.append(find(name))
-    return [job for job in found if job.running]
+            jobs.append(find(name))
+    return [job for job in jobs if job.running]
 
 
 def find(id_: str) -> Job:
@@ -218,11 +218,11 @@ def find(id_: str) -> Job:
     code, state = _state(folder)
     if kept.get("schema_version") != SCHEMA_VERSION:
         return _of_another_version(folder, kept.get("schema_version"), code, state)
-    said = _tail(folder)
-    lines = [event.text for event in said if event.kind in ("say", "task", "error")]
+    events = _tail(folder)
+    lines = [event.text for event in events if event.kind in ("say", "task", "error")]
     if state == "lost":
         lines.append("its process ended without a word: it was killed, or the computer went down")
-    figures = [event.text for event in said if event.kind in ("figure", "tick")]
+    figures = [event.text for event in events if event.kind in ("figure", "tick")]
     return Job(
         folder.name,
         tuple(kept["words"]),
@@ -233,20 +233,22 @@ def find(id_: str) -> Job:
         state,
         code,
         figures[-1] if figures else "",
-        _measurements(said, state),
+        _measurements(events, state),
         tuple(lines[-_LINES:]),
-        said[-1].tick if said and state == "running" else None,
+        events[-1].tick if events and state == "running" else None,
     )
 
 
 def _of_another_version(folder: Path, version: object, code: int | None, state: State) -> Job:
     """A job of which nobody knows here what it is to do, and on what."""
-    said = record.unknown(
+    message = record.unknown(
         folder, record.expected_version(version, SCHEMA_VERSION), "once it has ended"
     )
     began = datetime.fromtimestamp((folder / _JOB).stat().st_mtime).astimezone()
     known = (began, _end_of(folder), state, code)
-    return Job(folder.name, _UNKNOWN, {}, "", *known, "", _measurements([], state), (said,), None)
+    return Job(
+        folder.name, _UNKNOWN, {}, "", *known, "", _measurements([], state), (message,), None
+    )
 
 
 def _end_of(folder: Path) -> datetime | None:
@@ -256,9 +258,11 @@ def _end_of(folder: Path) -> datetime | None:
     return None
 
 
-def _measurements(said: list[Event], state: State) -> dict[str, Any]:
+def _measurements(logged: list[Event], state: State) -> dict[str, Any]:
     """How far the step at work is; a step that has begun since has not been measured yet."""
-    latest = next((one for one in reversed(said) if one.kind in ("figure", "tick", "task")), None)
+    latest = next(
+        (event for event in reversed(logged) if event.kind in ("figure", "tick", "task")), None
+    )
     if latest is None or state != "running":
         return dict.fromkeys(events.MEASURED)
     return {name: getattr(latest, name) for name in events.MEASURED}
@@ -268,7 +272,7 @@ def problem(job: Job) -> dict[str, Any] | None:
     """Why a job failed, as far as hotset foresaw it: ``message``, ``field`` and ``remedies``."""
     if job.state in ("running", "done"):
         return None
-    errors = [one for one in _tail(_of(job.id)) if one.kind == "error" and one.message]
+    errors = [event for event in _tail(_of(job.id)) if event.kind == "error" and event.message]
     if not errors:
         return None
     last = errors[-1]
@@ -336,11 +340,11 @@ async def follow(id_: str, after: int = 0) -> AsyncIterator[Event]:
     while folder.exists():
         # The state first: it was said before the process ended, or is read in the next round.
         _, state = _state(folder)
-        said = _read(folder, at)
-        for event in said:
+        events = _read(folder, at)
+        for event in events:
             at = event.id
             yield event
-        if state != "running" and not said:
+        if state != "running" and not events:
             with suppress(NoSuchJobError):
                 yield Event(at, None, "end", cause(find(folder.name)), state=state)
             return
@@ -408,8 +412,8 @@ def _held_back() -> Iterator[None]:
 def _environment(folder: Path) -> dict[str, str]:
     """Return the child's environment: no password of ours is its own."""
     # Wide: what is said is not to be broken into lines here.
-    said = {"HOTSET_PROGRESS": "json", "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "1000"}
-    return of_server(os.environ) | said | {JOB_VARIABLE: str(folder)}
+    settings = {"HOTSET_PROGRESS": "json", "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "1000"}
+    return of_server(os.environ) | settings | {JOB_VARIABLE: str(folder)}
 
 
 def _require_free(task: Task) -> None:

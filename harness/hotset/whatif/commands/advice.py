@@ -78,19 +78,19 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
             )
         share = min(1.0, _SAMPLED_REQUESTS / max(about.requests, 1))
         curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
-    found = None
+    predicted = None
     if request.run is not None:
         ratios = [point.hit_ratio for point in curve.points]
         asked = CacheKind(request.policy, request.mode, int(block))
-        found = predict_run(request.run, request, ratios, asked)
-    sizes = advice.sizes(curve, found.lines if found else None, request.price)
+        predicted = predict_run(request.run, request, ratios, asked)
+    sizes = advice.sizes(curve, predicted.lines if predicted else None, request.price)
     best = advice.recommend(sizes, request.share)
     blocks = -(-best.cache_bytes // int(block))
     cache = caches.Cache(request.policy, blocks * int(block), int(block), request.mode)
     with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
         outcome = caches.simulate(local, request.trace, cache, (), on_read(context))
     worn = advice.wear(cache, outcome, about)
-    doubts = found.doubts if found else ()
+    doubts = predicted.doubts if predicted else ()
     return advice.CacheAdvice(
         request.trace, request.run, request.share, best, worn, tuple(sizes), doubts
     )

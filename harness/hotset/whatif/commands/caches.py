@@ -65,11 +65,11 @@ def mrc(request: Mrc, context: Context) -> HitCurve:
 
     from .. import caches
 
-    sizes = sorted(Bytes.parse(one) for one in request.cache or ())
+    sizes = sorted(Bytes.parse(text) for text in request.cache or ())
     block = Bytes.parse(request.block)
     with context.report.task(f"reading {request.trace}"):
-        found = caches.curve(Local(), request.trace, block, request.sample, sizes, on_read(context))
-    return extend(caches.HitCurve, found, trace=request.trace)
+        curve = caches.curve(Local(), request.trace, block, request.sample, sizes, on_read(context))
+    return extend(caches.HitCurve, curve, trace=request.trace)
 
 
 class Simulate(Request):
@@ -135,11 +135,13 @@ def simulate(request: Simulate, context: Context) -> Simulations:
 
     every = product(
         request.policy or ("hotset",),
-        (Bytes.parse(one) for one in request.cache),
-        [Bytes.parse(one) for one in request.block or ("64KiB",)],
+        (Bytes.parse(text) for text in request.cache),
+        [Bytes.parse(text) for text in request.block or ("64KiB",)],
         request.mode or ("writeback",),
     )
-    wanted = [caches.Cache(one, int(size), int(block), mode) for one, size, block, mode in every]
+    wanted = [
+        caches.Cache(policy, int(size), int(block), mode) for policy, size, block, mode in every
+    ]
     wanted = list(dict.fromkeys(wanted))
     caches.require_whole_blocks(wanted)
     more = [f"--sequential-cutoff={int(Bytes.parse(request.sequential_cutoff))}"]
@@ -147,11 +149,11 @@ def simulate(request: Simulate, context: Context) -> Simulations:
 
     def on_done(cache: caches.Cache, outcome: caches.Outcome, left: int) -> None:
         done, seconds = len(wanted) - left, context.report.seconds - begun
-        told = (
+        text = (
             f"{cache.policy}, {Bytes(cache.cache_bytes)}, {Bytes(cache.block_bytes)} blocks,"
             f" {cache.mode}: {percent(outcome.hit_ratio, 2)}"
         )
-        context.report.say(told)
+        context.report.say(text)
         measured = Measured.by_rate(done, len(wanted), "caches", seconds)
         context.report.figure(
             f"{seconds:.1f} s, {done} of {len(wanted)} caches, ETA {measured.eta_s or 0:.0f} s",
@@ -159,10 +161,10 @@ def simulate(request: Simulate, context: Context) -> Simulations:
         )
 
     with _workers(request) as workers:
-        told = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
-        with context.report.task(told):
-            found = caches.sweep(workers, request.trace, wanted, more, on_done)
-    return caches.Simulations.from_outcomes(request.trace, found)
+        text = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
+        with context.report.task(text):
+            outcomes = caches.sweep(workers, request.trace, wanted, more, on_done)
+    return caches.Simulations.from_outcomes(request.trace, outcomes)
 
 
 def _workers(request: Simulate) -> Cores | Cluster:

@@ -128,9 +128,9 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
         name = target.disk.name
     if not any(heat > 0 for heat in heats.values()):
         raise RequestError(f"{name} has had no requests since counting began", field="disk")
-    found = None if request.run is None else predict_run(request.run, request, ratios)
+    predicted = None if request.run is None else predict_run(request.run, request, ratios)
     needs = tuple(flash.needs(heats, grid, ratios))
-    return flash.FlashNeeds(name, grid.region, needs, found)
+    return flash.FlashNeeds(name, grid.region, needs, predicted)
 
 
 def predict_run(
@@ -147,7 +147,7 @@ def predict_run(
     if request.storage is not None and request.storage_iops is not None:
         raise RequestError("name a model or IOPS, not both", field="storage_iops")
     storage, iops, asked = storages(run, request)
-    found = prediction.predict(
+    predicted = prediction.predict(
         run,
         iops,
         ratios,
@@ -157,7 +157,7 @@ def predict_run(
         asked_iops=asked,
         cache=cache,
     )
-    return extend(prediction.PredictedRun, found, run=run.run, storage=storage)
+    return extend(prediction.PredictedRun, predicted, run=run.run, storage=storage)
 
 
 def storages(

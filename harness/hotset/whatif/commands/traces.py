@@ -49,8 +49,8 @@ def show(request: Show, context: Context) -> Trace:  # noqa: ARG001
 
     from .. import caches
 
-    found = caches.trace_figures(Local(), request.trace)
-    return extend(caches.Trace, found, trace=request.trace)
+    figures = caches.trace_figures(Local(), request.trace)
+    return extend(caches.Trace, figures, trace=request.trace)
 
 
 class Convert(Request):
@@ -103,8 +103,8 @@ def convert(request: Convert, context: Context) -> Trace:
     if request.id_size is not None:
         words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
-        found = caches.write_trace(Local(), words, Path(request.output), on_read(context))
-    return extend(caches.Trace, found, trace=request.output)
+        figures = caches.write_trace(Local(), words, Path(request.output), on_read(context))
+    return extend(caches.Trace, figures, trace=request.output)
 
 
 class Tpcc(Request):
@@ -179,8 +179,8 @@ def _make(words: list[str], output: str, context: Context) -> Trace:
     from .. import caches
 
     with context.report.task(f"writing {output}"):
-        found = caches.write_trace(Local(), words, Path(output), on_read(context))
-    return extend(caches.Trace, found, trace=output)
+        figures = caches.write_trace(Local(), words, Path(output), on_read(context))
+    return extend(caches.Trace, figures, trace=output)
 
 
 class Record(Request):
@@ -214,16 +214,16 @@ def record(request: Record, context: Context) -> RecordedTrace:
     with places.machine(request.machine) as machine:
         words = f"recording {request.device} for {request.minutes:g} minutes"
         with context.report.task(words):
-            found = recording.record(
+            recorded = recording.record(
                 machine, request.device, request.output, request.minutes * 60, on_read(context)
             )
-    share = found.cpu_s / max(found.recorded_s, 1e-9)
+    share = recorded.cpu_s / max(recorded.recorded_s, 1e-9)
     return extend(
         RecordedTrace,
-        found.figures,
+        recorded.figures,
         trace=request.output,
         device=request.device,
-        recorded_s=found.recorded_s,
+        recorded_s=recorded.recorded_s,
         cpu_share=share,
     )
 

@@ -78,7 +78,7 @@ def label_windows(document: RunDocument) -> Iterator[tuple[tuple[str, ...], Repe
 
 def _windows(document: RunDocument, *, with_curves: bool) -> Iterator[tuple[ArmName, Repeat]]:
     for name in ARM_ORDER:
-        for arm in (one for one in document.arms if one.name == name):
+        for arm in (arm for arm in document.arms if arm.name == name):
             for window in (*(arm.curve if with_curves else ()), *arm.repeats):
                 yield name, window
 
@@ -94,17 +94,20 @@ def check(document: RunDocument) -> list[tuple[str, tuple[Condition, ...]]]:
 
 def judge(document: RunDocument) -> Iterator[tuple[str, bool]]:
     """Requirements in words, and whether each holds: thresholds, the conditions of TPC-C."""
-    for one in document.thresholds:
-        who = f"{words.plural(one.users, 'user')}: " if one.users else ""
-        yield who + one.said, one.met
-    if found := [conditions for _, conditions in check(document)]:
-        yield judge_conditions(found)
+    for threshold in document.thresholds:
+        who = f"{words.plural(threshold.users, 'user')}: " if threshold.users else ""
+        yield who + threshold.said, threshold.met
+    if checks := [conditions for _, conditions in check(document)]:
+        yield judge_conditions(checks)
 
 
-def judge_conditions(found: Sequence[Sequence[Condition]]) -> tuple[str, bool]:
+def judge_conditions(checks: Sequence[Sequence[Condition]]) -> tuple[str, bool]:
     """How many of TPC-C's hold each time they were checked."""
-    held, count = min(sum(one.holds for one in each) for each in found), len(found[-1])
-    times = f", checked {len(found)} times" if len(found) > 1 else ""
+    held, count = (
+        min(sum(condition.holds for condition in each) for each in checks),
+        len(checks[-1]),
+    )
+    times = f", checked {len(checks)} times" if len(checks) > 1 else ""
     return f"consistency: {held} of {count} conditions hold{times}", held == count
 
 
@@ -136,7 +139,7 @@ def mean_latency(each: Iterable[Latency | None]) -> Latency | None:
     """The percentiles of all transactions together, from the sum of the histograms; where a driver
     tells no histogram (HammerDB), the means of the percentiles that are known. None where none is.
     """
-    latencies = [one for one in each if one is not None and one.p95 is not None]
+    latencies = [latency for latency in each if latency is not None and latency.p95 is not None]
     if not latencies:
         return None
     if len(latencies) == 1:
@@ -187,8 +190,8 @@ def headline(document: RunDocument) -> str:
     if document.timed is None and document.power_arms:
         return ""
     factor = document.factor()
-    if said := _at_a_rate(document):
-        return said
+    if sentence := _at_a_rate(document):
+        return sentence
     if factor is None:
         has_policies = any(document.arm(name) for name in POLICY_ARMS)
         return "" if has_policies else f"No factor: {_why_no_factor(document)}."
@@ -201,14 +204,14 @@ def headline(document: RunDocument) -> str:
         f" {words.factor(factor.ratio)} as fast ({interval(document, factor)}){ceiling}.",
     )
     compared = [arm for arm in map(document.arm, COMPARED) if arm is not None]
-    notes = [f"in {arm.name} {said}" for arm in compared if (said := qualify(arm.repeats))]
+    notes = [f"in {arm.name} {sentence}" for arm in compared if (sentence := qualify(arm.repeats))]
     return f"{says} Note: {words.enumerate_words(notes)}." if notes else says
 
 
 def qualify(repeats: Sequence[Repeat]) -> str:
     """Notes that a figure is not told without: that a crash would lose commits, and seconds in
     which nothing was committed; empty: there are none."""
-    loses = dict.fromkeys(one for repeat in repeats for one in repeat.loses_commits)
+    loses = dict.fromkeys(kind for repeat in repeats for kind in repeat.loses_commits)
     seconds = [second for repeat in repeats for second in repeat.idle_seconds]
     notes = [f"a crash would lose commits ({', '.join(loses)})"] if loses else []
     if seconds:
@@ -325,7 +328,7 @@ def gaps(document: RunDocument) -> tuple[str, ...]:
         if document.arm(name) is None and not queries_alone:
             missing.append(f"{name} was not measured: {meaning}.")
     compared = [document.arm(name) for name in COMPARED]
-    if document.factor() is None and all(one and one.rate_per_s is None for one in compared):
+    if document.factor() is None and all(arm and arm.rate_per_s is None for arm in compared):
         missing.append("There is no factor, though both arms were measured.")
     if document.warmup is None:
         missing.append("No warm-up is recorded: how full the cache was is unknown.")
@@ -346,14 +349,14 @@ def gaps(document: RunDocument) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _gaps_of_measurement(document: RunDocument, found: Measurement) -> Iterator[str]:
-    if found.tier_unknown:
-        yield f"Not known whether the database lay on a tier: {found.tier_unknown}."
-    windows: list[Window] = [one for arm in document.arms for one in arm.repeats]
-    windows += [one for arm in document.power_arms for one in arm.repeats]
-    if found.tier is not None and any(one.hit_ratio is None for one in windows):
+def _gaps_of_measurement(document: RunDocument, measurement: Measurement) -> Iterator[str]:
+    if measurement.tier_unknown:
+        yield f"Not known whether the database lay on a tier: {measurement.tier_unknown}."
+    windows: list[Window] = [repeat for arm in document.arms for repeat in arm.repeats]
+    windows += [repeat for arm in document.power_arms for repeat in arm.repeats]
+    if measurement.tier is not None and any(window.hit_ratio is None for window in windows):
         yield "The hit ratio over the window is not known: the tier's counters were not sampled."
-    if windows and any(one.server_cpu is None for one in windows):
+    if windows and any(window.server_cpu is None for window in windows):
         yield "Not sampled: the server's CPU and devices (--sample names the server)."
     if document.database is None:
         yield "Not recorded: the database's size and its server's version."

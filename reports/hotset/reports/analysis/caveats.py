@@ -167,7 +167,7 @@ class Code(Enum):
         "Look at the devices and the server's log of that time.",
     )
     COUNTED_ANEW = (
-        "The cache's counters began anew during the window, as when its policy, mode or size is"
+        "The cache's counters restarted during the window, as when its policy, mode or size is"
         " changed: its hit ratio over the window is not known.",
         "Measure again, and leave the cache as it is meanwhile.",
     )
@@ -234,7 +234,7 @@ class Code(Enum):
 
 def derive(document: RunDocument) -> tuple[Caveat, ...]:
     """Every caveat that the document's figures call for, in the order of `Code`."""
-    found = [
+    caveats = [
         *_of_state(document),
         *_of_factor(document),
         *_of_conditions(document),
@@ -245,7 +245,7 @@ def derive(document: RunDocument) -> tuple[Caveat, ...]:
         *([Code.NOT_AUDITED.fill()] if _is_tproc(document) else []),
     ]
     order = {code.name: place for place, code in enumerate(Code)}
-    return tuple(sorted(found, key=lambda caveat: order.get(caveat.code, len(order))))
+    return tuple(sorted(caveats, key=lambda caveat: order.get(caveat.code, len(order))))
 
 
 def list_caveats(document: RunDocument) -> tuple[Caveat, ...]:
@@ -352,10 +352,11 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
             yield from _plan_changes(repeat)
             yield from repeat.warnings
     skipped = [
-        f"{one.arrived.skipped:,} of {one.arrived.due:,} in {arm.name}, repeat {one.repeat}"
+        f"{repeat.arrived.skipped:,} of {repeat.arrived.due:,} in {arm.name}, repeat"
+        f" {repeat.repeat}"
         for arm in arms
-        for one in arm.repeats
-        if one.arrived and one.arrived.skipped
+        for repeat in arm.repeats
+        if repeat.arrived and repeat.arrived.skipped
     ]
     if skipped:
         yield Code.RATE_NOT_REACHED.fill(which=words.enumerate_words(skipped))
@@ -370,8 +371,8 @@ def _of_repeats(document: RunDocument) -> Iterator[Caveat]:
 
 
 def _of_work(document: RunDocument) -> Iterator[Caveat]:
-    found = same_state.differences(document)
-    if found:
+    differences = same_state.differences(document)
+    if differences:
         equal, factor = same_state.factor_at_equal_work(document), document.factor()
         estimate = ""
         if equal is not None and factor is not None:
@@ -380,15 +381,15 @@ def _of_work(document: RunDocument) -> Iterator[Caveat]:
                 f" {words.factor(factor.ratio)} (an estimate that counts a page read like one"
                 " written)."
             )
-        yield Code.WORK_DIFFERS.fill(which=same_state.describe(found), estimate=estimate)
+        yield Code.WORK_DIFFERS.fill(which=same_state.describe(differences), estimate=estimate)
     unknown = same_state.unknown(document)
     if unknown:
         yield Code.WORK_UNKNOWN.fill(which=words.enumerate_words(unknown))
 
 
 def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
-    found = same_state.ramp_ups(document)
-    short, unknown = same_state.too_short(found), same_state.not_reckoned(found)
+    ramp_ups = same_state.ramp_ups(document)
+    short, unknown = same_state.too_short(ramp_ups), same_state.not_reckoned(ramp_ups)
     if short and document.database is not None:
         buffers = words.size(document.database.buffers_bytes)
         prepared = all(repeat.preparation for arm in document.arms for repeat in arm.repeats)
@@ -405,7 +406,7 @@ def _of_ramp_ups(document: RunDocument) -> Iterator[Caveat]:
 
 def _of_settings(arms: list[Arm]) -> Iterator[Caveat]:
     loses = {
-        arm.name: one for arm in arms for repeat in arm.repeats if (one := repeat.loses_commits)
+        arm.name: lost for arm in arms for repeat in arm.repeats if (lost := repeat.loses_commits)
     }
     if loses:
         which = "; ".join(f"{arm}: {', '.join(names)}" for arm, names in loses.items())
@@ -435,11 +436,11 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
     if idle:
         yield Code.IDLE_SECONDS.fill(which="; ".join(idle))
     unsteady = [
-        f"{arm.name}, repeat {repeat.repeat}: {unsteadiness(one)}"
+        f"{arm.name}, repeat {repeat.repeat}: {unsteadiness(verdict)}"
         for arm in arms
         for repeat in arm.repeats
-        for one in repeat.steadiness
-        if one.steady is False
+        for verdict in repeat.steadiness
+        if verdict.steady is False
     ]
     if unsteady:
         more = len(unsteady) - UNSTEADY_NAMED
@@ -457,13 +458,13 @@ def _of_steadiness(arms: list[Arm]) -> Iterator[Caveat]:
 
 def _plan_changes(window: Repeat) -> Iterator[Caveat]:
     at = f"with {words.plural(window.users, 'user')}, " if window.users else ""
-    for one in window.plan_changes:
+    for change in window.plan_changes:
         times = ""
-        if one.latency_ms is not None:
-            first, last = (f"{value:.2f}" for value in one.latency_ms)
+        if change.latency_ms is not None:
+            first, last = (f"{value:.2f}" for value in change.latency_ms)
             times = f"; its mean latency was {first} ms in the first fifth, {last} ms in the last"
-        kind = one.kind.replace("_", "-")
-        which = f"{at}{kind}, {one.what}: {one.before} became {one.after}{times}"
+        kind = change.kind.replace("_", "-")
+        which = f"{at}{kind}, {change.what}: {change.before} became {change.after}{times}"
         yield Code.PLAN_CHANGED.fill(which=which)
 
 
@@ -475,18 +476,18 @@ def _unknown(arm: Arm, measure: str) -> list[str]:
     return [
         f"repeat {repeat.repeat}"
         for repeat in arm.repeats
-        for one in repeat.steadiness
-        if one.measure == measure and one.steady is None
+        for verdict in repeat.steadiness
+        if verdict.measure == measure and verdict.steady is None
     ]
 
 
-def unsteadiness(one: Steadiness) -> str:
+def unsteadiness(verdict: Steadiness) -> str:
     """Describe what did not stay steady, or may not have, where, and by how much."""
-    what = _MEASURED.get(one.measure, f"{one.of.replace('_', '-')}'s mean latency")
-    show = {"tpm": words.count, "latency_ms": words.milliseconds, "reads": _tenths}[one.measure]
-    unit = {"tpm": " TPM", "latency_ms": " ms", "reads": ""}[one.measure]
-    between = f"{show(min(one.rounds))} to {show(max(one.rounds))}{unit}"
-    return f"{what} ({between}, from second {one.second})"
+    what = _MEASURED.get(verdict.measure, f"{verdict.of.replace('_', '-')}'s mean latency")
+    show = {"tpm": words.count, "latency_ms": words.milliseconds, "reads": _tenths}[verdict.measure]
+    unit = {"tpm": " TPM", "latency_ms": " ms", "reads": ""}[verdict.measure]
+    between = f"{show(min(verdict.rounds))} to {show(max(verdict.rounds))}{unit}"
+    return f"{what} ({between}, from second {verdict.second})"
 
 
 def _tenths(number: float) -> str:
@@ -515,8 +516,8 @@ def _of_others(document: RunDocument) -> Iterator[Caveat]:
         *((arm.name, repeat) for arm in document.arms for repeat in arm.repeats),
         *((arm.name, repeat) for arm in document.power_arms for repeat in arm.repeats),
     ]
-    stolen = [(name, one.server_steal) for name, one in windows]
-    others = [(name, one.others_cpu) for name, one in windows]
+    stolen = [(name, window.server_steal) for name, window in windows]
+    others = [(name, window.others_cpu) for name, window in windows]
     for code, shares, borne in (
         (Code.STOLEN, stolen, STEAL_BORNE),
         (Code.LOADED, others, OTHERS_BORNE),
@@ -524,9 +525,9 @@ def _of_others(document: RunDocument) -> Iterator[Caveat]:
         worst = {name: max(share for arm, share in shares if arm == name) for name, _ in shares}
         robbed = {name: share for name, share in worst.items() if share > borne}
         if robbed:
-            said = [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
+            listed = [f"{name} {words.percent(share, 0)}" for name, share in robbed.items()]
             highest = words.percent(max(robbed.values()), 0)
-            yield code.fill(worst=highest, which=words.enumerate_words(said))
+            yield code.fill(worst=highest, which=words.enumerate_words(listed))
 
 
 def _of_queries(document: RunDocument) -> Iterator[Caveat]:

@@ -13,11 +13,15 @@ def write_headlines(document: RunDocument) -> list[str]:
     if document.disks is not None:
         return disks.headlines(document.disks.model_dump()) or [disks.NOTHING]
     if document.measurement is not None:
-        return [one for one in (highest.headline(document), measured.headline(document)) if one]
-    said = (
+        return [
+            headline
+            for headline in (highest.headline(document), measured.headline(document))
+            if headline
+        ]
+    sentences = (
         answer.headline(document),
         policies.headline(document),
         highest.headline(document),
         power.headline(document),
     )
-    return [sentence for sentence in said if sentence]
+    return [sentence for sentence in sentences if sentence]

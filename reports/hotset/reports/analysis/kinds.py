@@ -28,20 +28,20 @@ def columns(document: RunDocument) -> tuple[str, ...]:
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row for each kind and arm; empty where there are no arms to compare."""
-    found = [arm for name in answer.ARM_ORDER if (arm := document.arm(name)) is not None]
+    arms = [arm for name in answer.ARM_ORDER if (arm := document.arm(name)) is not None]
     if document.measurement is not None:
         return []
     names = dict.fromkeys(
-        name for arm in found for repeat in arm.repeats for name in repeat.transactions
+        name for arm in arms for repeat in arm.repeats for name in repeat.transactions
     )
     base = document.arm("baseline")
-    return [_row(name, arm, base) for name in names for arm in found]
+    return [_row(name, arm, base) for name in names for arm in arms]
 
 
 def _row(kind: str, arm: Arm, base: Arm | None) -> tuple[str, ...]:
     latency = _latency(arm, kind)
     before = _latency(base, kind) if base is not None and base.name != arm.name else None
-    slow, quick = (one.p95 if one else None for one in (before, latency))
+    slow, quick = (latency.p95 if latency else None for latency in (before, latency))
     failed = sum(
         count
         for repeat in arm.repeats
@@ -70,8 +70,10 @@ def _per_second(arm: Arm, kind: str) -> float:
 
 def _latency(arm: Arm, kind: str) -> Latency | None:
     """Over the repeats."""
-    found = (repeat.transactions.get(kind) for repeat in arm.repeats)
-    return answer.mean_latency(one.latency_ms if one else None for one in found)
+    transactions = (repeat.transactions.get(kind) for repeat in arm.repeats)
+    return answer.mean_latency(
+        transaction.latency_ms if transaction else None for transaction in transactions
+    )
 
 
 def show_kind(kind: str, window: Repeat) -> str:
@@ -128,14 +130,14 @@ def _each_and_all(window: Repeat) -> Iterator[tuple[str, Sequence[Transaction], 
 
 def _counts(kinds: Sequence[Transaction], window: Repeat, names: Sequence[str]) -> Iterator[str]:
     retries, failed = Counter[str](), Counter[str]()
-    for one in kinds:
-        retries.update(one.retry_causes)
-        failed.update(one.failed)
+    for kind in kinds:
+        retries.update(kind.retry_causes)
+        failed.update(kind.failed)
     causes = (("retries", retries), ("failed", failed)) if len(kinds) == 1 else ()
     totals = {
-        "committed": sum(one.committed for one in kinds),
-        "rolled back": sum(one.rolled_back for one in kinds),
-        "retries": sum(one.retries for one in kinds),
+        "committed": sum(kind.committed for kind in kinds),
+        "rolled back": sum(kind.rolled_back for kind in kinds),
+        "retries": sum(kind.retries for kind in kinds),
         "failed": failed.total(),
     }
     yield words.count(totals["committed"] / window.duration_s)
@@ -158,23 +160,32 @@ def response_times(document: RunDocument) -> list[str]:
     return [
         f"{answer.prefix(arm.name)}TPC-C's limits on response times: {_response_times(windows)}"
         for arm in document.arms
-        if (windows := [one for one in (*arm.curve, *arm.repeats) if one.nopm is not None])
+        if (windows := [window for window in (*arm.curve, *arm.repeats) if window.nopm is not None])
     ]
 
 
 def _response_times(windows: Sequence[Repeat]) -> str:
-    said, unknown = list[str](), list[str]()
+    missed, unknown = list[str](), list[str]()
     for kind, limit_s in RESPONSE_LIMITS_S.items():
-        found = [one.transactions[kind].latency_ms for one in windows if kind in one.transactions]
-        name, p90 = show_kind(kind, windows[0]), [one.p90 for one in found if one and one.p90]
+        latencies = [
+            window.transactions[kind].latency_ms
+            for window in windows
+            if kind in window.transactions
+        ]
+        name, p90 = (
+            show_kind(kind, windows[0]),
+            [latency.p90 for latency in latencies if latency and latency.p90],
+        )
         if len(p90) < len(windows):
             unknown.append(name)
         if p90 and max(p90) > limit_s * 1000:
-            said.append(f"missed, p90 of {name} is {max(p90) / 1000:,.2f} s, more than {limit_s} s")
+            missed.append(
+                f"missed, p90 of {name} is {max(p90) / 1000:,.2f} s, more than {limit_s} s"
+            )
     if unknown:
         verb = "was" if len(unknown) == 1 else "were"
-        said.append(f"{words.enumerate_words(unknown)} {verb} not measured")
-    return "; ".join(said) or "kept, 90 % of each kind within 5 s, of stock-level within 20 s"
+        missed.append(f"{words.enumerate_words(unknown)} {verb} not measured")
+    return "; ".join(missed) or "kept, 90 % of each kind within 5 s, of stock-level within 20 s"
 
 
 def describe_unfinished(document: RunDocument) -> list[str]:

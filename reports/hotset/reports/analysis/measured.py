@@ -41,7 +41,7 @@ def headline(document: RunDocument) -> str:
     """The answer in one sentence."""
     arm, queried = document.arm(ARM), document.power_arm(ARM)
     if arm is None and queried is None:
-        return "" if any(one.rates for one in document.arms) else "Nothing was measured."
+        return "" if any(arm.rates for arm in document.arms) else "Nothing was measured."
     if arm is None:
         assert queried is not None
         figures = power.figures(queried)
@@ -49,16 +49,16 @@ def headline(document: RunDocument) -> str:
         unfinished = "" if figures.complete else ", and not all of them ended"
         took = f"{words.duration(figures.total_s)}{_spread(len(figures.repeats))}"
         return f"{which} took {took}{unfinished}."
-    found, window, unit = answer.figures(arm), arm.repeats[-1], units.UNITS[arm.workload]
+    result, window, unit = answer.figures(arm), arm.repeats[-1], units.UNITS[arm.workload]
     who = f" with {words.plural(window.users, 'user')}" if window.users else ""
-    latency = f", p95 {words.milliseconds(found.latency_ms.p95)} ms" if found.latency_ms else ""
+    latency = f", p95 {words.milliseconds(result.latency_ms.p95)} ms" if result.latency_ms else ""
     note = answer.qualify(arm.repeats)
     counted = window.nopm_by_district
     by = "" if counted is None else f" ({words.count(counted)} by the server's count)"
     return (
         f"{unit.workload[:1].upper()}{unit.workload[1:]}{who}"
-        f"{', partial' if window.partial else ''}: {words.count(found.rate)} {unit.short}"
-        f"{by}{_spread(len(found.repeats))} in {window.duration_s:.1f} s{latency}"
+        f"{', partial' if window.partial else ''}: {words.count(result.rate)} {unit.short}"
+        f"{by}{_spread(len(result.repeats))} in {window.duration_s:.1f} s{latency}"
         f"{f'; {note}' if note else ''}."
     )
 
@@ -70,35 +70,39 @@ def _spread(repeats: int) -> str:
 def figures(document: RunDocument) -> dict[str, str]:
     """The values that one asks for first; of a curve, each number of users'."""
     unit = units.find_unit(document).short
-    points = [one.point for one in curve.read_curves(document).get(ARM, ())]
+    points = [arm_point.point for arm_point in curve.read_curves(document).get(ARM, ())]
     if points:
         return {
             **curve.figures(points, unit),
-            **{words.plural(one.users, "user"): f"{one.rate:,.0f} {unit}" for one in points},
+            **{words.plural(point.users, "user"): f"{point.rate:,.0f} {unit}" for point in points},
         }
     arm = document.arm(ARM)
     if arm is None:
         return {}
-    found = answer.figures(arm)
-    p95 = found.latency_ms.p95 if found.latency_ms else None
+    figures = answer.figures(arm)
+    p95 = figures.latency_ms.p95 if figures.latency_ms else None
     return {
-        unit: f"{found.rate:,.1f}" if document.timed == "sql" else f"{found.rate:,.0f}",
-        "TPM": f"{found.tpm:,.0f}",
+        unit: f"{figures.rate:,.1f}" if document.timed == "sql" else f"{figures.rate:,.0f}",
+        "TPM": f"{figures.tpm:,.0f}",
         "p95": "no commit" if p95 is None else f"{p95:.1f} ms",
-        "failed": f"{found.failed:,}",
+        "failed": f"{figures.failed:,}",
     }
 
 
 def facts(document: RunDocument) -> list[tuple[str, str]]:
     """List the facts of the tier: (what, value)."""
-    found = document.measurement
-    if found is None:
+    measurement = document.measurement
+    if measurement is None:
         return []
-    label = [("label", found.label)] if found.label else []
-    if found.tier is None:
-        why = f"not known: {found.tier_unknown}" if found.tier_unknown else "none: not accelerated"
+    label = [("label", measurement.label)] if measurement.label else []
+    if measurement.tier is None:
+        why = (
+            f"not known: {measurement.tier_unknown}"
+            if measurement.tier_unknown
+            else "none: not accelerated"
+        )
         return [*label, ("tier", why)]
-    return [*label, *_of_tier(found.tier)]
+    return [*label, *_of_tier(measurement.tier)]
 
 
 def _of_tier(tier: ObservedTier) -> Iterator[tuple[str, str]]:
@@ -121,6 +125,6 @@ def residents(document: RunDocument) -> list[tuple[str, ...]]:
     """A row for each table or index; of `RESIDENT_COLUMNS`."""
     tier = document.measurement.tier if document.measurement else None
     return [
-        (one.name, words.size(one.bytes), words.part_of_all(one.cached))
-        for one in (tier.residents if tier else ())
+        (resident.name, words.size(resident.bytes), words.part_of_all(resident.cached))
+        for resident in (tier.residents if tier else ())
     ]

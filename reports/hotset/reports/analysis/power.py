@@ -76,14 +76,14 @@ def headline(document: RunDocument) -> str | None:
     if base is None or fast is None or factor is None:
         return f"No factor for the 22 queries: {_why_none(document)}."
     before, after = figures(base), figures(fast)
-    said = (
+    sentence = (
         f"The {len(after.seconds)} TPC-H queries took {words.duration(after.total_s)} instead of"
         f" {words.duration(before.total_s)}: {words.factor(factor.ratio)} as fast"
         f" ({answer.interval(document, factor, timed=False)}{_geometric(before, after)})"
     )
     if factor.of_all_flash is not None:
-        said += f", at {words.percent(factor.of_all_flash, 0)} of all-flash"
-    return answer.claim(factor, f"{said}.")
+        sentence += f", at {words.percent(factor.of_all_flash, 0)} of all-flash"
+    return answer.claim(factor, f"{sentence}.")
 
 
 def _geometric(before: PowerFigures, after: PowerFigures) -> str:
@@ -118,7 +118,7 @@ def differing(document: RunDocument) -> list[int]:
             for query in run.queries:
                 if query.outcome == "ok":
                     answers.setdefault(query.number, set()).add((query.rows, query.checksum))
-    return sorted(number for number, found in answers.items() if len(found) > 1)
+    return sorted(number for number, given in answers.items() if len(given) > 1)
 
 
 def seconds(number: float | None) -> str:

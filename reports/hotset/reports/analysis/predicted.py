@@ -21,30 +21,30 @@ COLUMNS = (
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row per arm and number of users; empty where nothing was predicted."""
-    found = document.predictions
-    return [row(arm) for arm in found.arms] if found else []
+    predictions = document.predictions
+    return [row(arm) for arm in predictions.arms] if predictions else []
 
 
-def row(one: PredictedArm) -> tuple[str, ...]:
+def row(arm: PredictedArm) -> tuple[str, ...]:
     """One arm, for people."""
     return (
-        one.arm,
-        words.count(one.users),
-        words.percent(one.hit_ratio),
-        words.count(one.predicted_nopm),
-        words.count(one.predicted_nopm_low),
-        words.count(one.predicted_nopm_high),
-        words.count(one.measured_nopm),
-        words.deviation(one.error),
-        "yes" if one.in_range else "no",
+        arm.arm,
+        words.count(arm.users),
+        words.percent(arm.hit_ratio),
+        words.count(arm.predicted_nopm),
+        words.count(arm.predicted_nopm_low),
+        words.count(arm.predicted_nopm_high),
+        words.count(arm.measured_nopm),
+        words.deviation(arm.error),
+        "yes" if arm.in_range else "no",
     )
 
 
-def sentence(found: Predictions) -> str:
+def sentence(predictions: Predictions) -> str:
     """How good the prediction was, and what it was made of."""
-    within = sum(arm.in_range for arm in found.arms)
+    within = sum(arm.in_range for arm in predictions.arms)
     return (
-        f"Predicted from run {found.learned_from} at the hit ratios that were measured: off by"
-        f" {words.percent(found.mean_error, 0)} on average; {within} of {len(found.arms)} measured"
-        " means lie within the range that was predicted."
+        f"Predicted from run {predictions.learned_from} at the hit ratios that were measured: off"
+        f" by {words.percent(predictions.mean_error, 0)} on average; {within} of"
+        f" {len(predictions.arms)} measured means lie within the range that was predicted."
     )

@@ -34,8 +34,8 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
     before, after = answer.COMPARED
     lines = []
     for name, figure, measured in (
-        ("NOPM", published.nopm, {one: arm.rate for one, arm in tpcc.items()}),
-        ("22 queries, s", published.queries_s, {one: arm.total_s for one, arm in tpch.items()}),
+        ("NOPM", published.nopm, {name: arm.rate for name, arm in tpcc.items()}),
+        ("22 queries, s", published.queries_s, {name: arm.total_s for name, arm in tpch.items()}),
     ):
         if figure is not None:
             faster_is_less = name.endswith(", s")

@@ -37,7 +37,7 @@ class Difference:
     """Pages per transaction of two arms in the same repeat with as many users.
 
     :ivar window: of `arm`.
-    :ivar there: of `other`, which did the most transactions: its buffers were renewed most often.
+    :ivar reference: of `other`, with the most transactions: its buffers were renewed most often.
     """
 
     arm: ArmName
@@ -45,12 +45,12 @@ class Difference:
     other: ArmName
     direction: Direction
     here: float
-    there: float
+    reference: float
 
     def describe(self) -> str:
-        by = f" ({_by(self.here / self.there - 1)})" if self.there else ""
+        by = f" ({_by(self.here / self.reference - 1)})" if self.reference else ""
         verb = _VERB[self.direction]
-        return f"{verb} {self.here:.1f} where {self.other} {verb} {self.there:.1f}{by}"
+        return f"{verb} {self.here:.1f} where {self.other} {verb} {self.reference:.1f}{by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ def differences(document: RunDocument) -> list[Difference]:
     ]
 
 
-def describe(found: list[Difference]) -> str:
+def describe(differences: list[Difference]) -> str:
     """By window, the first `NAMED` of them."""
     windows: dict[tuple[ArmName, int, int | None], list[str]] = {}
-    for one in found:
-        key = (one.arm, one.window.repeat, one.window.users)
-        windows.setdefault(key, []).append(one.describe())
+    for difference in differences:
+        key = (difference.arm, difference.window.repeat, difference.window.users)
+        windows.setdefault(key, []).append(difference.describe())
     several = len({users for _, _, users in windows}) > 1
     named = [
         f"{arm}{_with(users) if several else ''}, repeat {repeat}, {words.enumerate_words(parts)}"
@@ -104,16 +104,16 @@ def describe(found: list[Difference]) -> str:
 def unknown(document: RunDocument) -> list[str]:
     """Arms, and what of their pages was not counted in which share of their windows."""
     groups = list(_groups(document))
-    found = []
+    parts = []
     for arm in list_comparable(document):
-        windows = [one for group in groups for name, one in group if name == arm.name]
+        windows = [repeat for group in groups for name, repeat in group if name == arm.name]
         missing = {
             direction: sum(per_transaction(window, direction) is None for window in windows)
             for direction in DIRECTIONS
         }
         if any(missing.values()):
-            found.append(f"{arm.name}{_part(missing, len(windows))}")
-    return found
+            parts.append(f"{arm.name}{_part(missing, len(windows))}")
+    return parts
 
 
 def factor_at_equal_work(document: RunDocument) -> float | None:
@@ -136,9 +136,9 @@ def in_factor(document: RunDocument) -> bool:
     return any({difference.arm, difference.other} == pair for difference in differences(document))
 
 
-def per_transaction(one: Repeat, direction: Direction) -> float | None:
+def per_transaction(repeat: Repeat, direction: Direction) -> float | None:
     """None: not counted, or no transaction ended."""
-    io, done = one.server_io, _transactions(one)
+    io, done = repeat.server_io, _transactions(repeat)
     count = None if io is None else io.reads if direction == "reads" else io.writes
     return count / done if count is not None and done > 0 else None
 
@@ -147,31 +147,35 @@ def ramp_ups(document: RunDocument) -> list[RampUp]:
     """List the ramp-ups of all windows, a curve's as well."""
     size = _to_fill(document)
     return [
-        _ramp_up(document, arm, one, size)
+        _ramp_up(document, arm, repeat, size)
         for arm in list_comparable(document)
-        for one in (*arm.repeats, *arm.curve)
+        for repeat in (*arm.repeats, *arm.curve)
     ]
 
 
-def too_short(found: list[RampUp]) -> list[str]:
+def too_short(ramp_ups: list[RampUp]) -> list[str]:
     """By arm, with the worst of its windows."""
-    said = []
-    for arm in dict.fromkeys(one.arm for one in found):
-        of_arm = [one for one in found if one.arm == arm]
-        short = [(one.given_s, one.needed_s) for one in of_arm if one.short and one.needed_s]
+    texts = []
+    for arm in dict.fromkeys(ramp_up.arm for ramp_up in ramp_ups):
+        of_arm = [ramp_up for ramp_up in ramp_ups if ramp_up.arm == arm]
+        short = [
+            (ramp_up.given_s, ramp_up.needed_s)
+            for ramp_up in of_arm
+            if ramp_up.short and ramp_up.needed_s
+        ]
         if short:
             given, needed = min(short, key=lambda each: each[0] / each[1])
             windows = words.plural(len(of_arm), "window")
-            said.append(
+            texts.append(
                 f"{arm}, {len(short)} of {windows} (at worst {words.duration(given)} of the"
                 f" {words.duration(needed)} that takes)"
             )
-    return said
+    return texts
 
 
-def not_reckoned(found: list[RampUp]) -> list[str]:
+def not_reckoned(ramp_ups: list[RampUp]) -> list[str]:
     """Arms with windows of which it is not known."""
-    return list(dict.fromkeys(one.arm for one in found if one.needed_s is None))
+    return list(dict.fromkeys(ramp_up.arm for ramp_up in ramp_ups if ramp_up.needed_s is None))
 
 
 def _to_fill(document: RunDocument) -> int | None:
@@ -182,26 +186,26 @@ def _to_fill(document: RunDocument) -> int | None:
     return min(database.buffers_bytes, database.bytes or database.buffers_bytes)
 
 
-def _ramp_up(document: RunDocument, arm: Arm, one: Repeat, size: int | None) -> RampUp:
-    rate, before = _read_rate(one), _read_before(arm, one)
-    if one.preparation is not None:
-        return _describe_ramp_up(arm, one, one.preparation, size, before)
+def _ramp_up(document: RunDocument, arm: Arm, repeat: Repeat, size: int | None) -> RampUp:
+    rate, before = _read_rate(repeat), _read_before(arm, repeat)
+    if repeat.preparation is not None:
+        return _describe_ramp_up(arm, repeat, repeat.preparation, size, before)
     if size is None or rate is None or before is None:
-        return RampUp(arm.name, one.rampup_s, None)
+        return RampUp(arm.name, repeat.rampup_s, None)
     if rate == 0:  # It had all that it needed.
-        return RampUp(arm.name, one.rampup_s, 0.0)
-    given = one.rampup_s + _probe_s(document, arm, one) + before / rate
+        return RampUp(arm.name, repeat.rampup_s, 0.0)
+    given = repeat.rampup_s + _probe_s(document, arm, repeat) + before / rate
     return RampUp(arm.name, given, size / rate)
 
 
 def _describe_ramp_up(
-    arm: Arm, one: Repeat, preparation: Preparation, size: int | None, before: float | None
+    arm: Arm, repeat: Repeat, preparation: Preparation, size: int | None, before: float | None
 ) -> RampUp:
     """By what is on record."""
-    given = preparation.seconds + one.rampup_s
+    given = preparation.seconds + repeat.rampup_s
     if preparation.level:
         return RampUp(arm.name, given, 0.0)
-    read, ramp_up = preparation.read_bytes, one.rampup_read_bytes
+    read, ramp_up = preparation.read_bytes, repeat.rampup_read_bytes
     if size is None or read is None or ramp_up is None:
         return RampUp(arm.name, given, None)
     read += ramp_up
@@ -214,18 +218,18 @@ def _describe_ramp_up(
 def levels(document: RunDocument) -> dict[bool | None, list[str]]:
     """Arms with repeats whose reads were level when their preparation ended, were not, or of which
     that is not known; and of how many repeats that is so."""
-    found: dict[bool | None, list[str]] = {}
+    by_answer: dict[bool | None, list[str]] = {}
     for arm in document.arms:
         for answer in (True, False, None):
             those = [repeat for repeat in arm.repeats if _level(repeat) is answer]
             if those:
                 of = f"{len(those)} of {words.plural(len(arm.repeats), 'repeat')}"
-                found.setdefault(answer, []).append(f"{arm.name} ({of}, {_loaded_by(those)})")
-    return found
+                by_answer.setdefault(answer, []).append(f"{arm.name} ({of}, {_loaded_by(those)})")
+    return by_answer
 
 
-def _level(one: Repeat) -> bool | None:
-    return one.preparation.level if one.preparation else None
+def _level(repeat: Repeat) -> bool | None:
+    return repeat.preparation.level if repeat.preparation else None
 
 
 def _loaded_by(repeats: list[Repeat]) -> str:
@@ -237,18 +241,22 @@ def _loaded_by(repeats: list[Repeat]) -> str:
     return f"after {low} of load" if low == high else f"after {low} to {high} of load"
 
 
-def _read_rate(one: Repeat) -> float | None:
+def _read_rate(repeat: Repeat) -> float | None:
     """Bytes a second."""
-    io = one.server_io
+    io = repeat.server_io
     return io.read_bytes / io.seconds if io is not None and io.read_bytes is not None else None
 
 
-def _read_before(arm: Arm, one: Repeat) -> float | None:
+def _read_before(arm: Arm, repeat: Repeat) -> float | None:
     """Bytes that earlier windows of a curve read: all of a repeat run on the same server, unless it
-    was prepared anew, and each adds orders. None: not known."""
-    total, opened = 0.0, one.orders_before
+    was prepared again, and each adds orders. None: not known."""
+    total, opened = 0.0, repeat.orders_before
     for other in (*arm.repeats, *arm.curve):
-        if other is one or other.repeat != one.repeat or other.preparation != one.preparation:
+        if (
+            other is repeat
+            or other.repeat != repeat.repeat
+            or other.preparation != repeat.preparation
+        ):
             continue
         rate, earlier = _read_rate(other), other.orders_before
         if rate is None or opened is None or earlier is None or earlier == opened:
@@ -258,48 +266,50 @@ def _read_before(arm: Arm, one: Repeat) -> float | None:
     return total
 
 
-def _probe_s(document: RunDocument, arm: Arm, one: Repeat) -> float:
+def _probe_s(document: RunDocument, arm: Arm, repeat: Repeat) -> float:
     """A cache that was warmed up is probed with the full load on the same server."""
     if arm.name not in CACHED_ARMS or document.warmup is None:
         return 0.0
-    return fsum(each.probe_seconds for each in document.warmup.repeats if each.repeat == one.repeat)
+    return fsum(
+        each.probe_seconds for each in document.warmup.repeats if each.repeat == repeat.repeat
+    )
 
 
-def _transactions(one: Repeat) -> float:
+def _transactions(repeat: Repeat) -> float:
     """Count the transactions in the time in which the server counted."""
-    return one.tpm * one.server_io.seconds / 60 if one.server_io else 0.0
+    return repeat.tpm * repeat.server_io.seconds / 60 if repeat.server_io else 0.0
 
 
 def _groups(document: RunDocument) -> Iterator[list[tuple[ArmName, Repeat]]]:
     """Windows to compare with each other: two or more."""
     for of_curve in (False, True):
-        found: defaultdict[tuple[int, int | None], list[tuple[ArmName, Repeat]]]
-        found = defaultdict(list)
+        groups: defaultdict[tuple[int, int | None], list[tuple[ArmName, Repeat]]]
+        groups = defaultdict(list)
         for arm in list_comparable(document):
-            for one in arm.curve if of_curve else arm.repeats:
-                found[one.repeat, one.users].append((arm.name, one))
-        yield from (group for group in found.values() if len(group) > 1)
+            for repeat in arm.curve if of_curve else arm.repeats:
+                groups[repeat.repeat, repeat.users].append((arm.name, repeat))
+        yield from (group for group in groups.values() if len(group) > 1)
 
 
 def _differences(group: list[tuple[ArmName, Repeat]], direction: Direction) -> Iterator[Difference]:
     counted = [
-        (name, one, pages)
-        for name, one in group
-        if (pages := per_transaction(one, direction)) is not None
+        (name, repeat, pages)
+        for name, repeat in group
+        if (pages := per_transaction(repeat, direction)) is not None
     ]
     if not counted:
         return
-    other, most, there = max(counted, key=lambda each: _transactions(each[1]))
-    for arm, one, here in counted:
-        apart = abs(here - there) > AGREED * there
-        if apart and (_matters(one, direction) or _matters(most, direction)):
-            yield Difference(arm, one, other, direction, here, there)
+    other, most, reference = max(counted, key=lambda each: _transactions(each[1]))
+    for arm, repeat, here in counted:
+        apart = abs(here - reference) > AGREED * reference
+        if apart and (_matters(repeat, direction) or _matters(most, direction)):
+            yield Difference(arm, repeat, other, direction, here, reference)
 
 
-def _matters(one: Repeat, direction: Direction) -> bool:
+def _matters(repeat: Repeat, direction: Direction) -> bool:
     """True if enough of all pages went that way for a difference to shift the work."""
-    each = [per_transaction(one, way) or 0.0 for way in DIRECTIONS]
-    return (per_transaction(one, direction) or 0.0) > AGREED * fsum(each)
+    each = [per_transaction(repeat, way) or 0.0 for way in DIRECTIONS]
+    return (per_transaction(repeat, direction) or 0.0) > AGREED * fsum(each)
 
 
 def _pages(arm: Arm) -> float | None:

@@ -186,10 +186,10 @@ def _rates(arm: Arm) -> list[float]:
     """The highest that held, by repeat."""
     if not arm.rates:
         raise NoFactor(f"no rate was sought in the {arm.name} arm")
-    found = [rate.rate_per_s for rate in arm.rates if rate.rate_per_s is not None]
-    if len(found) < len(arm.rates):
+    rates = [rate.rate_per_s for rate in arm.rates if rate.rate_per_s is not None]
+    if len(rates) < len(arm.rates):
         raise NoFactor(f"no rate meets the limits in the {arm.name} arm")
-    return found
+    return rates
 
 
 def _resolution(arm: Arm) -> float:

@@ -57,7 +57,7 @@ def columns(document: RunDocument) -> tuple[str, ...]:
     return (find_unit(document).short, *(() if document.timed == "sql" else ("TPM",)))
 
 
-def cells(document: RunDocument, one: Throughput) -> tuple[str, ...]:
+def cells(document: RunDocument, throughput: Throughput) -> tuple[str, ...]:
     """TPC-C has the throughput of all its transactions, too."""
-    more = () if document.timed == "sql" else (words.count(one.tpm),)
-    return (words.count(one.rate), *more)
+    more = () if document.timed == "sql" else (words.count(throughput.tpm),)
+    return (words.count(throughput.rate), *more)

@@ -162,9 +162,9 @@ class BenchLine(Record):
     def median(self) -> BenchRun:
         """The median of each value on its own."""
         return BenchRun(
-            mb_per_s=median(one.mb_per_s for one in self.runs),
-            iops=median(one.iops for one in self.runs),
-            latency_us=median(one.latency_us for one in self.runs),
+            mb_per_s=median(run.mb_per_s for run in self.runs),
+            iops=median(run.iops for run in self.runs),
+            latency_us=median(run.latency_us for run in self.runs),
         )
 
     @property
@@ -172,7 +172,7 @@ class BenchLine(Record):
         """A value of each measurement: runs of one rise and fall together."""
         if self.measurements == 1:
             return [self.median.mb_per_s]
-        return [one.mb_per_s for one in self.runs]
+        return [run.mb_per_s for run in self.runs]
 
 
 class ServingPath(Record):

@@ -255,7 +255,8 @@ class RunDocument(Record):
         """Return the document of the run while it goes on."""
         running: dict[str, object] = {"state": "running"}
         phases = tuple(
-            one if one.state == "done" else one.model_copy(update=running) for one in self.phases
+            phase if phase.state == "done" else phase.model_copy(update=running)
+            for phase in self.phases
         )
         return self.model_copy(update={**running, "phases": phases})
 

@@ -480,17 +480,17 @@ class Repeat(Window):
         if self.tpm < DUE_LEAST * 60:
             return []
         whole = self.series[: int(self.duration_s)]
-        return [one.second for one in whole if not one.tpm]
+        return [point.second for point in whole if not point.tpm]
 
     @property
     def not_steady(self) -> list[Steadiness]:
         """Series that did not stay steady."""
-        return [one for one in self.steadiness if one.steady is False]
+        return [verdict for verdict in self.steadiness if verdict.steady is False]
 
     @property
     def not_known(self) -> list[Steadiness]:
         """Series of throughput and reads that cannot be shown to be steady."""
-        rates = [one for one in self.steadiness if one.measure != "latency_ms"]
+        rates = [verdict for verdict in self.steadiness if verdict.measure != "latency_ms"]
         return [rate for rate in rates if rate.steady is None]
 
     @property

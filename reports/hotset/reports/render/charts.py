@@ -43,7 +43,7 @@ def throughput(document: RunDocument) -> Section | None:
         for arm in arms
         for repeat in arm.repeats
     ]
-    said = [f"{arm.name} {words.count(arm.rate)} {unit.short}" for arm in arms]
+    parts = [f"{arm.name} {words.count(arm.rate)} {unit.short}" for arm in arms]
     has_ratio = any(arm.hit_ratio is not None for arm in arms)
     return Section(
         key="throughput",
@@ -55,7 +55,7 @@ def throughput(document: RunDocument) -> Section | None:
             Panel(
                 "throughput",
                 partial(vega.bars, bars, points, unit.short, [arm.name for arm in arms]),
-                f"Bar chart of mean {unit.long.lower()}: {words.enumerate_words(said)}.",
+                f"Bar chart of mean {unit.long.lower()}: {words.enumerate_words(parts)}.",
             ),
         ),
         tables=(_arms_table(document, arms),),
@@ -111,23 +111,23 @@ def _arm_cells(
 
 def highest_rates(document: RunDocument) -> Section | None:
     """The rates that meet the limits, where they were sought."""
-    found = {
+    rates = {
         name: rate
         for name in answer.ARM_ORDER
         if (rate := highest.mean_rate(document, name)) is not None
     }
-    if not found:
+    if not rates:
         return None
     bars = [
-        {"arm": name, "value": rate, "label": words.count(rate)} for name, rate in found.items()
+        {"arm": name, "value": rate, "label": words.count(rate)} for name, rate in rates.items()
     ]
     points = [
-        {"arm": name, "value": one.rate_per_s or 0.0, "what": f"repeat {one.repeat}"}
-        for name in found
-        for one in highest.find_highest(document, name)
+        {"arm": name, "value": rate.rate_per_s or 0.0, "what": f"repeat {rate.repeat}"}
+        for name in rates
+        for rate in highest.find_highest(document, name)
     ]
     limits = highest.limits(document)
-    said = [f"{bar['arm']} {bar['label']}" for bar in bars]
+    parts = [f"{bar['arm']} {bar['label']}" for bar in bars]
     return Section(
         key="highest-rates",
         title=f"{highest.TITLE}: {limits}",
@@ -137,8 +137,8 @@ def highest_rates(document: RunDocument) -> Section | None:
         panels=(
             Panel(
                 "highest-rates",
-                partial(vega.bars, bars, points, "transactions/s", list(found)),
-                f"Bar chart of the highest rate with {limits}: {words.enumerate_words(said)}.",
+                partial(vega.bars, bars, points, "transactions/s", list(rates)),
+                f"Bar chart of the highest rate with {limits}: {words.enumerate_words(parts)}.",
             ),
         ),
         tables=(
@@ -146,7 +146,7 @@ def highest_rates(document: RunDocument) -> Section | None:
                 f"{highest.TITLE}, every search",
                 highest.COLUMNS,
                 tuple(highest.rows(document)),
-                said="because",
+                sentences="because",
             ),
         ),
     )
@@ -154,12 +154,12 @@ def highest_rates(document: RunDocument) -> Section | None:
 
 def over_users(document: RunDocument) -> Section | None:
     """The curve over users: throughput, and below it the latency."""
-    found = curve.read_curves(document)
-    if not found:
+    curves = curve.read_curves(document)
+    if not curves:
         return None
     panels = (
-        _curve_panel(found, "users-throughput", units.find_unit(document).long, "count"),
-        _curve_panel(found, "users-p95", "Latency, 95th percentile, ms", "ms"),
+        _curve_panel(curves, "users-throughput", units.find_unit(document).long, "count"),
+        _curve_panel(curves, "users-p95", "Latency, 95th percentile, ms", "ms"),
     )
     return Section(
         key="over-users",
@@ -176,37 +176,37 @@ def over_users(document: RunDocument) -> Section | None:
                 curve.columns(document),
                 tuple(curve.rows(document)),
                 wide=("p99 ms", "p50 ms", "failed", "of baseline", "most time"),
-                bars=tuple(one.figures.rate for points in found.values() for one in points),
+                bars=tuple(point.figures.rate for points in curves.values() for point in points),
             ),
         ),
-        legend=tuple(found),
+        legend=tuple(curves),
     )
 
 
 def _curve_panel(
-    found: Mapping[ArmName, Sequence[curve.ArmPoint]], key: str, heading: str, unit: str
+    curves: Mapping[ArmName, Sequence[curve.ArmPoint]], key: str, heading: str, unit: str
 ) -> Panel | None:
     """A line per arm; None where nothing was measured."""
-    drawn = _curve_rows(found, unit)
+    drawn = _curve_rows(curves, unit)
     means = _mean_lines(drawn)
     if not means:
         return None
-    each_users = sorted({point.users for points in found.values() for point in points})
+    each_users = sorted({point.users for points in curves.values() for point in points})
     log = _far_apart([fmean(line) for line in means.values()])
-    said = [f"{arm} {', '.join(map(words.count, line))}" for arm, line in means.items()]
+    parts = [f"{arm} {', '.join(map(words.count, line))}" for arm, line in means.items()]
     return Panel(
         key,
-        partial(vega.over_users, drawn, each_users, [*found], log=log, last=unit == "ms"),
+        partial(vega.over_users, drawn, each_users, [*curves], log=log, last=unit == "ms"),
         f"Line chart over {words.enumerate_words([str(user) for user in each_users])} users."
-        f" {heading}: {'; '.join(said)}.",
+        f" {heading}: {'; '.join(parts)}.",
         heading + (" (logarithmic axis)" if log else ""),
     )
 
 
-def _curve_rows(found: Mapping[ArmName, Sequence[curve.ArmPoint]], unit: str) -> list[Row]:
+def _curve_rows(curves: Mapping[ArmName, Sequence[curve.ArmPoint]], unit: str) -> list[Row]:
     """Points of the lines; `repeat` 0 is the mean, which may be an arm's peak or knee."""
     rows: list[Row] = []
-    for name, points in found.items():
+    for name, points in curves.items():
         bare = [point.point for point in points]
         peak, knee = curve.peak(bare).users, curve.knee(bare)
         marks = {peak: "peak"}
@@ -251,7 +251,7 @@ def time_use_by_arm(document: RunDocument) -> Section | None:
         for arm, use in uses.items()
         for rank, name in enumerate(time_use.CLASSES)
     ]
-    said = [
+    parts = [
         f"{arm}: "
         + ", ".join(f"{row['class']} {row['label']}" for row in bars if row["arm"] == arm)
         for arm in uses
@@ -268,15 +268,15 @@ def time_use_by_arm(document: RunDocument) -> Section | None:
         title="Where the users' time goes",
         notes=tuple(note for note in notes if note),
         reading=caption,
-        panels=(Panel("time-use", draw, f"{'; '.join(said)}."),),
+        panels=(Panel("time-use", draw, f"{'; '.join(parts)}."),),
         tables=(Table(title, time_use.COLUMNS, tuple(time_use.rows(document))),),
         terminal="notes",
     )
 
 
 def devices(document: RunDocument) -> Section | None:
-    found = device_use.by_arm(document)
-    if not found:
+    by_arm = device_use.by_arm(document)
+    if not by_arm:
         return None
     bars: list[Row] = [
         {
@@ -284,11 +284,11 @@ def devices(document: RunDocument) -> Section | None:
             "value": device.utilisation,
             "label": words.percent(device.utilisation, 0),
         }
-        for arm, each in found.items()
+        for arm, each in by_arm.items()
         for device in each
     ]
     notes = (device_use.sentence(document), device_use.NOTE, device_use.cpu_line(document))
-    said = [f"{bar['arm']} {bar['label']}" for bar in bars]
+    parts = [f"{bar['arm']} {bar['label']}" for bar in bars]
     return Section(
         key="devices",
         title="Each device",
@@ -299,7 +299,7 @@ def devices(document: RunDocument) -> Section | None:
             Panel(
                 "devices",
                 partial(vega.shares, bars, [bar["arm"] for bar in bars], "device", "busy"),
-                f"Bar chart of how busy each device was: {words.enumerate_words(said)}.",
+                f"Bar chart of how busy each device was: {words.enumerate_words(parts)}.",
             ),
         ),
         tables=(
@@ -342,8 +342,10 @@ def over_time(document: RunDocument) -> Section | None:
     end = 1 + max(second.second for arm in arms for each in arm.repeats for second in each.series)
     bin_s = series.bin_width(end, POINTS_PER_LINE)
     drawn = [(measure, series.line_rows(arms, measure.of, bin_s)) for measure in MEASURES]
-    drawn = [(one, rows) for one, rows in drawn if rows]
-    panels = [_over_time(one, rows, end, bin_s, one is drawn[-1][0]) for one, rows in drawn]
+    drawn = [(measure, rows) for measure, rows in drawn if rows]
+    panels = [
+        _over_time(measure, rows, end, bin_s, measure is drawn[-1][0]) for measure, rows in drawn
+    ]
     points = "one point per second" if bin_s == 1 else f"each point the mean of {bin_s} s"
     return Section(
         key="over-time",
@@ -414,7 +416,7 @@ def kinds_table(
         title,
         columns[:ends],
         tuple(row[:ends] for row, _ in rows),
-        said="causes" if "causes" in columns[:ends] else "",
+        sentences="causes" if "causes" in columns[:ends] else "",
         names=len(answer.window_columns(document)) + 1,
         sums=frozenset(at for at, (_, is_all) in enumerate(rows) if is_all),
     )
@@ -424,19 +426,19 @@ def _latency_panel(
     arms: Sequence[ArmFigures], repeats: Sequence[tuple[ArmName, int, Latency]]
 ) -> Panel:
     means = [(arm.name, 0, arm.latency_ms) for arm in arms if arm.latency_ms is not None]
-    lines = [row for found in (*means, *repeats) for row in _percentiles(*found)]
-    said = [
+    lines = [row for measured in (*means, *repeats) for row in _percentiles(*measured)]
+    parts = [
         f"{name} "
         + ", ".join(
             f"{step} {value}"
-            for step, value in zip(("p50", "p95", "p99"), words.latencies(found), strict=True)
+            for step, value in zip(("p50", "p95", "p99"), words.latencies(latency), strict=True)
         )
-        for name, _, found in means
+        for name, _, latency in means
     ]
     drawn = {row["percentile"] for row in lines}
     steps = [step for step in words.PERCENTILES.values() if step in drawn]
     draw = partial(vega.percentiles, lines, steps, tuple(arm.name for arm in arms))
-    return Panel("latencies", draw, f"Latency in milliseconds: {'; '.join(said)}.")
+    return Panel("latencies", draw, f"Latency in milliseconds: {'; '.join(parts)}.")
 
 
 def _percentiles(arm: str, repeat: int, latency_ms: Latency) -> list[Row]:
@@ -568,7 +570,7 @@ def hits(document: RunDocument) -> Section | None:
         {"arm": part.name, "value": part.hit_ratio, "label": words.percent(part.hit_ratio)}
         for part in shown
     ]
-    said = [f"{bar['arm']} {bar['label']}" for bar in bars]
+    texts = [f"{bar['arm']} {bar['label']}" for bar in bars]
     return Section(
         key="hits",
         title="Hit ratio by table",
@@ -578,7 +580,7 @@ def hits(document: RunDocument) -> Section | None:
             Panel(
                 "hits",
                 partial(vega.shares, bars, [part.name for part in shown], "table", "hit ratio"),
-                f"Bar chart of hit ratios in the accelerated arm: {words.enumerate_words(said)}.",
+                f"Bar chart of hit ratios in the accelerated arm: {words.enumerate_words(texts)}.",
             ),
         ),
         tables=(Table("Requests and hit ratios by table", parts.COLUMNS, tuple(rows)),),
@@ -610,10 +612,10 @@ def _price_panels(document: RunDocument, currency: str) -> tuple[Panel, ...]:
         {"arm": cost.arm, "value": cost.price_per_nopm, "label": words.money(cost.price_per_nopm)}
         for cost in known
     ]
-    said = [f"{bar['arm']} {bar['label']}" for bar in bars]
+    parts = [f"{bar['arm']} {bar['label']}" for bar in bars]
     unit = units.find_unit(document).short
     draw = partial(vega.bars, bars, [], f"{currency} per {unit}", [cost.arm for cost in known])
-    alt = f"Bar chart of the price per {unit}: {words.enumerate_words(said)}."
+    alt = f"Bar chart of the price per {unit}: {words.enumerate_words(parts)}."
     return (Panel("price", draw, alt, f"{currency} per {unit}"),)
 
 

@@ -25,13 +25,13 @@ def groups(document: RunDocument) -> list[Group]:
             else []
         ),
     ]
-    found = [
+    groups = [
         *(of_database if document.disks is None else _tier_of_disk(document)),
         *([("Machine", _machine(document))] if document.measurement is None else []),
         ("Run", _run(document)),
         *([("Phases", _phases(document))] if document.phases else []),
     ]
-    return [(name, rows or [("not recorded", words.ABSENT)]) for name, rows in found]
+    return [(name, rows or [("not recorded", words.ABSENT)]) for name, rows in groups]
 
 
 def _tier_of_disk(document: RunDocument) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -56,7 +56,7 @@ def _database(document: RunDocument) -> list[tuple[str, str]]:
 
 def _workload(document: RunDocument) -> list[tuple[str, str]]:
     """Workload of all windows: only the same workload can be compared."""
-    windows = [one for arm in document.arms for one in (*arm.curve, *arm.repeats)]
+    windows = [window for arm in document.arms for window in (*arm.curve, *arm.repeats)]
     draws = {
         f"{_ITEMS[window.items]}: {words.percent(window.hottest_fifth, 0)} of stock's accesses on"
         " 20 % of its blocks"
@@ -165,8 +165,8 @@ def _run(document: RunDocument) -> list[tuple[str, str]]:
     arms = answer.arms(document)
     if arms:
         windows = sorted({(each.rampup_s, each.duration_s) for arm in arms for each in arm.repeats})
-        said = [f"{ramp:g} s ramp-up, {length:g} s measured" for ramp, length in windows]
-        rows.append(("windows", "; ".join(said)))
+        lengths = [f"{ramp:g} s ramp-up, {length:g} s measured" for ramp, length in windows]
+        rows.append(("windows", "; ".join(lengths)))
         rows.extend(_preparation(document))
         if document.measurement is None:
             rows.append(("repeats", ", ".join(f"{arm.name} {len(arm.repeats)}" for arm in arms)))
@@ -179,9 +179,9 @@ def _preparation(document: RunDocument) -> list[tuple[str, str]]:
     """Nothing of runs that have it not on record."""
     if not any(repeat.preparation for arm in document.arms for repeat in arm.repeats):
         return []
-    said = {True: "reads level", False: "reads not level", None: "not known whether level"}
+    texts = {True: "reads level", False: "reads not level", None: "not known whether level"}
     levels = same_state.levels(document)
-    named = [f"{said[level]}: {', '.join(levels[level])}" for level in said if level in levels]
+    named = [f"{texts[level]}: {', '.join(levels[level])}" for level in texts if level in levels]
     return [("preparation", "; ".join(named))]
 
 

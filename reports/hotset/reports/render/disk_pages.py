@@ -29,10 +29,10 @@ _MODELLED = "all devices are modelled"
 
 def of_run(document: RunDocument) -> Page:
     """An experiment on modelled disks; what was not measured is left out."""
-    found = document.disks
-    if found is None:
+    results = document.disks
+    if results is None:
         raise ValueError(f"run {document.run} is of a database")
-    page = _SCENARIOS[found.scenario](found.model_dump(mode="json"))
+    page = _SCENARIOS[results.scenario](results.model_dump(mode="json"))
     about = document.measurement.of if document.measurement else _MODELLED
     return replace(
         page,
@@ -50,7 +50,7 @@ def of_run(document: RunDocument) -> Page:
 
 def of_bench(document: Document) -> Page:
     """A benchmark of a disk, file or model."""
-    lines = [BenchLine.model_validate(one) for one in document["bench"]]
+    lines = [BenchLine.model_validate(line) for line in document["bench"]]
     return Page(
         "How fast a disk is",
         ("disk bench", _MODELLED),
@@ -181,7 +181,7 @@ def _by_weight(disks: list[Document]) -> Section:
     draw = partial(
         vega.by_weight, rows, order, _COLOURS[: len(order)], "how often a file was drawn"
     )
-    said = ", ".join(order)
+    names = ", ".join(order)
     files = tuple(
         (disk["disk"], name, str(reads), f"{mean:,.1f}")
         for disk in disks
@@ -192,29 +192,29 @@ def _by_weight(disks: list[Document]) -> Section:
         "Mean MB/s of a file by how often it was drawn, without the page cache",
         ("A disk that keeps what it has read is the faster the more often a file is read.",),
         (Table("Files", ("disk", "file", "reads", "mean MB/s"), files, names=2),),
-        (Panel("weight", draw, f"Line chart of MB/s by number of reads for {said}."),),
+        (Panel("weight", draw, f"Line chart of MB/s by number of reads for {names}."),),
     )
 
 
 def _files(passes: list[Document]) -> list[tuple[str, int, float]]:
     """Name, reads and mean MB/s, by number of reads."""
     speeds: dict[str, list[float]] = {}
-    for draw in (draw for one in passes for draw in one["draws"]):
+    for draw in (draw for pass_ in passes for draw in pass_["draws"]):
         speeds.setdefault(draw["name"], []).append(draw["bytes"] / 1e6 / draw["seconds"])
-    found = [(name, len(each), fmean(each)) for name, each in speeds.items()]
-    return sorted(found, key=lambda one: one[1])
+    files = [(name, len(each), fmean(each)) for name, each in speeds.items()]
+    return sorted(files, key=lambda file: file[1])
 
 
 def _draws(disk: Document) -> Section:
     """Which layer served each pass."""
     rows = tuple(
         (
-            f"pass {one['number'] + 1}",
-            "without" if one["dropped"] else "with",
-            one["served_by"],
-            str(sum(draw["major_faults"] for draw in one["draws"])),
+            f"pass {pass_['number'] + 1}",
+            "without" if pass_["dropped"] else "with",
+            pass_["served_by"],
+            str(sum(draw["major_faults"] for draw in pass_["draws"])),
         )
-        for one in (*disk["cold"], disk["warm"])
+        for pass_ in (*disk["cold"], disk["warm"])
     )
     title, columns = f"{disk['disk']}: who served the reads", ("pass", "page cache", "served by")
     table = Table(title, (*columns, "major page faults"), rows, names=3)
@@ -366,11 +366,11 @@ def _heat(searches: list[Document]) -> Section:
         )
     ]
     order = [search["array"] for search in searches]
-    said = ", ".join(
+    shares = ", ".join(
         f"{search['array']} {words.percent(search['heat']['hottest_share'], 0)}"
         for search in searches
     )
-    alt = f"Heat by place. Share of the requests to the hottest tenth: {said}."
+    alt = f"Heat by place. Share of the requests to the hottest tenth: {shares}."
     return Section(
         "heat",
         "Heat: where the requests of the search went",
@@ -426,8 +426,8 @@ def _bars(
     rows = [{"arm": name, "value": value, "label": _short(value)} for name, value, _ in lines]
     order = [name for name, _, _ in lines]
     draw = partial(vega.bars, rows, [], unit, order, tuple(colour for _, _, colour in lines))
-    said = words.enumerate_words([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
-    return Section(key, title, (caption,), (table,), (Panel(key, draw, f"Bar chart: {said}."),))
+    values = words.enumerate_words([f"{name} {_short(value)} {unit}" for name, value, _ in lines])
+    return Section(key, title, (caption,), (table,), (Panel(key, draw, f"Bar chart: {values}."),))
 
 
 def _short(value: float) -> str:

@@ -18,7 +18,7 @@ def rereads(document: Document) -> Rows:
     """Files that are read again, a line a disk."""
     columns = ("disk", "first read", "read again", "gain", "from page cache", "seeming gain")
     keys = ("first_mb_per_s", "again_mb_per_s", "gain", "page_cache_mb_per_s", "seeming_gain")
-    return columns, [(one["disk"], *(one[key] for key in keys)) for one in document["disks"]]
+    return columns, [(disk["disk"], *(disk[key] for key in keys)) for disk in document["disks"]]
 
 
 def lines(document: Document) -> Rows:
@@ -26,9 +26,9 @@ def lines(document: Document) -> Rows:
     columns = ("array", "profile", "direction", "unit", "published", "ours", "off", "because")
     keys = ("array", "profile", "direction", "unit", "published", "ours")
     rows: list[tuple[object, ...]] = []
-    for one in document["lines"]:
-        off = None if one["off"] is None else words.deviation(one["off"], 0)
-        rows.append((*(one[key] for key in keys), off, one["reason"]))
+    for line in document["lines"]:
+        off = None if line["off"] is None else words.deviation(line["off"], 0)
+        rows.append((*(line[key] for key in keys), off, line["reason"]))
     return columns, rows
 
 
@@ -37,20 +37,20 @@ def searches(document: Document) -> Rows:
     columns = ("array", "searches/s", "p50 ms", "p99 ms", "commit ms", "reads", "writes")
     rows: list[tuple[object, ...]] = [
         (
-            one["array"],
-            one["searches_per_s"],
-            *(one["searched"][key] for key in ("p50_ms", "p99_ms", "commit_ms")),
-            *(one["heat"][key] for key in ("reads", "writes")),
-            words.percent(one["heat"]["hottest_share"], 0),
+            search["array"],
+            search["searches_per_s"],
+            *(search["searched"][key] for key in ("p50_ms", "p99_ms", "commit_ms")),
+            *(search["heat"][key] for key in ("reads", "writes")),
+            words.percent(search["heat"]["hottest_share"], 0),
         )
-        for one in document["searches"]
+        for search in document["searches"]
     ]
     return (*columns, "to the hottest tenth"), rows
 
 
 def bench_rows(document: Document) -> Rows:
     """A benchmark of a disk: medians, a line a profile and direction."""
-    lines = [BenchLine.model_validate(one) for one in document["bench"]]
+    lines = [BenchLine.model_validate(line) for line in document["bench"]]
     columns = ("profile", "direction", "runs", "mb_per_s", "iops", "latency_us")
     return columns, [
         (
@@ -68,8 +68,8 @@ def bench_rows(document: Document) -> Rows:
 def csv(document: Document) -> str:
     """All tables that have a line; of a result of either scenario."""
     tables = (
-        one(document)
-        for key, one in (
+        make(document)
+        for key, make in (
             ("disks", rereads),
             ("lines", lines),
             ("searches", searches),

@@ -86,7 +86,7 @@ def render_page(page: Page, run: RunDocument | None = None) -> str:
         .get_template("report.html.j2")
         .render(
             page=page,
-            headlines=[_unbroken(said) for said in page.headlines],
+            headlines=[_unbroken(headline) for headline in page.headlines],
             conditions=page.conditions,
             run=run,
             **(_answer(run) if run else {"factor": None}),
@@ -129,7 +129,7 @@ def _cards(document: RunDocument, measured: Mapping[ArmName, ArmFigures]) -> lis
 
 def _unbroken(text: str) -> str:
     """Keep what is in brackets up to a semicolon, and a number and its sign, stay on one line."""
-    inside = re.sub(r"\(.*?[;)]", lambda found: found[0].replace(" ", NO_BREAK_SPACE), text)
+    inside = re.sub(r"\(.*?[;)]", lambda match: match[0].replace(" ", NO_BREAK_SPACE), text)
     return inside.replace(" %", f"{NO_BREAK_SPACE}%").replace("–", f"–{WORD_JOINER}")
 
 

@@ -42,7 +42,7 @@ def _parts(page: Page) -> Iterator[str]:
     if labels := (*page.verdicts, *page.conditions):
         yield " · ".join(f"*{label}*" for label in labels)
     if page.judged:
-        yield bullets(said for said, _ in page.judged)
+        yield bullets(sentence for sentence, _ in page.judged)
     for section in page.sections:
         yield from _section(section)
     if page.gaps:
@@ -59,13 +59,13 @@ def _parts(page: Page) -> Iterator[str]:
 def _section(section: Section) -> Iterator[str]:
     yield f"## {section.title}"
     yield from section.notes
-    for found in section.tables:
+    for shown in section.tables:
         rows = (
-            [f"**{cell}**" if at in found.sums and cell else cell for cell in row[:1]]
+            [f"**{cell}**" if at in shown.sums and cell else cell for cell in row[:1]]
             + list(row[1:])
-            for at, row in enumerate(found.rows)
+            for at, row in enumerate(shown.rows)
         )
-        yield table(found.columns, rows)
+        yield table(shown.columns, rows)
 
 
 def _cell(text: str) -> str:

@@ -29,7 +29,7 @@ class Panel:
 class Table:
     """
     :ivar names: how many of the first columns hold text; those without a head do as well.
-    :ivar said: the column whose cells are sentences.
+    :ivar sentences: the column whose cells are sentences.
     :ivar sums: the rows that sum up those above.
     :ivar wide: columns that a narrow terminal leaves out, the first one first.
     :ivar bars: of each row, which a terminal draws beside it.
@@ -38,7 +38,7 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    said: str = ""
+    sentences: str = ""
     names: int = 1
     sums: frozenset[int] = frozenset()
     wide: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Table:
     def is_text(self, at: int) -> bool:
         """True if a column's cells are text."""
         name = self.columns[at]
-        return at < self.names or not name or name == self.said
+        return at < self.names or not name or name == self.sentences
 
 
 @dataclass(frozen=True, slots=True)

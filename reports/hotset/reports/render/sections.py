@@ -73,7 +73,9 @@ def without_series(document: RunDocument) -> RunDocument:
     arms = tuple(
         arm.model_copy(
             update={
-                name: tuple(one.model_copy(update={"series": ()}) for one in getattr(arm, name))
+                name: tuple(
+                    window.model_copy(update={"series": ()}) for window in getattr(arm, name)
+                )
                 for name in ("repeats", "curve")
             }
         )
@@ -105,8 +107,8 @@ def _published_section(document: RunDocument) -> Section | None:
 
 def _predicted_section(document: RunDocument) -> Section | None:
     """Predictions from an earlier run, beside the measured values."""
-    found = document.predictions
-    notes = (predicted.sentence(found),) if found else ()
+    predictions = document.predictions
+    notes = (predicted.sentence(predictions),) if predictions else ()
     lines = tuple(predicted.rows(document))
     return _of_table("predicted", "Predicted and measured", predicted.COLUMNS, lines, notes)
 
@@ -178,10 +180,10 @@ def _conditions(document: RunDocument) -> Section | None:
     checked = answer.check(document)
     if not checked:
         return None
-    broken = [one for one in checked if not all(condition.holds for condition in one[1])]
+    broken = [check for check in checked if not all(condition.holds for condition in check[1])]
     tables = tuple(
-        conditions_table(found, *([after] if len(checked) > 1 else []))
-        for after, found in broken or checked[-1:]
+        conditions_table(conditions, *([after] if len(checked) > 1 else []))
+        for after, conditions in broken or checked[-1:]
     )
     return Section("conditions", _CONDITIONS, tables=tables, terminal="nothing")
 
@@ -204,13 +206,13 @@ def conditions_table(conditions: Sequence[Condition], *after: str) -> Table:
         ("condition (clause 3.3.2)", "violations", "such as"),
         tuple(
             (
-                f"{one.number:2} {one.title}",
-                f"{one.violations:,}",
-                ", ".join(map(str, one.examples[0])) if one.examples else "",
+                f"{condition.number:2} {condition.title}",
+                f"{condition.violations:,}",
+                ", ".join(map(str, condition.examples[0])) if condition.examples else "",
             )
-            for one in conditions
+            for condition in conditions
         ),
-        said="such as",
+        sentences="such as",
     )
 
 

@@ -73,8 +73,8 @@ def _print_setup(page: Page, console: Console) -> None:
     console.print()
     console.print("How it was measured", style="bold")
     for group, rows in page.setup:
-        said = "; ".join(f"{what} {figure}" for what, figure in rows)
-        console.print(_item(Text.assemble((f"{group}: ", "bold"), said)))
+        text = "; ".join(f"{what} {figure}" for what, figure in rows)
+        console.print(_item(Text.assemble((f"{group}: ", "bold"), text)))
 
 
 def _print_answer(page: Page, document: RunDocument, console: Console) -> None:
@@ -98,42 +98,44 @@ def result(page: Page, console: Console) -> None:
 
 
 def _print_judged(page: Page, console: Console) -> None:
-    for said, holds in page.judged:
-        console.print(Text(said, style="green" if holds else "bold red"))
+    for sentence, holds in page.judged:
+        console.print(Text(sentence, style="green" if holds else "bold red"))
 
 
 def _print_section(section: Section, conditions: Sequence[str], console: Console) -> None:
     if section.terminal == "all":
-        for found in section.tables:
-            _print_table(found, conditions, console)
+        for table in section.tables:
+            _print_table(table, conditions, console)
     for note in section.notes:
         console.print(Text(note))
 
 
-def _print_table(found: Rows, conditions: Sequence[str], console: Console) -> None:
+def _print_table(table: Rows, conditions: Sequence[str], console: Console) -> None:
     """In the widest form there is room for; its sentences below it, where a column of them would be
     a narrow one."""
-    spared = _without_sentences(found, conditions, console)
-    for broken, left_out in ((False, 0), *((True, n) for n in range(len(found.wide) + 1))):
-        shown = _table_of(found, conditions, {*spared, *found.wide[:left_out]}, broken=broken)
-        sentences = _SENTENCE_COLUMNS if found.said and not spared else 0
+    spared = _without_sentences(table, conditions, console)
+    for broken, left_out in ((False, 0), *((True, n) for n in range(len(table.wide) + 1))):
+        shown = _table_of(table, conditions, {*spared, *table.wide[:left_out]}, broken=broken)
+        sentences = _SENTENCE_COLUMNS if table.sentences and not spared else 0
         if _width(shown, console) <= console.width or sentences:
             break
     console.print(shown)
     if spared:
-        at = found.columns.index(found.said)
-        for row in found.rows:
+        at = table.columns.index(table.sentences)
+        for row in table.rows:
             if row[at]:
                 named = (cell for cell in row[:at] if _NUMBER.match(cell) is None)
                 console.print(_item(Text(f"{', '.join(named)}: {row[at]}")))
 
 
-def _without_sentences(found: Rows, conditions: Sequence[str], console: Console) -> set[str]:
+def _without_sentences(table: Rows, conditions: Sequence[str], console: Console) -> set[str]:
     """The column of sentences, where there is no room for it."""
-    if not found.said:
+    if not table.sentences:
         return set()
-    short = _table_of(found, conditions, {found.said})
-    return {found.said} if console.width - _width(short, console) < _SENTENCE_COLUMNS else set()
+    short = _table_of(table, conditions, {table.sentences})
+    return (
+        {table.sentences} if console.width - _width(short, console) < _SENTENCE_COLUMNS else set()
+    )
 
 
 def _width(table: Table, console: Console) -> int:
@@ -143,28 +145,30 @@ def _width(table: Table, console: Console) -> int:
 
 
 def _table_of(
-    found: Rows, conditions: Sequence[str], left_out: set[str], *, broken: bool = False
+    page_table: Rows, conditions: Sequence[str], left_out: set[str], *, broken: bool = False
 ) -> Table:
     """:param broken: its heads, into a line for each word."""
     table = Table(
-        title=found.caption + (f" ({', '.join(conditions)})" if conditions else ""),
+        title=page_table.caption + (f" ({', '.join(conditions)})" if conditions else ""),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0) if broken else (0, 1),
     )
-    kept = [at for at, column in enumerate(found.columns) if column not in left_out]
+    kept = [at for at, column in enumerate(page_table.columns) if column not in left_out]
     for at in kept:
-        name = found.columns[at]
+        name = page_table.columns[at]
         head = _BREAKS.sub("\n", name) if broken else name
-        table.add_column(head, justify="left" if found.is_text(at) else "right", overflow="fold")
-    bars = words.bars(found.bars, _NARROW_BAR if broken else _BAR)
+        table.add_column(
+            head, justify="left" if page_table.is_text(at) else "right", overflow="fold"
+        )
+    bars = words.bars(page_table.bars, _NARROW_BAR if broken else _BAR)
     if bars:
         table.add_column("")
-    for number, row in enumerate(found.rows):
-        summed = number in found.sums
+    for number, row in enumerate(page_table.rows):
+        summed = number in page_table.sums
         cells = [Text(row[at]) for at in kept] + ([Text(bars[number])] if bars else [])
-        ends = summed and number + 1 not in found.sums
+        ends = summed and number + 1 not in page_table.sums
         table.add_row(*cells, style="bold" if summed else None, end_section=ends)
     return table
 
@@ -174,8 +178,8 @@ def comparison(lines: Iterable[Line], differing: Iterable[Difference], console: 
     differing = list(differing)
     if differing:
         console.print(Text("The set-ups differ:", style="yellow"))
-        for one in differing:
-            console.print(_item(Text(str(one))))
+        for difference in differing:
+            console.print(_item(Text(str(difference))))
     for run, of_run in groupby(lines, key=lambda line: line.run):
         shown = list(of_run)
         console.print(_comparison_table(f"{run} against {shown[0].against}", shown))
@@ -202,7 +206,7 @@ def _comparison_table(title: str, lines: Iterable[Line]) -> Table:
     return table
 
 
-def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> None:
+def trend(trend: Trend, with_it: Iterable[Iterable[str]], console: Console) -> None:
     """`hotset runs trend`: a line and a bar for each run, then where the level changed.
 
     :param with_it: what else was not the same, of each change.
@@ -210,32 +214,32 @@ def trend(found: Trend, with_it: Iterable[Iterable[str]], console: Console) -> N
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("run", "started"):
         table.add_column(name, no_wrap=True)
-    for name in (found.metric, "level", "change"):
+    for name in (trend.metric, "level", "change"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
-    changes = {one.at: one for one in found.changes}
-    bars = words.bars([sample.value for sample in found.samples], _BAR)
-    for place, (one, level) in enumerate(zip(found.samples, found.levels, strict=True)):
+    changes = {change.at: change for change in trend.changes}
+    bars = words.bars([sample.value for sample in trend.samples], _BAR)
+    for place, (sample, level) in enumerate(zip(trend.samples, trend.levels, strict=True)):
         change = changes.get(place)
         style = None if change is None else "bold red" if change.worse else "bold green"
         table.add_row(
-            Text(one.run),
-            f"{one.started_at:%Y-%m-%d %H:%M}",
-            words.count(one.value),
+            Text(sample.run),
+            f"{sample.started_at:%Y-%m-%d %H:%M}",
+            words.count(sample.value),
             words.count(level),
             words.deviation(change.ratio - 1, 0) if change else "",
             bars[place],
             style=style,
         )
     console.print(table)
-    for change, others in zip(found.changes, with_it, strict=True):
-        console.print(Text(found.sentence(change), style="bold red" if change.worse else "green"))
+    for change, others in zip(trend.changes, with_it, strict=True):
+        console.print(Text(trend.sentence(change), style="bold red" if change.worse else "green"))
         for other in others:
             console.print(_item(Text(other)))
-    if not found.changes:
-        count = words.plural(len(found.samples), "run")
+    if not trend.changes:
+        count = words.plural(len(trend.samples), "run")
         console.print(f"No change of level in {count}.")
-    console.print(found.outlook(), highlight=False)
+    console.print(trend.outlook(), highlight=False)
 
 
 def _with_users(line: Line) -> str:

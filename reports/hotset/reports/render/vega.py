@@ -107,7 +107,7 @@ def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
     placed: list[Row] = []
     for arm in order:
         start = 0.0
-        for row in (one for one in rows if one["arm"] == arm):
+        for row in (row for row in rows if row["arm"] == arm):
             end = start + row["value"]
             placed.append({**row, "start": start, "end": end, "middle": (start + end) / 2})
             start = end

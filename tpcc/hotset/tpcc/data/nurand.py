@@ -76,15 +76,15 @@ def shares(a: int, low: int, high: int) -> np.ndarray:
     Exact: of all pairs of draws, an OR-convolution over the low bits of what is drawn.
     """
     span, bits = high - low + 1, a.bit_length()
-    drawn, found = np.arange(low, high + 1), np.zeros(span)
+    drawn, counts = np.arange(low, high + 1), np.zeros(span)
     for upper in np.unique(drawn >> bits):
         lower = drawn[drawn >> bits == upper] & a
         pairs = _subset_sums(np.ones(a + 1)) * _subset_sums(np.bincount(lower, minlength=a + 1))
         for bit in range(bits):
             view = pairs.reshape(-1, 2, 1 << bit)
             view[:, 1] -= view[:, 0]
-        np.add.at(found, ((upper << bits) + np.arange(a + 1)) % span, pairs)
-    return found / ((a + 1) * span)
+        np.add.at(counts, ((upper << bits) + np.arange(a + 1)) % span, pairs)
+    return counts / ((a + 1) * span)
 
 
 def _subset_sums(counts: np.ndarray) -> np.ndarray:

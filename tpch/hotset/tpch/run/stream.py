@@ -36,7 +36,7 @@ def run(
             break
         observe(Begun(stream, number, place, len(numbers)))
         text = queries.text(engine, number, scale, seed, stream)
-        result, gone = _one(session, number, text, timeout_s)
+        result, gone = _run_query(session, number, text, timeout_s)
         results.append(result)
         observe(Ended(stream, result))
         if gone:
@@ -44,7 +44,7 @@ def run(
     return ""
 
 
-def _one(
+def _run_query(
     session: Session, number: int, text: str, timeout_s: float | None
 ) -> tuple[QueryResult, bool]:
     """One query's record, and whether the server went away in it."""

@@ -26,14 +26,14 @@ fn many(count: u64) -> Vec<Request> {
 }
 
 fn any_requests() -> impl Strategy<Value = Vec<Request>> {
-    let one = (
+    let strategy = (
         0..1u64 << 40,
         any::<bool>(),
         0..1u64 << 58,
         0..1u64 << 30,
         0..13u32,
     );
-    prop::collection::vec(one, 0..40).prop_map(|drawn| {
+    prop::collection::vec(strategy, 0..40).prop_map(|drawn| {
         let mut at = 0;
         let request = |(wait, write, offset, bytes, shift): (u64, bool, u64, u64, u32)| {
             at += wait;

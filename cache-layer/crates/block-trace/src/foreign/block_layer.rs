@@ -150,13 +150,13 @@ Total (8,0):
          dd-5        [000] .....  1234.000700: block_bio_queue: 8,0 FWFS 0 + 8 [dd]
          dd-5        [000] .....  1234.000800: block_bio_queue: 8,0 F 0 + 0 [dd]
 ";
-        let found = from_text(ftrace, Format::Ftrace, None);
-        let micros: Vec<_> = found.iter().map(|r| (r.at + 500) / 1000).collect();
+        let requests = from_text(ftrace, Format::Ftrace, None);
+        let micros: Vec<_> = requests.iter().map(|r| (r.at + 500) / 1000).collect();
         assert_eq!(micros, [0, 500, 700]);
         let shapes = |all: &[Request]| -> Vec<_> {
             all.iter().map(|r| (r.write, r.offset, r.bytes)).collect()
         };
-        assert_eq!(shapes(&found), shapes(&expected));
+        assert_eq!(shapes(&requests), shapes(&expected));
     }
 
     #[test]

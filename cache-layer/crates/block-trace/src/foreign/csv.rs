@@ -72,8 +72,8 @@ mod tests {
             error.contains("line 3") && error.contains("--disk"),
             "{error}"
         );
-        let found = from_text(msr, Format::Msr, Some("1"));
-        let shapes: Vec<_> = found
+        let requests = from_text(msr, Format::Msr, Some("1"));
+        let shapes: Vec<_> = requests
             .iter()
             .map(|r| (r.at, r.write, r.offset, r.bytes))
             .collect();
@@ -86,13 +86,16 @@ mod tests {
 1455592557.065979000,0.000329000,R,4,228331520,8192
 1455592557.066979000,0.000329000,W,4,8192,512
 ";
-        let found = from_text(systor, Format::Systor, None);
-        let shapes: Vec<_> = found.iter().map(|r| (r.write, r.offset, r.bytes)).collect();
+        let requests = from_text(systor, Format::Systor, None);
+        let shapes: Vec<_> = requests
+            .iter()
+            .map(|r| (r.write, r.offset, r.bytes))
+            .collect();
         assert_eq!(shapes, [(false, 228_331_520, 8192), (true, 8192, 512)]);
         assert!(
-            (900_000..1_100_000).contains(&found[1].at),
+            (900_000..1_100_000).contains(&requests[1].at),
             "{}",
-            found[1].at
+            requests[1].at
         );
     }
 

@@ -109,8 +109,8 @@ mod tests {
 360 /dev/sdb sync 0 0
 400 /dev/sdb close
 ";
-        let found = from_text(third, Format::Iolog, None);
-        let shapes: Vec<_> = found
+        let requests = from_text(third, Format::Iolog, None);
+        let shapes: Vec<_> = requests
             .iter()
             .map(|r| (r.at, r.write, r.offset, r.bytes))
             .collect();

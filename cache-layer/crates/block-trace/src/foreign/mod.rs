@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn a_little_disorder_is_put_right_and_much_is_named() {
         let mut text = String::from("200,h,0,Read,0,512,1\n100,h,0,Write,512,512,1\n");
-        let found = from_text(&text, Format::Msr, None);
-        let shapes: Vec<_> = found.iter().map(|r| (r.at, r.write, r.offset)).collect();
+        let requests = from_text(&text, Format::Msr, None);
+        let shapes: Vec<_> = requests.iter().map(|r| (r.at, r.write, r.offset)).collect();
         assert_eq!(shapes, [(0, true, 512), (10_000, false, 0)]);
         for number in 0..=WINDOW {
             text += &format!("{},h,0,Read,0,512,1\n", 1000 + number);

@@ -478,11 +478,11 @@ fn a_disk_without_numbers_on_which_nothing_known_lies_is_not_known() {
 
 /// Looks at two disks without numbers that may be one, all of which differ in something.
 fn looks() -> Vec<Seen> {
-    let mut found = Vec::new();
+    let mut states = Vec::new();
     for content in ["", "one", "two"] {
         for boot in ["", "a", "b"] {
             for diskseq in [None, Some(5), Some(6)] {
-                let one = Seen {
+                let seen = Seen {
                     content: content.into(),
                     diskseq,
                     ..device(boot, 0)
@@ -491,17 +491,17 @@ fn looks() -> Vec<Seen> {
                     let mut on_disk = file(boot, 1);
                     on_disk.file.as_mut().unwrap().inode = inode;
                     on_disk.content = content.into();
-                    found.push(on_disk);
+                    states.push(on_disk);
                 }
-                found.push(Seen {
+                states.push(Seen {
                     complete: false,
-                    ..one.clone()
+                    ..seen.clone()
                 });
-                found.push(one);
+                states.push(seen);
             }
         }
     }
-    found
+    states
 }
 
 #[test]
@@ -510,7 +510,7 @@ fn a_disk_without_numbers_is_used_only_where_something_proves_it() {
     for before in looks() {
         for now in looks() {
             let file = match (&before.file, &now.file) {
-                (Some(one), Some(other)) => one.inode == other.inode,
+                (Some(first), Some(other)) => first.inode == other.inode,
                 _ => false,
             };
             let content = before.content == now.content && !now.content.is_empty();
@@ -520,22 +520,22 @@ fn a_disk_without_numbers_is_used_only_where_something_proves_it() {
             for (writeback, word) in words.map(|word| [(true, word), (false, word)]).concat() {
                 let mut facts = facts(writeback, word, before.clone(), now.clone());
                 facts.identity = Identity::Nameless;
-                let found = decide(&facts);
-                let case = format!("{writeback} {word:?} {before:?} {now:?} {found:?}");
+                let verdict = decide(&facts);
+                let case = format!("{writeback} {word:?} {before:?} {now:?} {verdict:?}");
                 if proved {
-                    assert_ne!(found.reason, Reason::Identity, "{case}");
+                    assert_ne!(verdict.reason, Reason::Identity, "{case}");
                     facts.identity = Identity::Same;
-                    assert_eq!(found, decide(&facts), "{case}");
+                    assert_eq!(verdict, decide(&facts), "{case}");
                     continue;
                 }
-                assert_ne!(found.action, Action::Start, "{case}");
-                assert_ne!(found.origin, Answer::Same, "{case}");
+                assert_ne!(verdict.action, Action::Start, "{case}");
+                assert_ne!(verdict.origin, Answer::Same, "{case}");
                 if writeback && word != Word::Clean {
-                    assert_eq!(found.action, Action::Refuse, "{case}");
+                    assert_eq!(verdict.action, Action::Refuse, "{case}");
                 }
                 // What lay there is gone: that is another disk, whatever the cache holds.
                 let another = !before.content.is_empty();
-                assert_eq!(another, found.reason == Reason::Identity, "{case}");
+                assert_eq!(another, verdict.reason == Reason::Identity, "{case}");
             }
         }
     }

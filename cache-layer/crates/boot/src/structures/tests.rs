@@ -42,12 +42,12 @@ impl Image {
         }
     }
 
-    fn found(&self) -> Found {
+    fn contents(&self) -> Contents {
         find(&Medium::open(&self.path, false).unwrap()).unwrap()
     }
 
     fn covers(&self, at: u64) -> bool {
-        self.found()
+        self.contents()
             .regions
             .iter()
             .any(|(start, size)| (*start..start + size).contains(&at))
@@ -57,14 +57,14 @@ impl Image {
 #[test]
 fn a_file_system_in_a_partition_is_covered_and_an_unknown_one_is_not_complete() {
     let image = image(16 * MIB);
-    assert!(!image.found().complete, "nothing lies there");
+    assert!(!image.contents().complete, "nothing lies there");
     image.mbr(&[(0x83, 4 * MIB, 4 * MIB)]);
-    assert!(!image.found().complete, "nor in its partition");
+    assert!(!image.contents().complete, "nor in its partition");
     image.ext4_at(4 * MIB);
-    assert!(image.found().complete);
+    assert!(image.contents().complete);
     assert!(image.covers(4 * MIB + 1024));
     image.mbr(&[(0x83, 4 * MIB, 4 * MIB), (0x83, 8 * MIB, 4 * MIB)]);
-    assert!(!image.found().complete, "one of two partitions is known");
+    assert!(!image.contents().complete, "one of two partitions is known");
 }
 
 /// fdisk leaves the superblock of what was on the whole disk, and mkfs.fat may: what is written to a
@@ -74,11 +74,11 @@ fn a_superblock_that_something_else_was_made_over_is_not_believed() {
     for magic in [(1024 + 56, &[0x53, 0xef][..]), (65536 + 64, b"_BHRfS_M")] {
         let image = image(16 * MIB);
         image.put(magic.0, magic.1);
-        assert!(image.found().complete, "of what lies there");
+        assert!(image.contents().complete, "of what lies there");
         image.mbr(&[(0x83, 4 * MIB, 4 * MIB)]);
         image.ext4_at(4 * MIB);
         assert!(image.covers(4 * MIB + 1024));
-        assert!(!image.found().complete, "which of the two is used?");
+        assert!(!image.contents().complete, "which of the two is used?");
     }
 }
 
@@ -108,7 +108,7 @@ fn an_array_is_known_by_its_superblock_wherever_it_lies() {
     for at in [0, 4096, END] {
         let image = image(16 * MIB);
         image.put(at, &member(0, at));
-        assert!(image.found().complete, "{at}");
+        assert!(image.contents().complete, "{at}");
         assert!(image.covers(at), "{at}");
     }
 }
@@ -118,14 +118,14 @@ fn the_superblock_of_a_last_partition_is_not_the_disks() {
     let image = image(16 * MIB);
     image.mbr(&[(0x83, MIB, 7 * MIB), (0xfd, 8 * MIB, 8 * MIB)]);
     image.put(END, &member(8 * MIB, END));
-    let found = image.found();
+    let contents = image.contents();
     assert!(
-        !found.complete,
+        !contents.complete,
         "nobody knows what lies on the first partition"
     );
-    assert_eq!(found.content, "");
+    assert_eq!(contents.content, "");
     image.ext4_at(MIB);
-    assert!(image.found().complete);
+    assert!(image.contents().complete);
 }
 
 #[test]
@@ -133,28 +133,28 @@ fn an_array_of_before_version_1_names_none_of_its_members() {
     let image = image(16 * MIB);
     let at = 16 * MIB - 65536;
     image.put(at, &0xa92b_4efc_u32.to_le_bytes());
-    assert!(image.found().complete);
+    assert!(image.contents().complete);
     assert!(image.covers(at));
     image.ext4_at(0);
     image.put(1024 + 104, b"each of them has");
-    assert_eq!(image.found().content, "");
+    assert_eq!(image.contents().content, "");
     image.mbr(&[(0x83, MIB, 7 * MIB), (0xfd, 8 * MIB, 8 * MIB)]);
     image.put(1024 + 56, &[0, 0]);
-    assert!(!image.found().complete, "it may be the partition's");
+    assert!(!image.contents().complete, "it may be the partition's");
 }
 
 /// What blkid calls it by: what several disks share, and what is this one's.
 fn named_by_blkid(image: &Image) -> String {
-    let said = Command::new("blkid")
+    let output = Command::new("blkid")
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
         .args(["--probe", "--output", "export"])
         .arg(&image.path)
         .output()
         .unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
     let value = |key: &str| {
-        let found = said.lines().find_map(|line| line.strip_prefix(key));
-        found.unwrap_or_default().replace('-', "")
+        let value = output.lines().find_map(|line| line.strip_prefix(key));
+        value.unwrap_or_default().replace('-', "")
     };
     value("UUID=") + &value("UUID_SUB=")
 }
@@ -180,7 +180,7 @@ fn what_blkid_knows_by_a_uuid_is_known_by_the_same() {
         image.put(at, bytes);
         let name = named_by_blkid(&image);
         assert_eq!(name.len(), length, "{at} {name}");
-        assert_eq!(image.found().content, name, "{at}");
+        assert_eq!(image.contents().content, name, "{at}");
     }
 }
 
@@ -189,7 +189,7 @@ fn what_lies_in_an_encrypted_volume_is_not_known() {
     let image = image(16 * MIB);
     image.ext4_at(0);
     image.put(0, include_bytes!("../../testdata/luks2.bin"));
-    assert!(!image.found().complete);
+    assert!(!image.contents().complete);
     assert!(image.covers(168));
 }
 
@@ -198,7 +198,7 @@ fn a_table_of_large_sectors_has_a_uuid_too() {
     let image = image(16 * MIB);
     image.put(4096, b"EFI PART");
     image.put(4096 + 56, b"the disk's UUID!");
-    assert_eq!(image.found().content, hex(b"the disk's UUID!"));
+    assert_eq!(image.contents().content, hex(b"the disk's UUID!"));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_partition_beyond_the_end_is_not_known() {
     let image = image(16 * MIB);
     image.mbr(&[(0x83, 12 * MIB, 8 * MIB)]);
     image.ext4_at(12 * MIB);
-    assert!(!image.found().complete);
+    assert!(!image.contents().complete);
 }
 
 #[test]
@@ -219,9 +219,9 @@ fn what_mke2fs_makes_is_known_by_its_uuid() {
         .arg(&image.path)
         .status();
     assert!(made.unwrap().success());
-    let found = image.found();
-    assert!(found.complete);
-    assert_eq!(found.content, uuid.replace('-', ""));
+    let contents = image.contents();
+    assert!(contents.complete);
+    assert_eq!(contents.content, uuid.replace('-', ""));
 }
 
 #[test]
@@ -229,6 +229,6 @@ fn nothing_on_an_origin_is_read_beyond_its_end() {
     for size in [4096, 65536, 131_072, MIB + 512] {
         let image = image(size);
         image.put(0, &[0xff; 4096]);
-        assert!(!image.found().complete, "{size}");
+        assert!(!image.contents().complete, "{size}");
     }
 }

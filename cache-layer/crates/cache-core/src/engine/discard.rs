@@ -16,7 +16,7 @@ use super::action::{Action, Errno, Health, IoState};
 use super::health::Stranded;
 use super::migration::{Discard, Task};
 use super::request::Route;
-use super::{BlockLock, Engine, Then, Waiting};
+use super::{BlockLock, Continuation, Engine, Waiting};
 use crate::metadata::Change;
 use crate::policy::{Block, Work};
 
@@ -113,7 +113,7 @@ impl Engine {
     fn forget(&mut self, now: Nanos, migration: usize) {
         let slot = self.discard_task(migration).slot;
         let ticket = self.log.as_mut().map(|log| log.append(slot, Change::Unmap));
-        self.once_recorded(now, ticket, Then::Discarded { migration });
+        self.once_recorded(now, ticket, Continuation::Discarded { migration });
     }
 
     pub(super) fn discard_range(&mut self, state: IoState, offset: u64, len: u32) {

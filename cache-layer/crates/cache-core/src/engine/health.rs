@@ -107,7 +107,7 @@ impl Engine {
     /// Nothing that waits for the log will come.
     pub(super) fn abandon_log(&mut self, now: Nanos) {
         for (_, then) in std::mem::take(&mut self.for_record) {
-            self.go_on(now, then, false);
+            self.continue_with(now, then, false);
         }
         for (_, request) in std::mem::take(&mut self.for_commit) {
             self.strand(now, Stranded::Flush(request));

@@ -144,7 +144,7 @@ pub(super) struct Warming {
 #[derive(Debug, Default)]
 struct Victims {
     /// How much it is worth, whether it is dirty, and the block.
-    found: BinaryHeap<Reverse<(u8, bool, Block)>>,
+    candidates: BinaryHeap<Reverse<(u8, bool, Block)>>,
     /// Those that had to stay, and for blocks of which owner: for others they may go.
     refused: Vec<Reverse<(u8, bool, Block)>>,
     refused_for: usize,
@@ -156,7 +156,7 @@ impl Victims {
     /// What had to stay for blocks of another owner may go for this one's.
     fn look_for(&mut self, owner: usize) {
         if self.refused_for != owner {
-            self.found.extend(self.refused.drain(..));
+            self.candidates.extend(self.refused.drain(..));
             self.refused_for = owner;
         }
     }
@@ -422,7 +422,7 @@ impl Engine {
                 warming.waits_for_room = true;
                 return true;
             }
-            let Some(victim) = warming.victims.found.pop() else {
+            let Some(victim) = warming.victims.candidates.pop() else {
                 break;
             };
             let Reverse((_, _, other)) = victim;
@@ -439,7 +439,7 @@ impl Engine {
     fn find_victims(&mut self, warming: &mut Warming) -> bool {
         let victims = &mut warming.victims;
         let from = victims.looked_to.unwrap_or_else(|| {
-            victims.found.reserve(self.resident.len() as usize);
+            victims.candidates.reserve(self.resident.len() as usize);
             0
         });
         let Ok(from) = Block::try_from(from) else {
@@ -461,7 +461,7 @@ impl Engine {
             }
             if let Some(slot) = self.policy.resident(other) {
                 let worth = (self.policy.heat(slot), self.dirty.contains(other), other);
-                victims.found.push(Reverse(worth));
+                victims.candidates.push(Reverse(worth));
             }
         }
         victims.looked_to = Some(if found_all { u64::MAX } else { looked_to });

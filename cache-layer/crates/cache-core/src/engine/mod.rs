@@ -75,7 +75,7 @@ use cleaner::Cleaner;
 use health::{Stranded, SyncFor};
 use jobs::{Job, WarmReads};
 use migration::Migrations;
-use recording::{SyncWaiter, Then};
+use recording::{Continuation, SyncWaiter};
 use request::Pending;
 use through::Through;
 use unsynced::Unsynced;
@@ -143,7 +143,7 @@ pub struct Engine {
     dirty: RoaringBitmap,
     /// Slots whose being dirty is not recorded yet.
     unrecorded: NumberMap<Ticket>,
-    for_record: VecDeque<(Ticket, Then)>,
+    for_record: VecDeque<(Ticket, Continuation)>,
     for_commit: VecDeque<(CommitTicket, usize)>,
     for_syncs: Vec<SyncWaiter>,
     /// Copies of slots that a sync of the flash has to prove.
@@ -393,9 +393,9 @@ impl Engine {
         let Some(slot) = self.policy.resident(block) else {
             return false;
         };
-        let there = self.touched(piece) & self.missing[slot as usize] == 0;
+        let is_present = self.touched(piece) & self.missing[slot as usize] == 0;
         let recorded = || !self.unrecorded.contains_key(&slot);
-        there && (!write || self.dirty.contains(block) && recorded())
+        is_present && (!write || self.dirty.contains(block) && recorded())
     }
 
     /// Nothing new is begun any more, but requests are served, of whatever kind, until they are

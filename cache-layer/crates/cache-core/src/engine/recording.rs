@@ -9,9 +9,9 @@ use crate::layout::Mask;
 use crate::metadata::{LogDone, LogIo, LogPart, Ticket, pop_until};
 use crate::policy::Slot;
 
-/// What goes on once a change of metadata is recorded.
+/// The rest of an operation, once its change of metadata is recorded.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Then {
+pub(super) enum Continuation {
     /// A write into a slot that is known to be dirty now.
     Write {
         waiting: Waiting,
@@ -36,9 +36,9 @@ pub(super) enum Then {
     Overwritten { migration: usize },
     /// All sub-blocks of a block are there.
     Filled { migration: usize },
-    /// A block has gone.
-    Gone { migration: usize },
-    /// The same, for ever.
+    /// A block was demoted.
+    Demoted { migration: usize },
+    /// A block was discarded.
     Discarded { migration: usize },
 }
 
@@ -106,7 +106,7 @@ impl Engine {
         let (recorded, committed) = (log.recorded(), log.committed());
         let (flash, origin) = (log.flash_syncs(), log.origin_syncs());
         while let Some((_, then)) = pop_until(&mut self.for_record, recorded) {
-            self.go_on(now, then, true);
+            self.continue_with(now, then, true);
         }
         if !self.unrecorded.is_empty() {
             self.unrecorded.retain(|_, ticket| *ticket > recorded);
@@ -131,39 +131,45 @@ impl Engine {
         self.begin_syncs_alone();
     }
 
-    pub(super) fn go_on(&mut self, now: Nanos, then: Then, recorded: bool) {
+    pub(super) fn continue_with(&mut self, now: Nanos, then: Continuation, recorded: bool) {
         match then {
-            Then::Write {
+            Continuation::Write {
                 waiting,
                 slot,
                 ticks,
             } => self.write_recorded(now, waiting, slot, ticks, recorded),
-            Then::WriteThrough {
+            Continuation::WriteThrough {
                 waiting,
                 slot,
                 ticks,
             } => self.through_recorded(now, waiting, slot, ticks, recorded),
-            Then::Extended {
+            Continuation::Extended {
                 request,
                 slot,
                 written,
             } => self.extension_recorded(now, request, slot, written, recorded),
-            Then::Arrived { migration, index } => self.arrived(now, migration, index, recorded),
-            Then::Overwritten { migration } => self.overwrite_recorded(now, migration, recorded),
-            Then::Filled { migration } => self.filled(now, migration, recorded),
-            Then::Gone { migration } => self.gone(now, migration, recorded),
-            Then::Discarded { migration } => self.discard_recorded(now, migration, recorded),
+            Continuation::Arrived { migration, index } => {
+                self.arrived(now, migration, index, recorded)
+            }
+            Continuation::Overwritten { migration } => {
+                self.overwrite_recorded(now, migration, recorded)
+            }
+            Continuation::Filled { migration } => self.filled(now, migration, recorded),
+            Continuation::Demoted { migration } => self.gone(now, migration, recorded),
+            Continuation::Discarded { migration } => {
+                self.discard_recorded(now, migration, recorded)
+            }
         }
     }
 
-    /// Goes on at once if nothing need be recorded.
-    pub(super) fn once_recorded(&mut self, now: Nanos, ticket: Option<Ticket>, then: Then) {
+    /// Resumes at once if nothing need be recorded.
+    pub(super) fn once_recorded(&mut self, now: Nanos, ticket: Option<Ticket>, then: Continuation) {
         match (ticket, &self.log) {
             (Some(ticket), Some(log)) if ticket > log.recorded() => match log.has_failed() {
-                true => self.go_on(now, then, false),
+                true => self.continue_with(now, then, false),
                 false => self.for_record.push_back((ticket, then)),
             },
-            _ => self.go_on(now, then, true),
+            _ => self.continue_with(now, then, true),
         }
     }
 

@@ -7,7 +7,7 @@ use super::action::{
     Buffer, Device, Direction, Errno, Health, IoState, Mode, Piece, Request, RequestId,
 };
 use super::health::Stranded;
-use super::{Action, BlockLock, Engine, Then, Waiting};
+use super::{Action, BlockLock, Continuation, Engine, Waiting};
 use crate::metadata::Change;
 use crate::policy::{Access, Block, Slot};
 
@@ -318,8 +318,8 @@ impl Engine {
                 }
             }
             Some(BlockLock::Filling(queue)) => {
-                let there = |slot: Slot| touched & self.missing[slot as usize] == 0;
-                if slot.is_none_or(there) {
+                let has_all = |slot: Slot| touched & self.missing[slot as usize] == 0;
+                if slot.is_none_or(has_all) {
                     return false;
                 }
                 let first = !std::mem::replace(&mut waiting.counted, true);
@@ -372,7 +372,7 @@ impl Engine {
         let ticket = self.unrecorded.get(&slot).copied();
         if through {
             self.put_aside(waiting);
-            let then = Then::WriteThrough {
+            let then = Continuation::WriteThrough {
                 waiting,
                 slot,
                 ticks,
@@ -385,7 +385,7 @@ impl Engine {
             return Route::Flash { slot, ticks };
         }
         self.put_aside(waiting);
-        let then = Then::Write {
+        let then = Continuation::Write {
             waiting,
             slot,
             ticks,

@@ -14,7 +14,7 @@ use virtual_time::Nanos;
 use super::action::{Buffer, Device, Direction, Errno, Health, IoState, Mode, Piece};
 use super::migration::{Fill, Overwrite, Task};
 use super::request::Route;
-use super::{BlockLock, Engine, Then, Waiting};
+use super::{BlockLock, Continuation, Engine, Waiting};
 use crate::layout::Mask;
 use crate::metadata::Change;
 use crate::policy::{Access, Block, Slot, Work};
@@ -135,7 +135,7 @@ impl Engine {
             dirty: true,
         };
         let ticket = self.log.as_mut().map(|log| log.append(slot, change));
-        self.once_recorded(now, ticket, Then::Overwritten { migration });
+        self.once_recorded(now, ticket, Continuation::Overwritten { migration });
     }
 
     /// The sub-blocks that a piece does not bring with it.
@@ -212,9 +212,9 @@ impl Engine {
     pub(super) fn split(&mut self, waiting: Waiting, slot: Slot, ticks: bool) {
         let Waiting { request, piece, .. } = waiting;
         let missing = self.missing[slot as usize];
-        for (piece, there) in self.parts(piece, !missing) {
+        for (piece, is_present) in self.parts(piece, !missing) {
             let (write, count) = (false, 1);
-            if there {
+            if is_present {
                 self.users.enter_read(slot);
                 self.send(Some(IoState::Hit {
                     request,
@@ -348,7 +348,7 @@ impl Engine {
         let written = self.covered(piece);
         let change = Change::Present(written);
         let ticket = self.log.as_mut().map(|log| log.append(slot, change));
-        let then = Then::Extended {
+        let then = Continuation::Extended {
             request,
             slot,
             written,
@@ -475,7 +475,7 @@ impl Engine {
         let all = self.config.layout.sub_blocks().all();
         let change = Change::Present(all);
         let ticket = self.log.as_mut().map(|log| log.append(slot, change));
-        self.once_recorded(now, ticket, Then::Filled { migration });
+        self.once_recorded(now, ticket, Continuation::Filled { migration });
     }
 
     pub(super) fn filled(&mut self, now: Nanos, migration: usize, recorded: bool) {

@@ -1,4 +1,4 @@
-//! Transfers, and who waits for those on the origin: a warm-up and the cleaner leave it to users.
+//! Transfers, and the accounting that lets user I/O go before warm-up and cleaning.
 
 use virtual_time::Nanos;
 

@@ -32,23 +32,23 @@ pub enum MetadataError {
     Missing,
     /// A later program's format.
     #[error(
-        "metadata on the flash has format version {found}, but this program reads version \
+        "metadata on the flash has format version {stored}, but this program reads version \
          {known}: {KEPT}"
     )]
     Version {
         /// The format on the flash.
-        found: u32,
+        stored: u32,
         /// The format of this program.
         known: u32,
     },
     /// A format that no released program wrote.
     #[error(
-        "metadata on the flash has format version {found} of before the first release, which this \
+        "metadata on the flash has format version {stored} of before the first release, which this \
          program does not read: {KEPT}"
     )]
     BeforeRelease {
         /// The version that it had among those.
-        found: u32,
+        stored: u32,
     },
     /// The blocks are another origin's.
     #[error(
@@ -58,25 +58,25 @@ pub enum MetadataError {
     OtherOrigin,
     /// Made with another geometry.
     #[error(
-        "the cache on the flash was made with a {what} of {found} bytes, not {given}: give it as \
+        "the cache on the flash was made with a {what} of {stored} bytes, not {given}: give it as \
          it was, or {DISCARD}"
     )]
     OtherSize {
         /// Which size.
         what: &'static str,
         /// What it was made with.
-        found: u64,
+        stored: u64,
         /// What was given now.
         given: u64,
     },
     /// The origin is smaller than it was.
     #[error(
-        "the origin has shrunk from {found} to {given} bytes since the cache on the flash was last \
+        "the origin has shrunk from {stored} to {given} bytes since the cache on the flash was last \
          in use: grow it again, or restore it; until then nothing is lost"
     )]
     Shrunk {
         /// Its size when the cache was last in use.
-        found: u64,
+        stored: u64,
         /// Its size now.
         given: u64,
     },

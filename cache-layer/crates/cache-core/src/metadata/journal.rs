@@ -214,8 +214,8 @@ impl Journal {
         let Some(bytes) = self.bytes.get(start..start + RECORD_BYTES) else {
             return Place::Nothing;
         };
-        let found = Record::decode(bytes).filter(|record| record.sequence == at as u64);
-        match found.map(|record| (record.generation, record.event)) {
+        let record = Record::decode(bytes).filter(|record| record.sequence == at as u64);
+        match record.map(|record| (record.generation, record.event)) {
             Some((0, Event::Continue(number))) if number == self.number => Place::Nothing,
             Some((of, event)) if of > 0 && of % 2 == self.number => Place::Record(of, event),
             _ => Place::Damaged,

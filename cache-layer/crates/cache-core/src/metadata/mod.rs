@@ -58,7 +58,7 @@
 //!   syncs to it: Linux reports an error of write-back once.
 
 use crate::policy::{Block, Mapping};
-use recovery::{Clean, Found};
+use recovery::{Clean, Recovery};
 use slots::{Entry, mappings};
 use superblock::Superblock;
 
@@ -140,8 +140,8 @@ pub fn numbers(
         id: newest.session,
         witnessed: Some(newest.session),
     };
-    let found = recovery::recover(store, &session, Clean::Numbered)?;
-    let held = mappings(&found.entries).into_iter();
+    let recovery = recovery::recover(store, &session, Clean::Numbered)?;
+    let held = mappings(&recovery.entries).into_iter();
     Ok(Some(Numbers {
         block_bytes: newest.identity.layout.block_bytes,
         blocks: held.map(|mapping| (mapping.block, mapping.heat)).collect(),
@@ -219,24 +219,24 @@ pub fn recut(
 /// A [`MetadataError`] if it is missing or damaged, or was made with another layout, for another
 /// origin or in another format, or if the origin has shrunk.
 pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), MetadataError> {
-    let (own, mut found) = find(store, session)?;
+    let (own, mut recovery) = find(store, session)?;
     let Identity {
         layout,
         origin_bytes,
         ..
     } = own.identity;
-    let sizes = (found.origin_bytes, origin_bytes);
-    growth::follow(store, &layout, sizes, &mut found.entries)
+    let sizes = (recovery.origin_bytes, origin_bytes);
+    growth::follow(store, &layout, sizes, &mut recovery.entries)
         .map_err(MetadataError::io("take in an origin that has grown"))?;
     let recovered = Recovered {
-        mappings: mappings(&found.entries),
-        clean_shutdown: found.clean_shutdown,
-        is_whole: found.is_whole,
+        mappings: mappings(&recovery.entries),
+        clean_shutdown: recovery.clean_shutdown,
+        is_whole: recovery.is_whole,
     };
     // The first that is newer than anything there, and does not overwrite the table that counts.
-    let newer = found.newest + 1;
-    let generation = newer + u64::from(newer % 2 == found.generation % 2);
-    let log = start(store, own, generation, found.entries)
+    let newer = recovery.newest + 1;
+    let generation = newer + u64::from(newer % 2 == recovery.generation % 2);
+    let log = start(store, own, generation, recovery.entries)
         .map_err(MetadataError::io("write the metadata of the flash"))?;
     Ok((log, recovered))
 }
@@ -247,16 +247,19 @@ pub fn open(store: &impl Store, session: &Session) -> Result<(Log, Recovered), M
 /// # Errors
 /// As those of [`open`].
 pub fn check(store: &impl FlashStore, session: &Session) -> Result<Option<usize>, MetadataError> {
-    let (_, found) = find(store, session)?;
+    let (_, recovery) = find(store, session)?;
     let is_dirty = |entry: &&Entry| entry.content == slots::Content::Dirty;
-    let dirty = found.entries.iter().filter(is_dirty);
-    Ok(found.clean_shutdown.then(|| dirty.count()))
+    let dirty = recovery.entries.iter().filter(is_dirty);
+    Ok(recovery.clean_shutdown.then(|| dirty.count()))
 }
 
-fn find(store: &impl FlashStore, session: &Session) -> Result<(Superblock, Found), MetadataError> {
+fn find(
+    store: &impl FlashStore,
+    session: &Session,
+) -> Result<(Superblock, Recovery), MetadataError> {
     check_sizes(store, session)?;
-    let found = recovery::recover(store, session, Clean::Forgotten)?;
-    Ok((Superblock::of(session), found))
+    let recovery = recovery::recover(store, session, Clean::Forgotten)?;
+    Ok((Superblock::of(session), recovery))
 }
 
 fn check_sizes(

@@ -26,9 +26,9 @@ use super::table;
 use super::{MetadataError, Session};
 use crate::layout::Layout;
 
-/// What recovery found.
+/// The newest state on the flash.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Recovery {
     /// The newest generation that anything on the flash belongs to.
     pub(super) newest: u64,
     /// The generation whose table and superblock count.
@@ -55,7 +55,7 @@ pub(super) fn recover(
     store: &impl FlashStore,
     session: &Session,
     clean: Clean,
-) -> Result<Found, MetadataError> {
+) -> Result<Recovery, MetadataError> {
     let copies = read_copies(store)?;
     if copies
         .iter()
@@ -73,7 +73,7 @@ pub(super) fn recover(
     let newest = superblocks
         .first()
         .ok_or(MetadataError::Damaged("no superblock is whole"))?;
-    session.identity.check_found(&newest.identity)?;
+    session.identity.check_stored(&newest.identity)?;
     let layout = &session.identity.layout;
     let journal = |generation| {
         Journal::read(store, layout, generation)
@@ -119,7 +119,7 @@ struct Past<'a> {
 }
 
 impl Past<'_> {
-    fn replay(&self, mut entries: Vec<Entry>) -> Result<Found, MetadataError> {
+    fn replay(&self, mut entries: Vec<Entry>) -> Result<Recovery, MetadataError> {
         let generation = self.superblock.generation;
         let witnessed = self.superblock.is_witnessed(self.session);
         let [own, next] = self.runs(witnessed)?;
@@ -143,7 +143,7 @@ impl Past<'_> {
         }
         let origin_bytes = self.superblock.identity.origin_bytes;
         check_blocks(&self.session.identity.layout, origin_bytes, &entries)?;
-        Ok(Found {
+        Ok(Recovery {
             newest,
             generation,
             origin_bytes,

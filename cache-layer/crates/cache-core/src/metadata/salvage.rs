@@ -66,7 +66,7 @@ pub fn salvage(store: &impl FlashStore, session: &Session) -> Result<Salvage, Me
         })
         .max_by_key(|superblock| superblock.generation);
     if let Some(whole) = &whole {
-        session.identity.check_found(&whole.identity)?;
+        session.identity.check_stored(&whole.identity)?;
     }
     let origin_bytes = whole.map_or(session.identity.origin_bytes, |it| it.identity.origin_bytes);
     if is_empty(&copies) {

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_has_no_outcome() {
+    fn invalid_transitions_are_refused() {
         let free = Entry::default();
         let map = Change::Map {
             block: 7,

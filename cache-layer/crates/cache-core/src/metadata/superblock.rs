@@ -143,14 +143,14 @@ impl Superblock {
         let magic = take(&mut rest);
         let version = u32::from_le_bytes(take(&mut rest));
         if magic == MAGIC_BEFORE_RELEASE {
-            return Err(MetadataError::BeforeRelease { found: version });
+            return Err(MetadataError::BeforeRelease { stored: version });
         }
         if magic != MAGIC || !is_sealed(bytes) {
             return Ok(SuperblockCopy::Damaged);
         }
         if version != VERSION {
             return Err(MetadataError::Version {
-                found: version,
+                stored: version,
                 known: VERSION,
             });
         }
@@ -247,8 +247,8 @@ fn newest_of_all(store: &impl FlashStore) -> io::Result<u64> {
         let len = (size - start).min(PAGE_BYTES);
         // What cannot be read is written over, or is refused then.
         if store.read_at(&mut page[..len as usize], start).is_ok() && page != [0; 4096] {
-            let found = table::generation_of(&page).max(journal::newest_in(&page));
-            newest = newest.max(found.unwrap_or(0));
+            let generation = table::generation_of(&page).max(journal::newest_in(&page));
+            newest = newest.max(generation.unwrap_or(0));
         }
     }
     // Blocks of the cache may hold anything.
@@ -317,25 +317,29 @@ pub(super) fn is_empty(copies: &[SuperblockCopy; 2]) -> bool {
 
 impl Identity {
     /// Refuses metadata that was made for something else. The origin may have grown since.
-    pub(super) fn check_found(&self, found: &Identity) -> Result<(), MetadataError> {
-        let (ours, theirs) = (&self.layout, &found.layout);
+    pub(super) fn check_stored(&self, stored: &Identity) -> Result<(), MetadataError> {
+        let (ours, theirs) = (&self.layout, &stored.layout);
         let sizes = [
             ("block size", ours.block_bytes, theirs.block_bytes),
             ("metadata size", ours.metadata_bytes, theirs.metadata_bytes),
             ("cache size", ours.cache_bytes, theirs.cache_bytes),
             ("volume size", ours.volume_bytes, theirs.volume_bytes),
         ];
-        if self.origin_id != found.origin_id {
+        if self.origin_id != stored.origin_id {
             return Err(MetadataError::OtherOrigin);
         }
-        if let Some((what, given, found)) =
-            sizes.into_iter().find(|(_, given, found)| given != found)
+        if let Some((what, given, stored)) =
+            sizes.into_iter().find(|(_, given, stored)| given != stored)
         {
-            return Err(MetadataError::OtherSize { what, found, given });
+            return Err(MetadataError::OtherSize {
+                what,
+                stored,
+                given,
+            });
         }
-        if self.origin_bytes < found.origin_bytes {
+        if self.origin_bytes < stored.origin_bytes {
             return Err(MetadataError::Shrunk {
-                found: found.origin_bytes,
+                stored: stored.origin_bytes,
                 given: self.origin_bytes,
             });
         }

@@ -87,9 +87,9 @@ pub(super) fn decode(
     entries: &mut [Entry],
 ) -> Option<()> {
     let mut trailer = &page[ENTRIES_PER_PAGE * ENTRY_BYTES..];
-    let found = u64::from_le_bytes(take(&mut trailer));
+    let stored = u64::from_le_bytes(take(&mut trailer));
     let place = u32::from_le_bytes(take(&mut trailer));
-    if !is_sealed(page) || (found, place) != (generation, number) {
+    if !is_sealed(page) || (stored, place) != (generation, number) {
         return None;
     }
     for (mut bytes, entry) in page.chunks_exact(ENTRY_BYTES).zip(entries) {

@@ -123,10 +123,12 @@ impl<R: Replacement> AtOnce<R> {
             replacement: R::new(geometry),
             slots: Slots::new(geometry),
         };
-        for one in warm {
-            cache.slots.load(one.block, one.slot);
-            let is_hot = one.heat > HOTTEST / 2;
-            cache.replacement.insert(one.block, one.slot, is_hot);
+        for mapping in warm {
+            cache.slots.load(mapping.block, mapping.slot);
+            let is_hot = mapping.heat > HOTTEST / 2;
+            cache
+                .replacement
+                .insert(mapping.block, mapping.slot, is_hot);
         }
         cache
     }
@@ -156,7 +158,7 @@ impl<R: Replacement> Textbook for AtOnce<R> {
     fn prepare(&self, blocks: impl Iterator<Item = Block>) {
         let resident = blocks.filter_map(|block| self.slots.resident(block));
         let read = resident.map(|slot| self.replacement.peek(slot));
-        black_box(read.fold(0, |all, one| all ^ one));
+        black_box(read.fold(0, |all, block| all ^ block));
     }
 
     fn touch(&mut self, block: Block) -> Touch {

@@ -44,8 +44,8 @@ impl Witness {
         let drives = drive_of(flash)
             .zip(drive_of(origin))
             .map(|(flash, origin)| format!("flash {flash}\norigin {origin}\n"));
-        let found = path.and_then(|path| fs::read_to_string(path).ok());
-        let session = found.as_deref().zip(drives.as_deref()).and_then(told);
+        let text = path.and_then(|path| fs::read_to_string(path).ok());
+        let session = text.as_deref().zip(drives.as_deref()).and_then(session_of);
         let state = State {
             is_there: session.is_some(),
             session,
@@ -144,7 +144,7 @@ impl Watched {
 }
 
 /// The run that a file tells of, if it is of these drives.
-fn told((text, drives): (&str, &str)) -> Option<SessionId> {
+fn session_of((text, drives): (&str, &str)) -> Option<SessionId> {
     let (session, of) = text.split_once('\n')?;
     let number = u128::from_str_radix(session, 16).ok()?;
     (of == drives && session.len() == 32).then(|| number.to_be_bytes())
@@ -164,35 +164,38 @@ pub(crate) fn new_session() -> io::Result<SessionId> {
 /// The drives below a file or block device, each with the number that the kernel gave it when it
 /// came: whatever is plugged in anew has another one. None where one has none.
 fn drive_of(file: &File) -> Option<String> {
-    let mut found = Vec::new();
-    below(file, &mut found)?;
-    found.sort();
-    found.dedup();
-    Some(found.join(" "))
+    let mut drives = Vec::new();
+    below(file, &mut drives)?;
+    drives.sort();
+    drives.dedup();
+    Some(drives.join(" "))
 }
 
-fn below(file: &File, found: &mut Vec<String>) -> Option<()> {
+fn below(file: &File, drives: &mut Vec<String>) -> Option<()> {
     let about = file.metadata().ok()?;
     if about.file_type().is_block_device() {
-        return numbered(about.rdev(), found);
+        return numbered(about.rdev(), drives);
     }
     if !about.is_file() {
         return None;
     }
     // What is in memory goes with the computer alone.
     if fstatfs(file).ok()?.filesystem_type() == TMPFS_MAGIC {
-        found.push("memory".to_owned());
+        drives.push("memory".to_owned());
         return Some(());
     }
-    numbered(about.dev(), found)
+    numbered(about.dev(), drives)
 }
 
-fn numbered(device: u64, found: &mut Vec<String>) -> Option<()> {
+fn numbered(device: u64, drives: &mut Vec<String>) -> Option<()> {
     let (major, minor) = (libc::major(device), libc::minor(device));
-    in_sysfs(Path::new(&format!("/sys/dev/block/{major}:{minor}")), found)
+    in_sysfs(
+        Path::new(&format!("/sys/dev/block/{major}:{minor}")),
+        drives,
+    )
 }
 
-fn in_sysfs(at: &Path, found: &mut Vec<String>) -> Option<()> {
+fn in_sysfs(at: &Path, drives: &mut Vec<String>) -> Option<()> {
     let at = fs::canonicalize(at).ok()?;
     let disk = match at.join("partition").exists() {
         true => at.parent()?,
@@ -200,12 +203,12 @@ fn in_sysfs(at: &Path, found: &mut Vec<String>) -> Option<()> {
     };
     let number = fs::read_to_string(disk.join("diskseq")).ok()?;
     let name = disk.file_name()?.to_string_lossy();
-    found.push(format!("{name}={}", number.trim()));
+    drives.push(format!("{name}={}", number.trim()));
     if let Ok(behind) = fs::read_to_string(disk.join("loop/backing_file")) {
-        below(&File::open(behind.trim_end_matches('\n')).ok()?, found)?;
+        below(&File::open(behind.trim_end_matches('\n')).ok()?, drives)?;
     }
     for slave in fs::read_dir(disk.join("slaves")).into_iter().flatten() {
-        in_sysfs(&slave.ok()?.path(), found)?;
+        in_sysfs(&slave.ok()?.path(), drives)?;
     }
     Some(())
 }
@@ -237,7 +240,7 @@ mod tests {
             self.0.path().join("witness")
         }
 
-        fn found(&self) -> Option<SessionId> {
+        fn session(&self) -> Option<SessionId> {
             self.witness().session()
         }
     }
@@ -253,13 +256,13 @@ mod tests {
         assert_eq!(witness.session(), None);
         witness.begin(RUN);
         witness.during(|| Ok(())).unwrap();
-        assert_eq!(place.found(), Some(RUN));
+        assert_eq!(place.session(), Some(RUN));
         witness.during(failed).unwrap_err();
-        assert_eq!((witness.session(), place.found()), (None, None));
+        assert_eq!((witness.session(), place.session()), (None, None));
         // What one sync has lost, the next does not bring back.
         witness.during(|| Ok(())).unwrap();
         witness.begin(RUN);
-        assert_eq!(place.found(), None);
+        assert_eq!(place.session(), None);
     }
 
     #[test]
@@ -267,7 +270,7 @@ mod tests {
         let place = Place::make();
         place.witness().begin(RUN);
         place.witness().during(failed).unwrap_err();
-        assert_eq!(place.found(), None);
+        assert_eq!(place.session(), None);
     }
 
     #[test]
@@ -283,12 +286,12 @@ mod tests {
             String::new(),
         ] {
             fs::write(place.path(), wrong).unwrap();
-            assert_eq!(place.found(), None);
+            assert_eq!(place.session(), None);
         }
         fs::write(place.path(), text).unwrap();
-        assert_eq!(place.found(), Some(RUN));
+        assert_eq!(place.session(), Some(RUN));
         fs::remove_file(place.path()).unwrap();
-        assert_eq!(place.found(), None);
+        assert_eq!(place.session(), None);
     }
 
     #[test]
@@ -297,22 +300,22 @@ mod tests {
         let witness = place.witness();
         witness.begin(RUN);
         let hang = || {
-            while place.found().is_some() {
+            while place.session().is_some() {
                 witness.doubt_slow_syncs();
                 std::thread::yield_now();
             }
             Ok(())
         };
         witness.during(hang).unwrap();
-        assert_eq!(place.found(), Some(RUN), "it ended well");
+        assert_eq!(place.session(), Some(RUN), "it ended well");
     }
 
     #[test]
     fn a_drive_that_the_kernel_does_not_number_is_not_known() {
         assert_eq!(drive_of(&File::open("/proc/version").unwrap()), None);
         assert_eq!(drive_of(&File::open("/dev/null").unwrap()), None);
-        let mut found = Vec::new();
-        assert_eq!(in_sysfs(Path::new("/sys/dev/block/0:0"), &mut found), None);
+        let mut drives = Vec::new();
+        assert_eq!(in_sysfs(Path::new("/sys/dev/block/0:0"), &mut drives), None);
     }
 
     /// As sysfs has a mapped device: by the drives that it lies on.
@@ -330,10 +333,10 @@ mod tests {
             std::os::unix::fs::symlink(at(to), at("dm-0/slaves").join(name)).unwrap();
         }
         let look = || {
-            let mut found = Vec::new();
-            in_sysfs(&at("dm-0"), &mut found)?;
-            found.sort();
-            Some(found)
+            let mut drives = Vec::new();
+            in_sysfs(&at("dm-0"), &mut drives)?;
+            drives.sort();
+            Some(drives)
         };
         assert_eq!(look().unwrap(), ["dm-0=9", "sda=4", "sdb=5"]);
         fs::remove_file(at("sdb/diskseq")).unwrap();

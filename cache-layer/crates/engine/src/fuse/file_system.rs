@@ -126,8 +126,8 @@ impl Filesystem for Directory {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.numbered().find(|(_, file)| file.view.name == name);
-        let attributes = found.and_then(|(ino, _)| self.attributes(ino));
+        let entry = self.numbered().find(|(_, file)| file.view.name == name);
+        let attributes = entry.and_then(|(ino, _)| self.attributes(ino));
         match attributes {
             Some(attributes) if parent == INodeNo::ROOT => {
                 reply.entry(&ATTRIBUTES_TTL, &attributes, Generation(0));

@@ -124,8 +124,8 @@ impl SlowPacer {
             return (self.sync)(tag);
         }
         let ready = |pending: &Pending| pending.due <= now && pending.moved.is_some();
-        let found = state.pending.iter().find(|(_, pending)| ready(pending));
-        if let Some(tag) = found.map(|(&tag, _)| tag) {
+        let entry = state.pending.iter().find(|(_, pending)| ready(pending));
+        if let Some(tag) = entry.map(|(&tag, _)| tag) {
             let Some(pending) = state.pending.remove(&tag) else {
                 return;
             };

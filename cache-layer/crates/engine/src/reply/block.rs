@@ -148,9 +148,9 @@ mod tests {
     }
 
     fn taken(replies: &Replies) -> Vec<(u16, i32)> {
-        let mut found = Vec::new();
-        replies.take(&mut found);
-        found
+        let mut taken = Vec::new();
+        replies.take(&mut taken);
+        taken
     }
 
     #[test]

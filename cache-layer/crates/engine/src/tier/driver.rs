@@ -308,14 +308,14 @@ impl Tier {
     /// Tells the engine something, and does what it wants then.
     pub(super) fn tell<T>(self: &Arc<Self>, what: impl FnOnce(&mut Shared, Nanos) -> T) -> T {
         let mut steps = VecDeque::new();
-        let told = {
+        let result = {
             let shared = &mut *self.lock();
-            let told = what(shared, self.now());
+            let result = what(shared, self.now());
             shared.steps(&mut steps);
-            told
+            result
         };
         self.carry_out(steps, &[]);
-        told
+        result
     }
 
     /// Does what the engine wants, until all that is left is done by others.

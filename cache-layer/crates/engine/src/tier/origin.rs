@@ -105,7 +105,7 @@ impl OriginFile {
     }
 
     /// A new cache has been begun.
-    pub(super) fn begun_anew(&self) -> io::Result<()> {
+    pub(super) fn restart(&self) -> io::Result<()> {
         match &self.named {
             // Durable before the first write: the mark would have the next start discard it.
             Some(named) => durable::remove(&named.given_up),

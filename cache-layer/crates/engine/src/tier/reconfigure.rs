@@ -200,13 +200,13 @@ impl Tier {
         };
         self.origin_file.grow_to(wanted.origin_bytes);
         let taken_up = session(before.layout, wanted.origin_bytes)?;
-        let found = metadata::open(&store, &taken_up)?;
+        let recovered = metadata::open(&store, &taken_up)?;
         if let Some(parts) = &wanted.parts {
             self.flash_file.set_parts(&self.flash_path, parts)?;
         }
         let geometry = wanted.geometry()?;
         let new = session(wanted.layout, wanted.origin_bytes)?;
-        let (log, mappings) = metadata::recut(&store, found, &taken_up.identity, &new)?;
+        let (log, mappings) = metadata::recut(&store, recovered, &taken_up.identity, &new)?;
         let config = CacheConfig {
             mode: wanted.mode,
             layout: wanted.layout,

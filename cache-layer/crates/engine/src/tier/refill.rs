@@ -130,7 +130,7 @@ impl RefillFile {
         };
         let head = Head::of(&self.origin_id, held.block_bytes);
         let mut bands = by_heat(&held.blocks);
-        if let Ok((_, before)) = self.read().and_then(|found| of_head(found, &head)) {
+        if let Ok((_, before)) = self.read().and_then(|note| of_head(note, &head)) {
             // What is cached now has a heat of now.
             let known = bands
                 .iter()
@@ -188,9 +188,9 @@ fn is_missing(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-fn of_head((found, bands): (Head, Bands), wanted: &Head) -> anyhow::Result<(Head, Bands)> {
-    ensure!(found == *wanted, "it is of another disk");
-    Ok((found, bands))
+fn of_head((head, bands): (Head, Bands), wanted: &Head) -> anyhow::Result<(Head, Bands)> {
+    ensure!(head == *wanted, "it is of another disk");
+    Ok((head, bands))
 }
 
 pub(super) fn by_heat(held: &[(Block, u8)]) -> Bands {
@@ -259,10 +259,10 @@ impl Refill {
         geometry: Geometry,
         held: &RoaringBitmap,
     ) -> Refill {
-        let found = file.read();
+        let note = file.read();
         let wanted = Head::of(&file.origin_id, block_bytes);
-        let (_, mut bands) = match found.and_then(|found| of_head(found, &wanted)) {
-            Ok(found) => found,
+        let (_, mut bands) = match note.and_then(|note| of_head(note, &wanted)) {
+            Ok(note) => note,
             Err(error) if is_missing(&error) => return Refill::default(),
             Err(error) => {
                 eprintln!(

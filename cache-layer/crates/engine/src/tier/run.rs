@@ -312,7 +312,7 @@ fn open_metadata(
 ) -> anyhow::Result<(Log, Recovered)> {
     if options.discard || metadata::is_empty(store)? {
         let log = metadata::format(store, session)?;
-        store.origin.begun_anew()?;
+        store.origin.restart()?;
         let nothing = Recovered {
             mappings: Vec::new(),
             clean_shutdown: false,

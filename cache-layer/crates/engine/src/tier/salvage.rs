@@ -124,23 +124,23 @@ pub fn salvage_cache(
         origin: &origin,
     };
     let session = session(options.layout, options.durability, &origin, &witness)?;
-    let found = metadata::salvage(&store, &session)?;
-    let runs = runs(&options.layout, &found);
-    let mut told = told(&options.layout, &found, &runs, origin.bytes);
-    told.is_usable = metadata::check(&store, &session).is_ok();
+    let salvage = metadata::salvage(&store, &session)?;
+    let runs = runs(&options.layout, &salvage);
+    let mut report = summarize(&options.layout, &salvage, &runs, origin.bytes);
+    report.is_usable = metadata::check(&store, &session).is_ok();
     if options.write {
-        if !found.is_identified && !options.unidentified {
+        if !salvage.is_identified && !options.unidentified {
             return Err(unidentified().into());
         }
-        let all = told.dirty.bytes;
+        let all = report.dirty.bytes;
         let (written, unreadable) =
             write_back(&store.flash, &file, &runs, |done| progress(done, all)).context(
                 "what is on the origin now is the cache's own; salvage again once it is mended",
             )?;
-        told.written_bytes = Some(written);
-        told.unreadable = unreadable;
+        report.written_bytes = Some(written);
+        report.unreadable = unreadable;
     }
-    Ok(told)
+    Ok(report)
 }
 
 fn unidentified() -> Refusal {
@@ -154,15 +154,15 @@ fn unidentified() -> Refusal {
 }
 
 /// Where what the origin lacks lies, and where it belongs, in the origin's order.
-pub(super) fn runs(layout: &Layout, found: &Salvage) -> Vec<Run> {
+pub(super) fn runs(layout: &Layout, salvage: &Salvage) -> Vec<Run> {
     let sub_blocks = layout.sub_blocks();
-    let mut dirty: Vec<&Mapping> = found.dirty.iter().collect();
+    let mut dirty: Vec<&Mapping> = salvage.dirty.iter().collect();
     dirty.sort_unstable_by_key(|mapping| mapping.block);
     let of_block = |mapping: &&Mapping| {
         let slot = layout.slot_offset(mapping.slot);
         let block = u64::from(mapping.block) * layout.block_bytes;
         // The last block may be cut short.
-        let len = layout.block_bytes.min(found.origin_bytes - block);
+        let len = layout.block_bytes.min(salvage.origin_bytes - block);
         let present = sub_blocks.all() & !mapping.missing;
         let within = sub_blocks.runs(present).map(move |(start, end)| Run {
             offset: slot + start,
@@ -174,13 +174,18 @@ pub(super) fn runs(layout: &Layout, found: &Salvage) -> Vec<Run> {
     dirty.iter().flat_map(of_block).collect()
 }
 
-pub(super) fn told(layout: &Layout, found: &Salvage, runs: &[Run], origin_bytes: u64) -> Salvaged {
-    let (dirty, unknown) = (found.dirty.len() as u64, found.unknown.len() as u64);
+pub(super) fn summarize(
+    layout: &Layout,
+    salvage: &Salvage,
+    runs: &[Run],
+    origin_bytes: u64,
+) -> Salvaged {
+    let (dirty, unknown) = (salvage.dirty.len() as u64, salvage.unknown.len() as u64);
     let of_size = |slots| Count {
         slots,
         bytes: slots * layout.block_bytes,
     };
-    let mut proven: Vec<_> = found.dirty.iter().map(|mapping| mapping.block).collect();
+    let mut proven: Vec<_> = salvage.dirty.iter().map(|mapping| mapping.block).collect();
     proven.sort_unstable();
     let stretch = |blocks: std::ops::Range<u64>| {
         let offset = blocks.start * layout.block_bytes;
@@ -190,18 +195,21 @@ pub(super) fn told(layout: &Layout, found: &Salvage, runs: &[Run], origin_bytes:
     let blocks = origin_bytes.div_ceil(layout.block_bytes);
     Salvaged {
         schema_version: SCHEMA_VERSION,
-        superblocks_lost: found.superblocks_lost,
-        table_pages_damaged: found.table_pages_damaged,
-        records_damaged: found.records_damaged,
+        superblocks_lost: salvage.superblocks_lost,
+        table_pages_damaged: salvage.table_pages_damaged,
+        records_damaged: salvage.records_damaged,
         is_usable: false,
-        is_identified: found.is_identified,
+        is_identified: salvage.is_identified,
         dirty: Count {
             slots: dirty,
             bytes: runs.iter().map(|run| run.bytes).sum(),
         },
         clean: of_size(u64::from(layout.slots()) - dirty - unknown),
         unknown: of_size(unknown),
-        last_seen: joined(&found.last_seen).into_iter().map(stretch).collect(),
+        last_seen: joined(&salvage.last_seen)
+            .into_iter()
+            .map(stretch)
+            .collect(),
         may_be_lost: match unknown {
             0 => Vec::new(),
             _ => others(&joined(&proven), blocks).map(stretch).collect(),
@@ -245,7 +253,7 @@ pub(super) fn write_back(
         let written = origin.write(to, bytes);
         written.with_context(|| format!("writing the origin at byte {to}"))
     };
-    let one = |buffer: &mut [u8], piece: &Piece| {
+    let copy_piece = |buffer: &mut [u8], piece: &Piece| {
         if flash.read_exact_at(buffer, piece.offset).is_ok() {
             return write(buffer, piece.to);
         }
@@ -262,7 +270,7 @@ pub(super) fn write_back(
         }
         Ok(())
     };
-    let done = copy_runs(runs, one, progress)?;
+    let done = copy_runs(runs, copy_piece, progress)?;
     origin.sync_forced().context("syncing the origin")?;
     let mut unreadable = unreadable.into_inner();
     unreadable.sort_unstable_by_key(|stretch| stretch.offset);

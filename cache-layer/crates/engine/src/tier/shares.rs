@@ -122,20 +122,20 @@ fn shares(wanted: &Wanted) -> Vec<Share> {
     };
     let excluded = wanted.excluded.iter();
     let mut all: Vec<Share> = excluded
-        .map(|one| share(&one.runs, Right::Excluded))
+        .map(|owner| share(&owner.runs, Right::Excluded))
         .collect();
     all.extend(
         wanted
             .pinned
             .iter()
-            .map(|one| share(&one.runs, Right::Pinned)),
+            .map(|owner| share(&owner.runs, Right::Pinned)),
     );
-    all.extend(wanted.shares.iter().map(|one| {
+    all.extend(wanted.shares.iter().map(|owner| {
         let right = Right::Share {
-            guaranteed: one.guaranteed,
-            most: one.most,
+            guaranteed: owner.guaranteed,
+            most: owner.most,
         };
-        share(&one.runs, right)
+        share(&owner.runs, right)
     }));
     all
 }

@@ -24,16 +24,16 @@ pub struct Compared {
 ///
 /// # Errors
 /// A device cannot be opened or read; the text names it and the offset.
-pub fn compare(one: &Path, other: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
+pub fn compare(first: &Path, other: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
     let read = |path: &PathBuf| open(path, OpenOptions::new().read(true), false);
-    let (one, other) = (one.to_path_buf(), other.to_path_buf());
-    let (here, there) = (read(&one)?, read(&other)?);
+    let (first, other) = (first.to_path_buf(), other.to_path_buf());
+    let (here, second) = (read(&first)?, read(&other)?);
     let mut differing = 0;
     for run in runs {
         let mut buffers = [(); 2].map(|()| PageBuffer::zeroed(run.bytes as usize));
         let places = [
-            (&here, &one, run.offset),
-            (&there, &other, run.to.unwrap_or(run.offset)),
+            (&here, &first, run.offset),
+            (&second, &other, run.to.unwrap_or(run.offset)),
         ];
         for (buffer, (file, path, offset)) in buffers.iter_mut().zip(places) {
             file.read_exact_at(buffer.bytes_mut(), offset)
@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn a_single_byte_makes_a_run_differ() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let (first, other) = (folder.path().join("one"), folder.path().join("other"));
         let mut data: Vec<u8> = (0..32768_u32).map(|at| (at / 7) as u8).collect();
-        std::fs::write(&one, &data).unwrap();
+        std::fs::write(&first, &data).unwrap();
         data.rotate_right(8192);
         data[16383] ^= 1;
         std::fs::write(&other, &data).unwrap();
@@ -70,10 +70,13 @@ mod tests {
             run(4096, Some(12288)),
             run(8192, Some(16384)),
         ];
-        let found = compare(&one, &other, &moved).unwrap();
-        assert_eq!((found.runs, found.differing), (3, 1));
-        assert_eq!(compare(&one, &one, &[run(0, None)]).unwrap().differing, 0);
-        let error = compare(&one, &other, &[run(32768, None)]).unwrap_err();
+        let compared = compare(&first, &other, &moved).unwrap();
+        assert_eq!((compared.runs, compared.differing), (3, 1));
+        assert_eq!(
+            compare(&first, &first, &[run(0, None)]).unwrap().differing,
+            0
+        );
+        let error = compare(&first, &other, &[run(32768, None)]).unwrap_err();
         assert!(format!("{error:#}").contains("at byte 32768"), "{error:#}");
     }
 }

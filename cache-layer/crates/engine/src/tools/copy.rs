@@ -129,7 +129,7 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
         .piece_bytes
         .map_or(PIECE_BYTES, NonZeroU64::get)
         .min(pace.piece());
-    let one = |buffer: &mut [u8], piece: &Piece| {
+    let copy_piece = |buffer: &mut [u8], piece: &Piece| {
         let Piece { offset, to, .. } = piece;
         source
             .read_exact_at(buffer, *offset)
@@ -141,7 +141,7 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
         Ok(())
     };
     let pieces = pieces_of(&runs, piece_bytes);
-    let (done, outcome) = copy_pieces(pieces, piece_bytes, &pace, one, &mut progress);
+    let (done, outcome) = copy_pieces(pieces, piece_bytes, &pace, copy_piece, &mut progress);
     pace.keep(done);
     if let Some((file, path)) = &target {
         file.sync_data()
@@ -161,7 +161,7 @@ pub fn copy(options: &CopyOptions, mut progress: impl FnMut(u64)) -> anyhow::Res
 /// What `one` fails with.
 pub(crate) fn copy_runs(
     runs: &[Run],
-    one: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
+    copy_piece: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
     mut progress: impl FnMut(u64),
 ) -> anyhow::Result<u64> {
     let pace = Pace {
@@ -169,7 +169,7 @@ pub(crate) fn copy_runs(
         bytes_per_s: None,
     };
     let pieces = pieces_of(runs, PIECE_BYTES);
-    let (done, outcome) = copy_pieces(pieces, PIECE_BYTES, &pace, one, &mut progress);
+    let (done, outcome) = copy_pieces(pieces, PIECE_BYTES, &pace, copy_piece, &mut progress);
     outcome?;
     progress(done);
     Ok(done)
@@ -237,7 +237,7 @@ fn copy_pieces(
     pieces: impl Iterator<Item = Piece> + Send,
     piece_bytes: u64,
     pace: &Pace,
-    one: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
+    copy_piece: impl Fn(&mut [u8], &Piece) -> anyhow::Result<()> + Sync,
     progress: &mut impl FnMut(u64),
 ) -> (u64, anyhow::Result<()>) {
     let pieces = Mutex::new(pieces);
@@ -251,7 +251,7 @@ fn copy_pieces(
         };
         while let Some(piece) = next() {
             pace.keep(piece.before);
-            let was = one(&mut buffer.bytes_mut()[..piece.bytes as usize], &piece);
+            let was = copy_piece(&mut buffer.bytes_mut()[..piece.bytes as usize], &piece);
             failed.fetch_or(was.is_err(), Ordering::Relaxed);
             sender.send((piece, was)).expect("they are all received");
         }
@@ -273,7 +273,7 @@ fn in_order(
 ) -> (u64, anyhow::Result<()>) {
     let (mut ahead, mut done) = (BTreeMap::new(), 0);
     let mut outcome = Ok(());
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     for (piece, was) in copied {
         ahead.insert(piece.before, (piece.bytes, was));
         while outcome.is_ok() {
@@ -283,8 +283,8 @@ fn in_order(
             done += if was.is_ok() { bytes } else { 0 };
             outcome = was;
         }
-        if told.elapsed() >= PROGRESS_INTERVAL {
-            told = Instant::now();
+        if reported_at.elapsed() >= PROGRESS_INTERVAL {
+            reported_at = Instant::now();
             progress(done);
         }
     }

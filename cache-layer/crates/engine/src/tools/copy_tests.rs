@@ -226,8 +226,8 @@ fn a_copy_that_breaks_off_says_how_far_it_came() {
         }]),
         ..whole()
     };
-    let mut told = 0;
-    assert!(copy(&options, |bytes| told = bytes).is_err());
-    assert_eq!(told, 8 << 20);
+    let mut reported = 0;
+    assert!(copy(&options, |bytes| reported = bytes).is_err());
+    assert_eq!(reported, 8 << 20);
     assert!(std::fs::read(to).unwrap()[..8 << 20] == data[..8 << 20]);
 }

@@ -77,7 +77,7 @@ fn recorded(disk: &Disk, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow::Re
     let instance = Instance::new(disk, buffer_kib)?;
     let begun = Instant::now();
     let pipe = instance.pipe(begun + Duration::from_secs_f64(seconds))?;
-    let (mut summary, mut told) = (Summary::default(), Instant::now());
+    let (mut summary, mut reported_at) = (Summary::default(), Instant::now());
     summary.timed = true;
     for request in foreign::events(&instance.folder.join("trace_pipe"), Box::new(pipe)) {
         let request = request?;
@@ -87,10 +87,10 @@ fn recorded(disk: &Disk, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow::Re
         };
         summary.add(&request);
         writer.add(request).with_context(cannot_write)?;
-        if told.elapsed() > TELL_AFTER {
+        if reported_at.elapsed() > TELL_AFTER {
             // Whoever called may be gone: then this ends, too.
             writeln!(io::stdout(), "read {}", summary.requests)?;
-            told = Instant::now();
+            reported_at = Instant::now();
         }
     }
     let recorded_s = begun.elapsed().as_secs_f64();
@@ -124,14 +124,14 @@ struct Disk {
 impl Disk {
     fn of(device: &Path) -> anyhow::Result<Disk> {
         let shown = device.display();
-        let found = fs::metadata(device).with_context(|| format!("looking at {shown}"))?;
-        if !found.file_type().is_block_device() {
+        let about = fs::metadata(device).with_context(|| format!("looking at {shown}"))?;
+        if !about.file_type().is_block_device() {
             let text = format!("{shown} is no block device: name a disk, a partition or a volume");
             return Err(Refusal(text).into());
         }
         let (major, minor) = (
-            nix::sys::stat::major(found.rdev()),
-            nix::sys::stat::minor(found.rdev()),
+            nix::sys::stat::major(about.rdev()),
+            nix::sys::stat::minor(about.rdev()),
         );
         let folder = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}"))?;
         Disk::in_sysfs(&folder)
@@ -177,7 +177,7 @@ impl Disk {
         let devices: Vec<String> = self
             .devices
             .iter()
-            .map(|one| format!("dev == {one}"))
+            .map(|device| format!("dev == {device}"))
             .collect();
         format!(
             "({}) && nr_sector > 0 && sector >= {} && sector < {}",
@@ -354,10 +354,10 @@ mod tests {
             whole.filter(),
             "(dev == 8388608 || dev == 8388609) && nr_sector > 0 && sector >= 0 && sector < 1000"
         );
-        let one = Disk::in_sysfs(&part).unwrap();
-        assert_eq!(one.begins, 64 * 512);
+        let disk = Disk::in_sysfs(&part).unwrap();
+        assert_eq!(disk.begins, 64 * 512);
         assert_eq!(
-            one.filter(),
+            disk.filter(),
             "(dev == 8388609 || dev == 8388608) && nr_sector > 0 && sector >= 64 && sector < 164"
         );
     }

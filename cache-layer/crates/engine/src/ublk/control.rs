@@ -264,10 +264,10 @@ mod tests {
 
     #[test]
     fn what_is_in_the_way_of_the_control_device_is_said() {
-        let said = |code| unopened(&io::Error::from_raw_os_error(code));
-        assert!(said(libc::ENOENT).contains("ublk_drv is not loaded"));
-        assert!(said(libc::EACCES).contains("not permitted"));
-        assert!(said(libc::EPERM).contains("not permitted"));
-        assert!(said(libc::EIO).contains("/dev/ublk-control: "));
+        let message = |code| unopened(&io::Error::from_raw_os_error(code));
+        assert!(message(libc::ENOENT).contains("ublk_drv is not loaded"));
+        assert!(message(libc::EACCES).contains("not permitted"));
+        assert!(message(libc::EPERM).contains("not permitted"));
+        assert!(message(libc::EIO).contains("/dev/ublk-control: "));
     }
 }

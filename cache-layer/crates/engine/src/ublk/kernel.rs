@@ -1,18 +1,18 @@
-//! What is said to the kernel's ublk driver, as linux/ublk_cmd.h has it.
+//! ublk's ABI (linux/ublk_cmd.h).
 
 /// The control device; there once the module `ublk_drv` is loaded.
 pub(super) const CONTROL: &str = "/dev/ublk-control";
 
-/// A command's code, as ioctl(2) encodes it: which way its record goes, how long that is, its number.
-const fn code(way: u32, record_bytes: u32, number: u32) -> u32 {
-    (way << 30) | (record_bytes << 16) | ((b'u' as u32) << 8) | number
+/// `_IOC(direction, 'u', number, record_bytes)` of ioctl(2).
+const fn code(direction: u32, record_bytes: u32, number: u32) -> u32 {
+    (direction << 30) | (record_bytes << 16) | ((b'u' as u32) << 8) | number
 }
 
 const READS: u32 = 2;
 const READS_AND_WRITES: u32 = 3;
 
-const fn control_code(way: u32, number: u32) -> u32 {
-    code(way, size_of::<Command>() as u32, number)
+const fn control_code(direction: u32, number: u32) -> u32 {
+    code(direction, size_of::<Command>() as u32, number)
 }
 
 pub(super) const GET_DEV_INFO: u32 = control_code(READS, 0x02);

@@ -248,18 +248,18 @@ mod tests {
 
     #[test]
     fn a_kernel_that_permits_no_device_is_said_to() {
-        let said = |code| unadded(&io::Error::from_raw_os_error(code));
-        assert!(said(libc::EPERM).contains("not permitted"));
-        assert!(said(libc::EACCES).contains("not permitted"));
-        assert!(said(libc::ENOMEM).contains("adds no device: "));
+        let message = |code| unadded(&io::Error::from_raw_os_error(code));
+        assert!(message(libc::EPERM).contains("not permitted"));
+        assert!(message(libc::EACCES).contains("not permitted"));
+        assert!(message(libc::ENOMEM).contains("adds no device: "));
     }
 
     /// A program that marks nothing leaves 0, and its devices are not to be removed.
     #[test]
     fn a_disk_is_known_by_a_mark_that_other_programs_do_not_leave() {
         assert_ne!(mark_of(&OriginId::default()), 0);
-        let (mut one, mut other) = (OriginId::default(), OriginId::default());
-        (one[0], other[15]) = (1, 1);
-        assert_ne!(mark_of(&one), mark_of(&other));
+        let (mut first, mut other) = (OriginId::default(), OriginId::default());
+        (first[0], other[15]) = (1, 1);
+        assert_ne!(mark_of(&first), mark_of(&other));
     }
 }

@@ -125,7 +125,7 @@ impl Queue {
             completed.extend(
                 self.ring
                     .completion()
-                    .map(|one| (one.user_data(), one.result())),
+                    .map(|completion| (completion.user_data(), completion.result())),
             );
             for (tag, result) in completed.drain(..) {
                 match (tag, result) {

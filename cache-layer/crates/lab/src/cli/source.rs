@@ -102,15 +102,15 @@ struct Words<L: Args> {
 fn parsed<L: Args>(text: &str, words: &str) -> Result<L, Refusal> {
     let each = words.split(',').map(|word| format!("--{}", word.trim()));
     Words::<L>::try_parse_from(each)
-        .map(|found| found.load)
+        .map(|parsed| parsed.load)
         .map_err(|error| {
-            let said = error.to_string();
-            let said: Vec<&str> = said
+            let message = error.to_string();
+            let lines: Vec<&str> = message
                 .lines()
                 .map(str::trim)
                 .take_while(|line| !line.is_empty())
                 .collect();
-            let reason = said.join(" ").replace("error: ", "").replace("--", "");
+            let reason = lines.join(" ").replace("error: ", "").replace("--", "");
             Refusal(format!("trace `{text}`: {reason}"))
         })
 }

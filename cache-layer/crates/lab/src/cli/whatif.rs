@@ -248,7 +248,7 @@ fn write_all(trace: Trace, to: &Path, progress: bool) -> anyhow::Result<Summary>
     };
     let mut writer =
         Writer::new(File::create(to).map_err(cannot_write)?, timed).map_err(cannot_write)?;
-    for request in Told::new(trace, progress) {
+    for request in Progress::new(trace, progress) {
         let request = request?;
         summary.add(&request);
         writer.add(request).map_err(cannot_write)?;
@@ -262,7 +262,7 @@ pub(crate) fn run_mrc(args: &MrcArgs) -> anyhow::Result<()> {
     require_block(args.block)?;
     let mut reader = Reader::new(args.sample);
     let mut batch: Vec<Block> = Vec::with_capacity(TELL_EVERY as usize);
-    for request in Told::new(source::open(&args.trace)?, args.progress) {
+    for request in Progress::new(source::open(&args.trace)?, args.progress) {
         batch.extend(blocks(&request?, args.block)?);
         if batch.len() >= TELL_EVERY as usize {
             reader.read(&batch);
@@ -304,7 +304,7 @@ pub(crate) fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
         .take(args.warm_by)
         .collect::<Result<_, _>>()?;
     let warm = warm_blocks(&accesses(&past, args.block)?, args.cache_blocks);
-    let mut requests = Told::new(requests, args.progress);
+    let mut requests = Progress::new(requests, args.progress);
     let outcome = if let Some(bound) = args.bound {
         let rest = accesses(&requests.collect::<Result<Vec<_>, _>>()?, args.block)?;
         match bound {
@@ -430,25 +430,25 @@ fn require_block(bytes: u64) -> Result<(), Refusal> {
 }
 
 /// A trace that says about once a second how far it was read.
-struct Told {
+struct Progress {
     trace: Trace,
     progress: bool,
     read: u64,
-    told: Instant,
+    reported_at: Instant,
 }
 
-impl Told {
-    fn new(trace: Trace, progress: bool) -> Told {
-        Told {
+impl Progress {
+    fn new(trace: Trace, progress: bool) -> Progress {
+        Progress {
             trace,
             progress,
             read: 0,
-            told: Instant::now(),
+            reported_at: Instant::now(),
         }
     }
 }
 
-impl Told {
+impl Progress {
     /// Says how far it is, where that is known with the share of all.
     fn tell(&self, next: Option<&Result<Request, TraceError>>) -> io::Result<()> {
         let about = &self.trace.about;
@@ -464,14 +464,14 @@ impl Told {
     }
 }
 
-impl Iterator for Told {
+impl Iterator for Progress {
     type Item = Result<Request, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.trace.next();
         self.read += 1;
-        if self.progress && self.read % TELL_EVERY == 0 && self.told.elapsed() > TELL_AFTER {
-            self.told = Instant::now();
+        if self.progress && self.read % TELL_EVERY == 0 && self.reported_at.elapsed() > TELL_AFTER {
+            self.reported_at = Instant::now();
             if let Err(source) = self.tell(next.as_ref()) {
                 return Some(Err(TraceError::Io {
                     what: "tell the progress of",

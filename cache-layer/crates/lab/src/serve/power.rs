@@ -260,9 +260,9 @@ impl Power {
     fn are_safe_but(&self, volatile_bytes: u64) {
         let mut state = self.state.lock();
         let mut bytes = 0;
-        let unsafe_ones = state.answered.iter().rev().take_while(|one| {
+        let unsafe_ones = state.answered.iter().rev().take_while(|write| {
             let is_unsafe = bytes < volatile_bytes;
-            bytes += one.bytes.bytes().len() as u64;
+            bytes += write.bytes.bytes().len() as u64;
             is_unsafe
         });
         let safe = state.answered.len() - unsafe_ones.count();

@@ -99,7 +99,7 @@ fn sector_bytes(device: &Path) -> anyhow::Result<u64> {
 
 /// Refuses a trace with a request that the device cannot be given.
 fn require_whole_sectors(trace: &[Request], sector: u64, device: &Path) -> Result<(), Refusal> {
-    let torn = |one: &&Request| one.offset % sector != 0 || one.bytes % sector != 0;
+    let torn = |request: &&Request| request.offset % sector != 0 || request.bytes % sector != 0;
     let Some(request) = trace.iter().find(torn) else {
         return Ok(());
     };
@@ -213,12 +213,12 @@ mod tests {
         for torn in [of_bytes(512, 4096), of_bytes(8192, 512)] {
             require_whole_sectors(&[torn], 512, disk).unwrap();
             let refused = require_whole_sectors(&[whole[0], torn], 4096, disk).unwrap_err();
-            let said = refused.to_string();
+            let message = refused.to_string();
             assert!(
-                said.contains("/dev/sdx has sectors of 4096 bytes"),
-                "{said}"
+                message.contains("/dev/sdx has sectors of 4096 bytes"),
+                "{message}"
             );
-            assert!(said.contains(&format!("{} bytes at byte {}", torn.bytes, torn.offset)));
+            assert!(message.contains(&format!("{} bytes at byte {}", torn.bytes, torn.offset)));
         }
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let device = folder.path().join("device");

@@ -331,8 +331,8 @@ impl<F: Device, D: Device> Device for Hybrid<F, D> {
 
     fn next_event(&self) -> Option<Nanos> {
         let devices = earlier(self.flash_at, self.disk_at());
-        let told = self.done.front().map(|answer| answer.at);
-        earlier(devices, earlier(told, self.tick_at))
+        let answered_at = self.done.front().map(|answer| answer.at);
+        earlier(devices, earlier(answered_at, self.tick_at))
     }
 
     fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {

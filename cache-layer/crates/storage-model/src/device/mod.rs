@@ -181,7 +181,7 @@ impl<T> Agenda<T> {
 pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
+        (first, other) => first.or(other),
     }
 }
 

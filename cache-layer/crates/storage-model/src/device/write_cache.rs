@@ -240,8 +240,8 @@ impl<D: Device> WriteCache<D> {
 
     /// Whether a read finds all it wants here.
     fn holds(&self, start: u64, end: u64) -> bool {
-        let found = self.dirty.range(..=start).next_back();
-        let dirty = found.is_some_and(|(_, dirty)| end <= dirty.end);
+        let before = self.dirty.range(..=start).next_back();
+        let dirty = before.is_some_and(|(_, dirty)| end <= dirty.end);
         let leaving = |command: &Command| matches!(command, Command::WriteBack { start: from, end: to } if *from <= start && end <= *to);
         dirty || self.commands.iter().any(|(_, command)| leaving(command))
     }

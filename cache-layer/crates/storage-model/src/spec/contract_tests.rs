@@ -198,8 +198,8 @@ fn any_requests() -> impl Strategy<Value = Vec<(u64, Request)>> {
     let pause = prop::sample::select(vec![0u64, 1_000, 300_000, 9_000_000]);
     // Half of the requests follow the one before, as streams do; traces have empty ones, too.
     let len = prop_oneof![9 => 1..1u64 << 20, 1 => Just(0)];
-    let one = (op, pause, 0..SIZE_BYTES, len, any::<bool>());
-    prop::collection::vec(one, 1..150).prop_map(|plan| {
+    let request = (op, pause, 0..SIZE_BYTES, len, any::<bool>());
+    prop::collection::vec(request, 1..150).prop_map(|plan| {
         let mut end = 0;
         let requests = plan.into_iter().enumerate();
         requests

@@ -46,8 +46,8 @@ pub struct NamedLink {
 
 /// The JSON of a device of the library.
 pub fn json(name: &str) -> Option<&'static str> {
-    let found = LIBRARY.iter().find(|(known, _)| *known == name);
-    found.map(|(_, json)| *json)
+    let entry = LIBRARY.iter().find(|(known, _)| *known == name);
+    entry.map(|(_, json)| *json)
 }
 
 /// A device of the library, without the rest of its model; or a message.
@@ -62,8 +62,8 @@ pub(super) fn device(name: &str) -> Result<DeviceSpec, String> {
 pub(super) fn link(name: &str) -> Result<LinkFields, String> {
     let mut links = links()?;
     let known: Vec<_> = links.keys().cloned().collect();
-    let found = links.remove(name);
-    found.map(|named| named.link).ok_or_else(|| {
+    let entry = links.remove(name);
+    entry.map(|named| named.link).ok_or_else(|| {
         format!(
             "no link `{name}` in the library: give one of {}",
             known.join(", ")

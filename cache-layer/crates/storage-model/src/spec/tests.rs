@@ -18,7 +18,7 @@ fn the_library_parses_and_renders_back() {
 }
 
 /// Names of the values that a model gives, kinds and those of named devices left out.
-fn parameters(value: &serde_json::Value, found: &mut Vec<String>) {
+fn parameters(value: &serde_json::Value, names: &mut Vec<String>) {
     let structure = [
         "device",
         "hdd",
@@ -36,9 +36,9 @@ fn parameters(value: &serde_json::Value, found: &mut Vec<String>) {
     for (name, value) in value.as_object().into_iter().flatten() {
         let holds_others = structure.contains(&name.as_str());
         if holds_others || (name == "link" && value.is_object()) {
-            parameters(value, found);
+            parameters(value, names);
         } else {
-            found.push(name.clone());
+            names.push(name.clone());
         }
     }
 }
@@ -48,9 +48,9 @@ fn every_value_in_the_library_has_a_source() {
     for (name, json) in LIBRARY {
         let spec = ModelSpec::load(name).unwrap();
         let json: serde_json::Value = serde_json::from_str(json).unwrap();
-        let mut found = Vec::new();
-        parameters(&json["device"], &mut found);
-        for parameter in found {
+        let mut names = Vec::new();
+        parameters(&json["device"], &mut names);
+        for parameter in names {
             let members = parameter == "count" && spec.sources.contains_key("members");
             let known = spec.sources.contains_key(&parameter);
             assert!(known || members, "{name}: no source for {parameter}");
@@ -91,7 +91,7 @@ fn of_array(level: &str, members: &str) -> String {
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn errors_name_field_value_and_remedy() {
-    let one = r#"{"alike": {"count": 1, "device": "hdd-7200"}}"#;
+    let alike = r#"{"alike": {"count": 1, "device": "hdd-7200"}}"#;
     let five = r#"{"alike": {"count": 5, "device": "dc500m"}}"#;
     let unlike = r#"{"each": ["hdd-7200", "hdd-7200", "dc500m"]}"#;
     for (json, parts) in [
@@ -182,7 +182,7 @@ fn errors_name_field_value_and_remedy() {
             ["device.linked.link.mb_per_s", "-1", "117.5"],
         ),
         (
-            of_array("5", one),
+            of_array("5", alike),
             [
                 "device.raid.members",
                 "has 1 members",

@@ -191,25 +191,28 @@ fn every_policy_runs_a_stream_and_its_figures_agree() {
     let end = trace.iter().map(Request::end).max().unwrap();
     for &kind in Kind::value_variants() {
         for mode in [Mode::Writeback, Mode::Writethrough] {
-            let found = run(
+            let outcome = run(
                 &setup(kind, mode),
                 end,
                 &[],
-                trace.iter().map(|&one| Ok(one)),
+                trace.iter().map(|&request| Ok(request)),
             );
-            let found = found.unwrap();
-            assert_eq!(found.requests, 40_000, "{kind:?}");
-            assert_eq!(found.hits + found.misses, found.requests, "{kind:?}");
+            let outcome = outcome.unwrap();
+            assert_eq!(outcome.requests, 40_000, "{kind:?}");
+            assert_eq!(outcome.hits + outcome.misses, outcome.requests, "{kind:?}");
             if kind != Kind::Bcache && mode == Mode::Writeback {
-                assert_eq!(found.write_hits, found.absorbed, "{kind:?}");
+                assert_eq!(outcome.write_hits, outcome.absorbed, "{kind:?}");
             }
-            assert!(found.write_backs <= found.absorbed, "{kind:?} {found}");
             assert!(
-                found.miss_ratio > 0.0 && found.miss_ratio < 0.9,
-                "{kind:?} {found}"
+                outcome.write_backs <= outcome.absorbed,
+                "{kind:?} {outcome}"
+            );
+            assert!(
+                outcome.miss_ratio > 0.0 && outcome.miss_ratio < 0.9,
+                "{kind:?} {outcome}"
             );
             if mode == Mode::Writethrough {
-                assert_eq!((found.absorbed, found.write_backs), (0, 0), "{kind:?}");
+                assert_eq!((outcome.absorbed, outcome.write_backs), (0, 0), "{kind:?}");
             }
         }
     }

@@ -237,12 +237,12 @@ impl Bcache {
     pub fn finish(&mut self, outcome: &mut Outcome) {
         self.at_once = 0;
         let mut incoming = std::mem::take(&mut self.incoming.1);
-        incoming.sort_by_key(|one| one.turn);
+        incoming.sort_by_key(|entry| entry.turn);
         let task = self.task;
-        for one in incoming.drain(..) {
-            self.task = one.task;
+        for entry in incoming.drain(..) {
+            self.task = entry.task;
             // Another may have brought it meanwhile.
-            if self.places[one.block as usize] == 0 && self.put(one.block, outcome) {
+            if self.places[entry.block as usize] == 0 && self.put(entry.block, outcome) {
                 outcome.promotions += 1;
             }
         }
@@ -300,33 +300,33 @@ impl Bcache {
     }
 
     fn write(&mut self, block: Block, bypass: bool, outcome: &mut Outcome) -> bool {
-        let there = self.places[block as usize] != 0;
+        let is_cached = self.places[block as usize] != 0;
         let back = self.mode == Mode::Writeback && !bypass && self.in_use() <= CUTOFF_WRITEBACK;
         if bypass {
             // What is dirty beside the bytes that are written now must stay.
-            if there && !self.dirty.contains(&block) {
+            if is_cached && !self.dirty.contains(&block) {
                 self.remove(block);
                 outcome.demotions += 1;
             }
-            return there;
+            return is_cached;
         }
-        if there && self.dirty.contains(&block) && !back {
+        if is_cached && self.dirty.contains(&block) && !back {
             self.clean(block);
         }
         let was_dirty = self.dirty.contains(&block);
-        if there {
+        if is_cached {
             self.remove(block);
         }
         if !self.put(block, outcome) {
             outcome.write_backs += u64::from(was_dirty);
-            return there;
+            return is_cached;
         }
-        outcome.promotions += u64::from(!there);
+        outcome.promotions += u64::from(!is_cached);
         if back {
             outcome.absorbed += 1;
             self.soil(block);
         }
-        there
+        is_cached
     }
 
     /// Puts a block that is nowhere into an open bucket (`bch_alloc_sectors`).
@@ -342,11 +342,11 @@ impl Bcache {
         let Some(bucket) = self.open[at].bucket else {
             return false;
         };
-        let one = &mut self.buckets[bucket as usize];
-        one.blocks.push(block);
-        one.used += 1;
-        one.used_at = self.tick;
-        one.open = one.blocks.len() < self.bucket_blocks;
+        let state = &mut self.buckets[bucket as usize];
+        state.blocks.push(block);
+        state.used += 1;
+        state.used_at = self.tick;
+        state.open = state.blocks.len() < self.bucket_blocks;
         self.places[block as usize] = bucket + 1;
         self.open.remove(at);
         self.open.push(Open {
@@ -382,9 +382,9 @@ impl Bcache {
     }
 
     fn free_if_unused(&mut self, bucket: u32) {
-        let one = &mut self.buckets[bucket as usize];
-        if one.used == 0 && !one.open {
-            one.blocks.clear();
+        let state = &mut self.buckets[bucket as usize];
+        if state.used == 0 && !state.open {
+            state.blocks.clear();
             self.free.push(bucket);
         }
     }
@@ -412,8 +412,13 @@ impl Bcache {
         let floor = (INITIAL_PRIO - least) / 8;
         let mut worth: Vec<(u64, u32)> = (0..)
             .zip(&self.buckets)
-            .filter(|(_, one)| one.dirty == 0 && !one.open)
-            .map(|(number, one)| ((prio(one) - least + floor) * u64::from(one.used), number))
+            .filter(|(_, bucket)| bucket.dirty == 0 && !bucket.open)
+            .map(|(number, bucket)| {
+                (
+                    (prio(bucket) - least + floor) * u64::from(bucket.used),
+                    number,
+                )
+            })
             .collect();
         let batch = (self.buckets.len() >> BATCH_SHIFT).max(1).min(worth.len());
         if batch == 0 {

@@ -101,7 +101,7 @@ fn number(letter: &str) -> usize {
     let letters = ["L", "O", "PS", "C", "P", "S", "N", "R"];
     letters
         .iter()
-        .position(|&one| one == letter)
+        .position(|&known| known == letter)
         .expect("a table's letter")
 }
 

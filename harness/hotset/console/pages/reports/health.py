@@ -43,15 +43,18 @@ async def _form(request: Request) -> Response:
 async def _show(request: Request, form: FormData) -> Response:
     machine = console_of(request).settings.machine
     values = values_of(form, _OPERATION, machine=machine)
-    found, refused = await answer(request, _OPERATION, values)
-    return refused or render(request, "health_found.html", found=found, parts=list(_parts(found)))
+    report, refused = await answer(request, _OPERATION, values)
+    return refused or render(request, "health_found.html", found=report, parts=list(_parts(report)))
 
 
-def _parts(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
+def _parts(report: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     """The parts of the page that have something to say, the gravest first."""
     for title, states in (*PARTS, ("in order", ("ok",))):
         mine = [
-            _show_row(one) for state in states for one in found["findings"] if one["state"] == state
+            _show_row(finding)
+            for state in states
+            for finding in report["findings"]
+            if finding["state"] == state
         ]
         if mine:
             yield title.capitalize(), mine
@@ -59,8 +62,8 @@ def _parts(found: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
 
 def _show_row(finding: Mapping[str, Any]) -> Shown:
     helps = tuple(
-        (one["purpose"], errors.command_line(one["operation"], one["parameters"]))
-        for one in finding["remedies"]
+        (remedy["purpose"], errors.command_line(remedy["operation"], remedy["parameters"]))
+        for remedy in finding["remedies"]
     )
     disk, subject, state, text = (finding[name] for name in ("disk", "subject", "state", "text"))
     return Shown(disk, subject, state, text, helps)

@@ -48,9 +48,9 @@ async def _heat(request: Request) -> Response:
 async def _form(request: Request) -> Response:
     cards = await backend.all_cards(_machine(request))
     disks = [disk for card in cards for disk in card.disks]
-    told = [disk for disk in disks if kinds.kind_of_name(disk.kind).is_told_to_count]
+    counted = [disk for disk in disks if kinds.kind_of_name(disk.kind).is_told_to_count]
     lab = await lab_database.find_lab(request)
-    return render(request, "heat_form.html", disks=disks, told=told, lab=lab)
+    return render(request, "heat_form.html", disks=disks, told=counted, lab=lab)
 
 
 async def _show(request: Request, form: FormData) -> Response:
@@ -69,7 +69,7 @@ async def _show(request: Request, form: FormData) -> Response:
     top, refusal = await ask(request, operation, values)
     operation = "warmup list"
     kept, _ = await ask(request, operation, values_of(form, operation, machine=machine))
-    kept = {one["target"]: one for one in kept["preferences"]} if kept else {}
+    kept = {preference["target"]: preference for preference in kept["preferences"]} if kept else {}
     rows = top["rows"] if top else []
     return render(
         request,
@@ -123,8 +123,12 @@ async def _costs_nothing(machine: str, disk: str) -> bool:
     """True if the page may poll: hotset's own engine answers beside its work, the kernel's caches
     pause while their contents are read."""
     cards = await backend.all_cards(machine)
-    found = [one for card in cards for one in card.disks if one.name == disk]
-    return bool(found) and not any(kinds.kind_of_name(one.kind).pauses for one in found)
+    matching = [
+        accelerated for card in cards for accelerated in card.disks if accelerated.name == disk
+    ]
+    return bool(matching) and not any(
+        kinds.kind_of_name(accelerated.kind).pauses for accelerated in matching
+    )
 
 
 async def _pin(request: Request, form: FormData) -> Response:

@@ -25,8 +25,8 @@ NOTE = (
 
 def summarize_devices(document: RunDocument, arm: ArmName) -> list[DeviceUse]:
     """Each device of an arm, means of its repeats."""
-    found = document.arm(arm)
-    repeats = found.repeats if found else ()
+    measured = document.arm(arm)
+    repeats = measured.repeats if measured else ()
     names = dict.fromkeys(device.name for repeat in repeats for device in repeat.devices)
     return [_mean_of(name, repeats) for name in names]
 
@@ -42,18 +42,21 @@ def _mean_of(name: str, repeats: Sequence[Repeat]) -> DeviceUse:
     return DeviceUse(
         name=name,
         counted_by=every[0].counted_by,
-        read=_mean([one.read for one in every]),
-        write=_mean([one.write for one in every]),
-        utilisation=fmean(one.utilisation for one in every),
+        read=_mean([use.read for use in every]),
+        write=_mean([use.write for use in every]),
+        utilisation=fmean(use.utilisation for use in every),
     )
 
 
 def _mean(every: Sequence[DirectionUse]) -> DirectionUse:
-    iops, queue = fmean(one.iops for one in every), fmean(one.queue for one in every)
-    p99 = [one.latency_ms_p99 for one in every if one.latency_ms_p99 is not None]
+    iops, queue = (
+        fmean(direction.iops for direction in every),
+        fmean(direction.queue for direction in every),
+    )
+    p99 = [direction.latency_ms_p99 for direction in every if direction.latency_ms_p99 is not None]
     return DirectionUse(
         iops=iops,
-        mb_per_s=fmean(one.mb_per_s for one in every),
+        mb_per_s=fmean(direction.mb_per_s for direction in every),
         # Little's law: each repeat weighs by its requests.
         latency_ms_mean=queue / iops * 1000 if iops else None,
         latency_ms_p99=fmean(p99) if p99 else None,
@@ -63,12 +66,12 @@ def _mean(every: Sequence[DirectionUse]) -> DirectionUse:
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """Build the rows of `COLUMNS`: every arm's devices, means of the repeats; two lines each."""
-    found = list[tuple[str, ...]]()
+    rows = list[tuple[str, ...]]()
     for arm, devices in by_arm(document).items():
         for device in devices:
             reads, writes = lines(device)
-            found += [(arm, device.name, *reads), ("", "", *writes)]
-    return found
+            rows += [(arm, device.name, *reads), ("", "", *writes)]
+    return rows
 
 
 def lines(device: DeviceUse) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -106,7 +109,7 @@ def cpu_line(document: RunDocument) -> str:
         for arm in answer.arms(document)
         for user, system, stolen in [
             [
-                words.percent(answer.mean_of(getattr(one, name) for one in arm.repeats), 0)
+                words.percent(answer.mean_of(getattr(repeat, name) for repeat in arm.repeats), 0)
                 for name in ("server_user", "server_system", "server_steal")
             ]
         ]
@@ -124,7 +127,7 @@ def sentence(document: RunDocument) -> str | None:
     after = summarize_devices(document, "accelerated")
     if before is None or not after:
         return None
-    now = [f"the {one.name} {words.percent(one.utilisation, 0)}" for one in after]
+    now = [f"the {device.name} {words.percent(device.utilisation, 0)}" for device in after]
     return (
         f"Before, the origin was busy {words.percent(before.utilisation, 0)} of the time, with"
         f" {few(before.queue)} requests under way; now {words.enumerate_words(now)}."

@@ -25,8 +25,8 @@ def summarize_parts(document: RunDocument) -> list[Part]:
     by_name: dict[str, list[Part]] = {}
     for part in every:
         by_name.setdefault(part.name, []).append(part)
-    found = [_merge(name, some) for name, some in by_name.items()]
-    return sorted(found, key=_place)
+    parts = [_merge(name, some) for name, some in by_name.items()]
+    return sorted(parts, key=_place)
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:

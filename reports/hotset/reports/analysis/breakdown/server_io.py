@@ -40,8 +40,8 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 def missing(document: RunDocument) -> list[str]:
     """List what the server does not count or show, each once."""
-    found = (repeat.server_io_missing for arm in document.arms for repeat in arm.repeats)
-    return list(dict.fromkeys(text for text in found if text))
+    reasons = (repeat.server_io_missing for arm in document.arms for repeat in arm.repeats)
+    return list(dict.fromkeys(text for text in reasons if text))
 
 
 def _of(repeats: tuple[Repeat, ...]) -> list[tuple[ServerIo, float]]:
@@ -70,7 +70,7 @@ def _cells(counted: list[tuple[ServerIo, float]]) -> Iterator[str]:
 def _rates(counted: list[tuple[ServerIo, float]], name: str) -> tuple[float, float | None] | None:
     """A second, and per transaction; None where it is not counted."""
     known = [(getattr(io, name), io.seconds, of) for io, of in counted]
-    known = [one for one in known if one[0] is not None]
+    known = [pair for pair in known if pair[0] is not None]
     if not known:
         return None
     per_one = [count / of for count, _, of in known if of > 0]

@@ -38,14 +38,14 @@ def mean(uses: Iterable[TimeUse | None]) -> TimeUse | None:
     known = [use for use in uses if use is not None]
     if not known:
         return None
-    shares = {name: fmean(getattr(one, name) for one in known) for name in CLASSES}
-    return TimeUse(**shares, sessions=fmean(one.sessions for one in known))
+    shares = {name: fmean(getattr(use, name) for use in known) for name in CLASSES}
+    return TimeUse(**shares, sessions=fmean(use.sessions for use in known))
 
 
 def summarize_time(document: RunDocument, arm: ArmName) -> TimeUse | None:
     """Over an arm's repeats."""
-    found = document.arm(arm)
-    return mean(repeat.time for repeat in found.repeats) if found else None
+    measured = document.arm(arm)
+    return mean(repeat.time for repeat in measured.repeats) if measured else None
 
 
 def largest(use: TimeUse) -> TimeClass:
@@ -160,5 +160,5 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
 
 def missing(document: RunDocument) -> list[str]:
     """List what could not be seen, each once."""
-    found = (repeat.time_missing for arm in document.arms for repeat in arm.repeats)
-    return list(dict.fromkeys(text for text in found if text))
+    reasons = (repeat.time_missing for arm in document.arms for repeat in arm.repeats)
+    return list(dict.fromkeys(text for text in reasons if text))

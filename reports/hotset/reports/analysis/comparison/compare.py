@@ -105,12 +105,12 @@ class Labelled:
     unreadable: tuple[str, ...]
 
     def __str__(self) -> str:
-        said = f"{self.label}: {words.plural(len(self.runs), 'run')} ({', '.join(self.runs)})"
+        text = f"{self.label}: {words.plural(len(self.runs), 'run')} ({', '.join(self.runs)})"
         if self.left_out:
-            said += f"; not complete: {', '.join(self.left_out)}"
+            text += f"; not complete: {', '.join(self.left_out)}"
         if self.unreadable:
-            said += f"; not known whether labelled so: {', '.join(self.unreadable)} (unreadable)"
-        return said
+            text += f"; not known whether labelled so: {', '.join(self.unreadable)} (unreadable)"
+        return text
 
 
 @dataclass(frozen=True)
@@ -150,31 +150,35 @@ def refusing(first: RunDocument, other: RunDocument) -> list[Difference]:
     are to show, nor the machine where one did not inspect it: both are reported."""
     measured = first.measurement is not None and other.measurement is not None
     return [
-        one
-        for one in differences(first, other)
-        if not (measured and (one.key == _TIER_FOUND or _not_looked_at(one)))
+        difference
+        for difference in differences(first, other)
+        if not (measured and (difference.key == _TIER_FOUND or _not_looked_at(difference)))
     ]
 
 
 def differing_in_a_label(first: RunDocument, other: RunDocument) -> list[Difference]:
     """List known differences, which keep two measurements from being repeats of one."""
     return [
-        one
-        for one in differences(first, other)
-        if one.first != one.other and not _not_looked_at(one)
+        difference
+        for difference in differences(first, other)
+        if difference.first != difference.other and not _not_looked_at(difference)
     ]
 
 
-def _not_looked_at(one: Difference) -> bool:
-    return one.key.startswith("machine in use.") and words.ABSENT in (one.first, one.other)
+def _not_looked_at(difference: Difference) -> bool:
+    return difference.key.startswith("machine in use.") and words.ABSENT in (
+        difference.first,
+        difference.other,
+    )
 
 
 def require_same(first: RunDocument, other: RunDocument) -> None:
     """:raises SetUpsDiffer: names what is not the same."""
-    found = refusing(first, other)
-    if found:
+    differences = refusing(first, other)
+    if differences:
         raise SetUpsDiffer(
-            f"{first.run} and {other.run} have different set-ups: {'; '.join(map(str, found))}"
+            f"{first.run} and {other.run} have different set-ups:"
+            f" {'; '.join(map(str, differences))}"
         )
 
 
@@ -203,7 +207,7 @@ def measured_in_turn(first: RunDocument, other: RunDocument) -> bool:
         for window in arm.repeats
         if window.opened_at is not None
     )
-    return sum(one[1] != next_[1] for one, next_ in pairwise(opened)) >= _TURNS
+    return sum(turn[1] != next_[1] for turn, next_ in pairwise(opened)) >= _TURNS
 
 
 def _with_days(line: Line) -> Line:
@@ -224,12 +228,12 @@ def _time_lines(first: RunDocument, other: RunDocument) -> Iterator[Line]:
         return
     curves = curve.read_curves(first), curve.read_curves(other)
     for name in answer.ARM_ORDER:
-        before, after = (one.get(name, []) for one in curves)
+        before, after = (curve.get(name, []) for curve in curves)
         if before and after:
-            there = {point.users: point.arm for point in before}
+            by_users = {point.users: point.arm for point in before}
             for point in after:
-                if point.users in there:
-                    yield _time_line(first, other, there[point.users], point.arm, point.users)
+                if point.users in by_users:
+                    yield _time_line(first, other, by_users[point.users], point.arm, point.users)
             continue
         old, new = first.arm(name), other.arm(name)
         if old is not None and new is not None and not _at_found_rates(old, new):
@@ -258,7 +262,7 @@ def _rate_lines(first: RunDocument, other: RunDocument, before: Arm, after: Arm)
     as the throughput says nothing there."""
     arms = old, new = answer.figures(before), answer.figures(after)
     if before.rates and after.rates:
-        rates = tuple(highest.mean_rate(one, new.name) or 0.0 for one in (first, other))
+        rates = tuple(highest.mean_rate(document, new.name) or 0.0 for document in (first, other))
         ratio = partial(stats.ratio_of_rates, after, before)
         line = _line(first, other, after.workload, arms, (rates[0], rates[1]), ratio)
         # The arms' hit ratios are those of the window, not of the search.

@@ -181,7 +181,7 @@ def read_curves(document: RunDocument) -> dict[ArmName, list[ArmPoint]]:
     if not any(arm.curve for arm in document.arms):
         return {}
     most = (document.database.users if document.database else None) or 0
-    found: dict[ArmName, list[ArmPoint]] = {}
+    curves: dict[ArmName, list[ArmPoint]] = {}
     for name in answer.ARM_ORDER:
         windows = [
             window
@@ -193,8 +193,8 @@ def read_curves(document: RunDocument) -> dict[ArmName, list[ArmPoint]]:
         for window in windows:
             by_users.setdefault(window.users or most, []).append(window)
         if by_users:
-            found[name] = [_arm_point(name, *item) for item in sorted(by_users.items())]
-    return found
+            curves[name] = [_arm_point(name, *item) for item in sorted(by_users.items())]
+    return curves
 
 
 def _arm_point(name: ArmName, users: int, windows: list[Repeat]) -> ArmPoint:
@@ -204,8 +204,10 @@ def _arm_point(name: ArmName, users: int, windows: list[Repeat]) -> ArmPoint:
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row for each arm and number of users; ratios with their 95 % intervals."""
-    found = read_curves(document)
-    references = [{one.users: one for one in found.get(name, ())} for name in _references(document)]
+    curves = read_curves(document)
+    references = [
+        {point.users: point for point in curves.get(name, ())} for name in _references(document)
+    ]
     return [
         (
             name,
@@ -216,9 +218,9 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
             words.percent(point.figures.server_cpu, 0),
             words.percent(point.figures.hit_ratio),
             _most_time(point),
-            *(_ratio(point, one.get(point.users)) for one in references),
+            *(_ratio(point, reference.get(point.users)) for reference in references),
         )
-        for name, points in found.items()
+        for name, points in curves.items()
         for point in points
     ]
 
@@ -232,18 +234,18 @@ def sentences(document: RunDocument) -> list[str]:
     ]
 
 
-def _most_time(one: ArmPoint) -> str:
-    use = time_use.mean(repeat.time for repeat in one.arm.repeats)
+def _most_time(point: ArmPoint) -> str:
+    use = time_use.mean(repeat.time for repeat in point.arm.repeats)
     return time_use.most(use) if use else words.ABSENT
 
 
-def _ratio(one: ArmPoint, reference: ArmPoint | None) -> str:
+def _ratio(point: ArmPoint, reference: ArmPoint | None) -> str:
     """How many times the reference's throughput, with the interval."""
     from .. import stats
 
-    if reference is None or reference.arm.name == one.arm.name:
+    if reference is None or reference.arm.name == point.arm.name:
         return words.ABSENT
     try:
-        return stats.write_interval(stats.ratio_with_interval(one.arm, reference.arm))
+        return stats.write_interval(stats.ratio_with_interval(point.arm, reference.arm))
     except stats.NoFactor:
         return words.ABSENT

@@ -18,13 +18,13 @@ TRIAL_COLUMNS = ("arm", "repeat", "rate per s", "done per s", "")
 
 def find_highest(document: RunDocument, arm: ArmName) -> tuple[HighestRate, ...]:
     """An arm's searches, by repeat."""
-    return next((one.rates for one in document.arms if one.name == arm), ())
+    return next((measured.rates for measured in document.arms if measured.name == arm), ())
 
 
 def mean_rate(document: RunDocument, arm: ArmName) -> float | None:
     """Transactions a second, a repeat in which no rate held as 0; None where none was sought."""
-    found = find_highest(document, arm)
-    return fmean(one.rate_per_s or 0.0 for one in found) if found else None
+    rates = find_highest(document, arm)
+    return fmean(rate.rate_per_s or 0.0 for rate in rates) if rates else None
 
 
 def limits(document: RunDocument) -> str:
@@ -47,13 +47,13 @@ def headline(document: RunDocument) -> str | None:
             if arm.rates
         ]
         return f"Highest rate with {asked}: {words.enumerate_words(each)}."
-    said = (
+    sentence = (
         f"With {asked} the server takes {_rate(after)} instead of {_rate(before)}:"
         f" {words.factor(factor.ratio)} as many ({answer.interval(document, factor)})"
     )
     if factor.of_all_flash is not None:
-        said += f", {words.percent(factor.of_all_flash, 0)} of all-flash"
-    return answer.claim(factor, f"{said}.")
+        sentence += f", {words.percent(factor.of_all_flash, 0)} of all-flash"
+    return answer.claim(factor, f"{sentence}.")
 
 
 def rows(document: RunDocument) -> list[tuple[str, ...]]:
@@ -61,14 +61,14 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            str(one.repeat),
-            words.count(one.rate_per_s) if one.rate_per_s else "none",
-            *words.latencies(_latency(one)),
-            words.count(one.failed_per_s),
-            _why(one),
+            str(rate.repeat),
+            words.count(rate.rate_per_s) if rate.rate_per_s else "none",
+            *words.latencies(_latency(rate)),
+            words.count(rate.failed_per_s),
+            _why(rate),
         )
         for name in answer.ARM_ORDER
-        for one in find_highest(document, name)
+        for rate in find_highest(document, name)
     ]
 
 
@@ -76,11 +76,11 @@ def sentences(document: RunDocument) -> list[str]:
     """Result of each search, and the users' rate without pauses."""
     return [
         f"{answer.prefix(arm.name)}{held}; users without pause get"
-        f" {words.count(one.unpaced_per_s)}/s done."
+        f" {words.count(rate.unpaced_per_s)}/s done."
         for arm in document.arms
-        for one in arm.rates
-        if one.unpaced_per_s is not None
-        for held in [f"{one.rate_per_s:,.1f}/s holds" if one.rate_per_s else "no rate holds"]
+        for rate in arm.rates
+        if rate.unpaced_per_s is not None
+        for held in [f"{rate.rate_per_s:,.1f}/s holds" if rate.rate_per_s else "no rate holds"]
     ]
 
 
@@ -89,14 +89,14 @@ def trial_rows(document: RunDocument) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            str(one.repeat),
+            str(rate.repeat),
             f"{trial.rate_per_s:,.1f}",
             f"{trial.reached_per_s:,.1f}",
             trial.missed or "holds",
         )
         for name in answer.ARM_ORDER
-        for one in find_highest(document, name)
-        for trial in sorted(one.trials, key=lambda trial: trial.rate_per_s)
+        for rate in find_highest(document, name)
+        for trial in sorted(rate.trials, key=lambda trial: trial.rate_per_s)
     ]
 
 
@@ -104,13 +104,13 @@ def _rate(per_s: float | None) -> str:
     return f"{words.count(per_s)} transactions/s" if per_s else "no rate at all"
 
 
-def _latency(found: HighestRate) -> Latency | None:
+def _latency(rate: HighestRate) -> Latency | None:
     """At the highest rate."""
-    at = (trial.latency_ms for trial in found.trials if trial.rate_per_s == found.rate_per_s)
+    at = (trial.latency_ms for trial in rate.trials if trial.rate_per_s == rate.rate_per_s)
     return next(at, None)
 
 
-def _why(found: HighestRate) -> str:
+def _why(rate: HighestRate) -> str:
     """Name the limit that the next higher rate missed."""
-    missed = (trial.missed for trial in found.trials if trial.rate_per_s == found.failed_per_s)
+    missed = (trial.missed for trial in rate.trials if trial.rate_per_s == rate.failed_per_s)
     return next(missed, "all that the users get done without pause")

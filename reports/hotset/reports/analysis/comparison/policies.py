@@ -26,13 +26,13 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
     references = _references(document)
     return [
         (
-            one.name,
-            words.count(one.rate),
-            words.percent(one.hit_ratio),
-            words.latencies(one.latency_ms)[1],
-            *(_ratio(document.arm(one.name), arm) for arm in references.values()),
+            figures.name,
+            words.count(figures.rate),
+            words.percent(figures.hit_ratio),
+            words.latencies(figures.latency_ms)[1],
+            *(_ratio(document.arm(figures.name), arm) for arm in references.values()),
         )
-        for one in _rank(document)
+        for figures in _rank(document)
     ]
 
 
@@ -42,8 +42,10 @@ def headline(document: RunDocument) -> str:
     if len(ranked) < 2:
         return ""
     unit = units.find_unit(document).short
-    rates = words.enumerate_words([f"{one.name} {words.count(one.rate)}" for one in ranked])
-    best, second = (document.arm(one.name) for one in ranked[:2])
+    rates = words.enumerate_words(
+        [f"{figures.name} {words.count(figures.rate)}" for figures in ranked]
+    )
+    best, second = (document.arm(figures.name) for figures in ranked[:2])
     if best is None or second is None:
         return ""
     ratio, low, high = _interval(best, second)
@@ -71,7 +73,7 @@ def _interval(best: Arm, second: Arm) -> tuple[float, float, float]:
 
 def _rank(document: RunDocument) -> list[ArmFigures]:
     measured = [arm for name in POLICY_ARMS if (arm := document.arm(name)) is not None]
-    return sorted(map(answer.figures, measured), key=lambda one: -one.rate)
+    return sorted(map(answer.figures, measured), key=lambda figures: -figures.rate)
 
 
 def _references(document: RunDocument) -> dict[ArmName, Arm]:

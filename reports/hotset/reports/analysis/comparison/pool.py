@@ -26,11 +26,11 @@ def pool(label: str, documents: Sequence[RunDocument], force: bool = False) -> R
     """
     first, *others = documents
     for other in () if force else others:
-        found = compare.differing_in_a_label(first, other)
-        if found:
+        differences = compare.differing_in_a_label(first, other)
+        if differences:
             raise compare.SetUpsDiffer(
                 f"{first.run} and {other.run} are both labelled {label}, and differ:"
-                f" {'; '.join(map(str, found))}"
+                f" {'; '.join(map(str, differences))}"
             )
     timed = [arm for document in documents for arm in document.arms]
     queried = [arm for document in documents for arm in document.power_arms]
@@ -56,21 +56,21 @@ def _pool(arms: Sequence[Arm]) -> Arm:
 
 def _pool_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
     """The lines that all have, with a median of each measurement."""
-    found = [document.disks for document in documents if document.disks is not None]
-    if not found:
+    results = [document.disks for document in documents if document.disks is not None]
+    if not results:
         return None
-    each = [{line.name: line for line in one.bench} for one in found]
+    each = [{line.name: line for line in result.bench} for result in results]
     lines = tuple(
         line.model_copy(
             update={
-                "runs": tuple(one[line.name].median for one in each),
+                "runs": tuple(by_name[line.name].median for by_name in each),
                 "measurements": len(each),
             }
         )
-        for line in found[0].bench
-        if all(line.name in one for one in each)
+        for line in results[0].bench
+        if all(line.name in by_name for by_name in each)
     )
-    return found[0].model_copy(update={"bench": lines})
+    return results[0].model_copy(update={"bench": lines})
 
 
 def _pool_queries(arms: Sequence[PowerArm]) -> PowerArm:
@@ -85,7 +85,7 @@ def _renumber(
 ) -> tuple[One, ...]:
     """The windows of all arms, each with the number of its run as its repeat."""
     return tuple(
-        one.model_copy(update={"repeat": number})
+        window.model_copy(update={"repeat": number})
         for number, arm in enumerate(arms, 1)
-        for one in windows(arm)
+        for window in windows(arm)
     )

@@ -7,7 +7,7 @@ much as it spans (of ten or more, one in ten on either end aside: a run that fal
 change). That needs no more than the order of the runs, and no distribution.
 
 Simulated (``reports/tests/test_trend.py``): of series of 30 runs without a change, independent or
-not, judged anew with each run, at most 5 % ever show one; a change by a quarter amid a noise of 3 %
+not, judged at each run, at most 5 % ever show one; a change by a quarter amid a noise of 3 %
 is found in 80 % and more.
 """
 
@@ -127,23 +127,23 @@ class TrendReport(Versioned):
     changes: tuple[TrendChange, ...]
 
     @classmethod
-    def from_trend(cls, found: Trend, with_it: Sequence[tuple[str, ...]]) -> TrendReport:
+    def from_trend(cls, trend: Trend, with_it: Sequence[tuple[str, ...]]) -> TrendReport:
         """:param with_it: of each change."""
         runs = [
-            extend(TrendRun, one, level=level)
-            for one, level in zip(found.samples, found.levels, strict=True)
+            extend(TrendRun, sample, level=level)
+            for sample, level in zip(trend.samples, trend.levels, strict=True)
         ]
         changes = [
             extend(
                 TrendChange,
-                one,
-                run=found.samples[one.at].run,
-                said=found.sentence(one),
+                change,
+                run=trend.samples[change.at].run,
+                said=trend.sentence(change),
                 with_it=others,
             )
-            for one, others in zip(found.changes, with_it, strict=True)
+            for change, others in zip(trend.changes, with_it, strict=True)
         ]
-        return cls(found.metric, found.is_worse, found.outlook(), tuple(runs), tuple(changes))
+        return cls(trend.metric, trend.is_worse, trend.outlook(), tuple(runs), tuple(changes))
 
 
 def find_trend(metric: str, samples: Sequence[Sample], lower_is_better: bool) -> Trend:
@@ -176,7 +176,7 @@ def change_points(values: Sequence[float]) -> list[int]:
     >>> change_points([100, 101, 99, 60, 100, 101, 99, 100, 101, 100, 99])
     []
     """
-    found, start, span = list[int](), 0, 0.0
+    steps, start, span = list[int](), 0, 0.0
     for end in range(NEW_RUNS, len(values) + 1):
         begin = end - NEW_RUNS
         level, latest = values[start:begin], values[begin:end]
@@ -186,9 +186,9 @@ def change_points(values: Sequence[float]) -> list[int]:
         known = max(span, _span(level))
         low, high = _limits(level, known)
         if max(latest) < low or min(latest) > high:
-            found.append(begin)
+            steps.append(begin)
             start, span = begin, known
-    return found
+    return steps
 
 
 def _span(level: Sequence[float]) -> float:
@@ -213,6 +213,6 @@ def rows(trend: Trend) -> list[tuple[object, ...]]:
     """A row for each run; the change stands beside the first run of its level."""
     changes = {change.at: change.ratio for change in trend.changes}
     return [
-        (one.run, one.started_at.isoformat(), one.value, level, changes.get(place))
-        for place, (one, level) in enumerate(zip(trend.samples, trend.levels, strict=True))
+        (sample.run, sample.started_at.isoformat(), sample.value, level, changes.get(place))
+        for place, (sample, level) in enumerate(zip(trend.samples, trend.levels, strict=True))
     ]

@@ -5,7 +5,7 @@ use virtual_time::Nanos;
 
 use super::task::{Fetch, Task};
 use crate::engine::action::{Device, Direction, Errno, IoState};
-use crate::engine::{BlockLock, Engine, Then, Waiting};
+use crate::engine::{BlockLock, Continuation, Engine, Waiting};
 use crate::metadata::Change;
 use crate::policy::{Block, HOTTEST, Slot, Work};
 
@@ -183,7 +183,7 @@ impl Engine {
             dirty: false,
         };
         let ticket = self.log.as_mut().map(|log| log.append(slot, map));
-        self.once_recorded(now, ticket, Then::Arrived { migration, index });
+        self.once_recorded(now, ticket, Continuation::Arrived { migration, index });
     }
 
     pub(in crate::engine) fn arrived(

@@ -1,9 +1,9 @@
-//! The way of a block off the flash.
+//! Demotion.
 
 use virtual_time::Nanos;
 
 use super::task::Task;
-use crate::engine::{BlockLock, Engine, Then};
+use crate::engine::{BlockLock, Continuation, Engine};
 use crate::metadata::Change;
 use crate::policy::{Block, Slot, Work};
 
@@ -82,7 +82,7 @@ impl Engine {
         self.mark_clean(block, slot);
         self.resident.remove(block);
         let ticket = self.log.as_mut().map(|log| log.append(slot, Change::Unmap));
-        self.once_recorded(now, ticket, Then::Gone { migration });
+        self.once_recorded(now, ticket, Continuation::Demoted { migration });
     }
 
     pub(in crate::engine) fn gone(&mut self, now: Nanos, migration: usize, recorded: bool) {

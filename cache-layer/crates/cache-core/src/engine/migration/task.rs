@@ -67,7 +67,7 @@ pub(in crate::engine) struct Discard {
 /// A dirty block on its way to the origin: one write for each run of sub-blocks that are there.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct CopyBack {
-    pub(in crate::engine) there: Mask,
+    pub(in crate::engine) present: Mask,
     pub(in crate::engine) writes_left: u32,
     pub(in crate::engine) error: Option<Errno>,
 }

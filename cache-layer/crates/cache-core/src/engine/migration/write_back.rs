@@ -31,7 +31,7 @@ impl Engine {
     pub(in crate::engine) fn copy_out(&mut self, migration: usize) {
         let (block, slot) = self.resident_task(migration);
         self.migrations.all[migration].copy_back = CopyBack {
-            there: !self.missing[slot as usize],
+            present: !self.missing[slot as usize],
             ..CopyBack::default()
         };
         let place = (self.slot_offset(slot), self.config.span(block).1);
@@ -59,7 +59,10 @@ impl Engine {
     pub(in crate::engine) fn copy_back(&mut self, migration: usize) {
         let (block, _) = self.resident_task(migration);
         let all = self.config.layout.sub_blocks().all();
-        let runs = self.runs(block, self.migrations.all[migration].copy_back.there & all);
+        let runs = self.runs(
+            block,
+            self.migrations.all[migration].copy_back.present & all,
+        );
         self.migrations.all[migration].copy_back.writes_left = runs.len() as u32;
         for (start, end) in runs {
             let buffer = self.buffer(migration, start as u32);
@@ -82,8 +85,8 @@ impl Engine {
         if copy_back.writes_left == 0 {
             let result = copy_back.error.map_or(Ok(()), Err);
             let (block, _) = self.resident_task(migration);
-            let told = result.map_err(|errno| (Device::Origin, errno));
-            self.note_write_back(now, block, told);
+            let outcome = result.map_err(|errno| (Device::Origin, errno));
+            self.note_write_back(now, block, outcome);
             self.copied(now, migration, result);
         }
     }

@@ -82,8 +82,8 @@ impl Bench {
 
     /// Ends the first I/O of this kind that is wanted.
     pub(super) fn end(&mut self, which: impl Fn(&Action) -> bool, result: Result<(), Errno>) {
-        let found = self.wanted.iter().position(which);
-        let at = found.unwrap_or_else(|| panic!("not wanted: only {:?}", self.wanted));
+        let place = self.wanted.iter().position(which);
+        let at = place.unwrap_or_else(|| panic!("not wanted: only {:?}", self.wanted));
         let io = io_of(&self.wanted.remove(at));
         self.engine.on_completion(self.now, io, result);
         self.collect();
@@ -98,8 +98,8 @@ impl Bench {
     }
 
     pub(super) fn reply(&self, id: RequestId) -> Option<Result<(), Errno>> {
-        let found = self.replies.iter().find(|(of, _)| *of == id);
-        found.map(|(_, result)| *result)
+        let reply = self.replies.iter().find(|(of, _)| *of == id);
+        reply.map(|(_, result)| *result)
     }
 }
 

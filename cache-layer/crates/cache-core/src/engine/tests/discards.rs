@@ -169,7 +169,7 @@ fn with_discards_behind_plans(kind: PolicyKind) -> Bench {
 fn all_discarded(bench: &Bench) -> bool {
     let mut replies = (0..SLOTS).map(|block| bench.reply(1000 + block));
     let resident = bench.engine.resident();
-    resident.range_cardinality(..SLOTS as u32) == 0 && replies.all(|one| one == Some(OK))
+    resident.range_cardinality(..SLOTS as u32) == 0 && replies.all(|reply| reply == Some(OK))
 }
 
 #[test]

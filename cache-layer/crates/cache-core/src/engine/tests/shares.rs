@@ -52,8 +52,11 @@ fn blocks_that_are_excluded_leave_the_cache_and_do_not_come_back() {
             .engine
             .begin_warm_up(bench.now, [0, 1, 5].into_iter().collect(), None);
         bench.finish();
-        let there = |block| bench.engine.resident().contains(block);
-        assert!(!there(0) && !there(1) && there(5), "{kind:?}");
+        let is_resident = |block| bench.engine.resident().contains(block);
+        assert!(
+            !is_resident(0) && !is_resident(1) && is_resident(5),
+            "{kind:?}"
+        );
     }
 }
 
@@ -124,14 +127,14 @@ fn a_warm_up_takes_no_place_of_what_is_pinned_or_guaranteed() {
             .engine
             .begin_warm_up(bench.now, (capacity..2 * capacity).collect(), None);
         bench.finish();
-        let there = bench.engine.resident();
+        let resident = bench.engine.resident();
         assert!(
-            there.contains(0) && there.contains(1),
-            "{kind:?} {right:?}: {there:?}"
+            resident.contains(0) && resident.contains(1),
+            "{kind:?} {right:?}: {resident:?}"
         );
         assert!(
-            there.len() > 2 && there.iter().skip(2).all(|block| block >= capacity),
-            "{kind:?} {right:?}: {there:?}"
+            resident.len() > 2 && resident.iter().skip(2).all(|block| block >= capacity),
+            "{kind:?} {right:?}: {resident:?}"
         );
     }
 }

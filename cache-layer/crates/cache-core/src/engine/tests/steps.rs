@@ -199,11 +199,11 @@ fn a_write_brings_in_no_block_but_its_own() {
 #[test]
 fn what_a_request_waits_for_is_not_in_the_background_and_a_write_back_is() {
     let is_background = |bench: &Bench, device, way| {
-        let found = bench
+        let action = bench
             .wanted
             .iter()
             .find(|action| moves(device, way)(action));
-        match found {
+        match action {
             Some(Action::Transfer { in_background, .. }) => *in_background,
             _ => panic!("not wanted: only {:?}", bench.wanted),
         }

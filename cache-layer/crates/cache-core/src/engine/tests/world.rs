@@ -217,7 +217,7 @@ impl World {
             8 => self.use_volume(),
             9 if self.dice.once_in(4) => self.warm_up(),
             10 => self.engine.on_timer(self.now),
-            11 if self.dice.once_in(8) => self.share_anew(),
+            11 if self.dice.once_in(8) => self.share_again(),
             12 if self.asked.len() < 12 => self.ask_to_discard(),
             // As if somebody counted all the time; there is mostly nothing to count.
             15 if self.dice.once_in(5) => self.hang(),
@@ -352,7 +352,7 @@ impl World {
             layout = self.next_layout;
             opened = metadata::open(&devices, &session(layout));
         }
-        let found = match opened {
+        let recovered = match opened {
             Ok((log, Recovered { mappings, .. })) => (log, mappings),
             Err(error) if is_empty || matches!(error, MetadataError::OtherOrigin) => {
                 layout = self.next_layout;
@@ -363,7 +363,7 @@ impl World {
             Err(error) => return Err(error.to_string()),
         };
         (self.layout, self.next_layout) = (layout, layout);
-        Ok(found)
+        Ok(recovered)
     }
 
     fn begin_engine(&mut self, log: Log, mappings: Vec<Mapping>) {
@@ -412,15 +412,15 @@ impl World {
                     continue;
                 }
                 let (start, end) = (start as usize, end as usize);
-                let there = &self.flash.seen[from + start..from + end];
-                if !mapping.dirty && whole[to + start..to + end] != *there {
+                let stored = &self.flash.seen[from + start..from + end];
+                if !mapping.dirty && whole[to + start..to + end] != *stored {
                     // It would read as something else once it has left the cache.
                     let block = mapping.block;
                     return Err(format!(
                         "block {block} is clean and not what the origin has"
                     ));
                 }
-                whole[to + start..to + end].copy_from_slice(there);
+                whole[to + start..to + end].copy_from_slice(stored);
             }
         }
         take_stock(&mut self.sectors, &whole, left)?;

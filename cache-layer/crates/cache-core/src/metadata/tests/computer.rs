@@ -188,10 +188,14 @@ fn crash(seed: u64, barrier: bool) -> Result<(), String> {
     let (_, recovered) = Metadata::open_on(memory.clone(), own(TINY, true, 2))
         .map_err(|error| format!("seed {seed}: {error}"))?;
     for block in 0..BLOCKS {
-        let data = match recovered.mappings.iter().find(|found| found.block == block) {
-            Some(found) if !found.dirty => return Err(format!("block {block} is clean")),
-            Some(found) => {
-                let offset = TINY.slot_offset(found.slot) as usize;
+        let data = match recovered
+            .mappings
+            .iter()
+            .find(|mapping| mapping.block == block)
+        {
+            Some(mapping) if !mapping.dirty => return Err(format!("block {block} is clean")),
+            Some(mapping) => {
+                let offset = TINY.slot_offset(mapping.slot) as usize;
                 memory.read(Place::Flash, offset, BLOCK_BYTES)
             }
             None => memory.read(Place::Origin, origin_offset(block), BLOCK_BYTES),

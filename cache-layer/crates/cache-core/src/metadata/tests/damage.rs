@@ -40,13 +40,13 @@ fn outcomes(flash: &[u8], stretch: usize, model: &Model, before: &Model) -> [usi
                 assert!(error.to_string().contains("--discard"), "{error}");
                 0
             }
-            Ok((_, found)) => {
-                let found = Model::of(&found, &TINY);
+            Ok((_, recovered)) => {
+                let state = Model::of(&recovered, &TINY);
                 assert!(
-                    found == *model || found == *before,
-                    "{stretch} bytes at {start}: {found:?} was never so"
+                    state == *model || state == *before,
+                    "{stretch} bytes at {start}: {state:?} was never so"
                 );
-                if found == *model { 1 } else { 2 }
+                if state == *model { 1 } else { 2 }
             }
         };
         outcomes[outcome] += 1;
@@ -92,15 +92,16 @@ fn a_lost_sector_is_told_from_the_end_of_the_journal() {
         metadata.commit().unwrap();
         let open = |flash| {
             let memory = Memory::new(flash, vec![0; 9 * 4096]);
-            Metadata::open_on(memory, own(TINY, true, boot)).map(|(_, found)| found.mappings)
+            Metadata::open_on(memory, own(TINY, true, boot))
+                .map(|(_, recovered)| recovered.mappings)
         };
         let whole = open(memory.flash()).unwrap();
         for fill in [0, 0xff] {
             for start in (0..TINY.metadata_bytes as usize).step_by(512) {
                 let mut flash = memory.flash();
                 flash[start..start + 512].fill(fill);
-                if let Ok(found) = open(flash) {
-                    assert_eq!(found, whole, "after {calls} calls, sector at {start}");
+                if let Ok(mappings) = open(flash) {
+                    assert_eq!(mappings, whole, "after {calls} calls, sector at {start}");
                 }
             }
         }
@@ -116,8 +117,11 @@ fn a_damaged_checkpoint_falls_back_only_within_a_run_of_the_computer() {
     // Generation 1 was the format's, 2 the close's.
     let table = TINY.table_offset(2) as usize;
     flash[table] ^= 1;
-    let (_, found) = reopen(flash.clone()).unwrap();
-    assert_eq!((found.mappings.len(), found.clean_shutdown), (1, false));
+    let (_, recovered) = reopen(flash.clone()).unwrap();
+    assert_eq!(
+        (recovered.mappings.len(), recovered.clean_shutdown),
+        (1, false)
+    );
     let elsewhere = Memory::new(flash, Vec::new());
     let error = Metadata::open_on(elsewhere, own(TINY, true, 2)).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
@@ -149,9 +153,12 @@ fn a_page_that_kept_its_old_contents_is_not_believed() {
     let mut flash = memory.flash();
     assert_ne!(flash[table.clone()], old_page);
     flash[table].copy_from_slice(&old_page);
-    let (_, found) = reopen(flash).unwrap();
-    assert_eq!((found.mappings[0].slot, found.mappings[0].block), (1, 5));
-    assert_eq!(found.mappings.len(), 1);
+    let (_, recovered) = reopen(flash).unwrap();
+    assert_eq!(
+        (recovered.mappings[0].slot, recovered.mappings[0].block),
+        (1, 5)
+    );
+    assert_eq!(recovered.mappings.len(), 1);
 }
 
 /// A journal that goes on with the next one, as when the power goes during a checkpoint; a commit in
@@ -191,7 +198,7 @@ fn damage_before_a_commit_is_refused_after_a_power_loss_during_a_checkpoint() {
     let flash = with_a_commit_in_both_journals();
     let open = |flash: Vec<u8>| {
         let memory = Memory::new(flash, Vec::new());
-        Metadata::open_on(memory, own(TINY, true, 2)).map(|(_, found)| found.mappings.len())
+        Metadata::open_on(memory, own(TINY, true, 2)).map(|(_, recovered)| recovered.mappings.len())
     };
     assert_eq!(open(flash.clone()).unwrap(), 2, "whole, both are there");
     for (generation, sequence) in [(1, 0), (1, 1), (2, 0), (2, 1)] {

@@ -59,11 +59,11 @@ fn used() -> Memory {
 fn what_was_written_is_read() {
     let open = |boot| {
         let memory = Memory::new(image(IMAGE), vec![0; 4096]);
-        let (_, found) = Metadata::open_on(memory, own(TINY, true, boot)).unwrap();
+        let (_, recovered) = Metadata::open_on(memory, own(TINY, true, boot)).unwrap();
         let what = |mapping: &crate::policy::Mapping| {
             (mapping.slot, mapping.block, mapping.dirty, mapping.heat)
         };
-        found.mappings.iter().map(what).collect::<Vec<_>>()
+        recovered.mappings.iter().map(what).collect::<Vec<_>>()
     };
     let killed = [(1, 8, false, 11), (3, 6, true, 63), (4, 2, true, 0)];
     assert_eq!(open(1), killed);

@@ -42,14 +42,18 @@ fn cut_short(origin_bytes: u64, dirty: bool, missing: u16) -> Memory {
 #[test]
 fn a_clean_block_that_the_old_end_cut_short_is_forgotten() {
     let memory = cut_short(6 * 4096, false, 0);
-    let (_, found) = Metadata::open_on(memory.clone(), session(6 * 4096)).unwrap();
-    assert_eq!(found.mappings.len(), 2, "as large as it was, it stays");
-    let (_, found) = Metadata::open_on(memory.clone(), session(8 * 4096)).unwrap();
-    let blocks: Vec<Block> = found.mappings.iter().map(|mapping| mapping.block).collect();
+    let (_, recovered) = Metadata::open_on(memory.clone(), session(6 * 4096)).unwrap();
+    assert_eq!(recovered.mappings.len(), 2, "as large as it was, it stays");
+    let (_, recovered) = Metadata::open_on(memory.clone(), session(8 * 4096)).unwrap();
+    let blocks: Vec<Block> = recovered
+        .mappings
+        .iter()
+        .map(|mapping| mapping.block)
+        .collect();
     assert_eq!(blocks, [0]);
     // For good, and with the new size on record.
-    let (_, found) = Metadata::open_on(memory.clone(), session(8 * 4096)).unwrap();
-    assert_eq!(found.mappings.len(), 1);
+    let (_, recovered) = Metadata::open_on(memory.clone(), session(8 * 4096)).unwrap();
+    assert_eq!(recovered.mappings.len(), 1);
     let error = Metadata::open_on(memory, session(6 * 4096)).unwrap_err();
     assert!(error.to_string().contains("shrunk"), "{error}");
 }
@@ -57,8 +61,8 @@ fn a_clean_block_that_the_old_end_cut_short_is_forgotten() {
 #[test]
 fn a_whole_last_block_stays_as_it_is() {
     let memory = cut_short(8 * 4096, false, 0);
-    let (_, found) = Metadata::open_on(memory, session(9 * 4096)).unwrap();
-    assert_eq!(found.mappings.len(), 2);
+    let (_, recovered) = Metadata::open_on(memory, session(9 * 4096)).unwrap();
+    assert_eq!(recovered.mappings.len(), 2);
 }
 
 #[test]
@@ -68,8 +72,8 @@ fn a_dirty_block_that_the_old_end_cut_short_keeps_what_was_written_and_no_more()
     let old = 6 * 4096 + 1000;
     for new in [old + 500, 7 * 4096, 8 * 4096] {
         let memory = cut_short(old, true, 0);
-        let (_, found) = Metadata::open_on(memory.clone(), session(new)).unwrap();
-        let cut = found.mappings[1];
+        let (_, recovered) = Metadata::open_on(memory.clone(), session(new)).unwrap();
+        let cut = recovered.mappings[1];
         assert!(cut.dirty);
         assert_eq!(cut.missing, 0b1000, "what lies behind is the origin's");
         let slot = LARGE.slot_offset(1) as usize;
@@ -84,8 +88,8 @@ fn a_dirty_block_that_the_old_end_cut_short_keeps_what_was_written_and_no_more()
 #[test]
 fn what_is_missing_in_a_block_cut_short_stays_missing() {
     let memory = cut_short(6 * 4096 + 1000, true, 0b0101);
-    let (_, found) = Metadata::open_on(memory.clone(), session(8 * 4096)).unwrap();
-    assert_eq!(found.mappings[1].missing, 0b1101);
+    let (_, recovered) = Metadata::open_on(memory.clone(), session(8 * 4096)).unwrap();
+    assert_eq!(recovered.mappings[1].missing, 0b1101);
     let slot = LARGE.slot_offset(1) as usize;
     let untouched = memory.read(Place::Flash, slot, 4 * 4096);
     assert!(untouched.iter().all(|&byte| byte == OLD));

@@ -134,13 +134,13 @@ fn calls_that_returned_survive_a_kill() {
         let mut interrupted = model.clone();
         interrupted.apply(model.random_call(&mut dice));
         let (_, recovered) = open(dir);
-        let found = Model::of(&recovered, &TINY);
+        let state = Model::of(&recovered, &TINY);
         assert!(
-            found == model || found == interrupted,
-            "seed {seed}, after {returned} calls: {found:?} is neither {model:?} nor {interrupted:?}"
+            state == model || state == interrupted,
+            "seed {seed}, after {returned} calls: {state:?} is neither {model:?} nor {interrupted:?}"
         );
         total += returned;
-        model = found;
+        model = state;
     }
     assert!(total > ROUNDS * 100, "{total} calls in {ROUNDS} rounds");
 }

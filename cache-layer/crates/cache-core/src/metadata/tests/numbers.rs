@@ -5,10 +5,10 @@ use super::*;
 
 /// Those of the tests' origin, seen by this run of the computer.
 fn seen(memory: &Memory, boot: u8) -> Result<Option<Vec<(Block, u8)>>, MetadataError> {
-    let found = numbers(memory, [7; 16], [boot; 16])?;
-    Ok(found.map(|found| {
-        assert_eq!(found.block_bytes, TINY.block_bytes);
-        found.blocks
+    let numbered = numbers(memory, [7; 16], [boot; 16])?;
+    Ok(numbered.map(|numbered| {
+        assert_eq!(numbered.block_bytes, TINY.block_bytes);
+        numbered.blocks
     }))
 }
 
@@ -23,8 +23,8 @@ fn clean_blocks_are_known_by_number_though_a_power_cut_has_them_forgotten() {
     assert_eq!(seen(&memory, 1).unwrap().unwrap(), [(4, 0), (8, 0)]);
     assert_eq!(seen(&memory, 2).unwrap().unwrap(), [(4, 0), (8, 0)]);
     assert_eq!(memory.flash(), before, "nothing is written");
-    let (_, found) = Metadata::open_on(memory, own(TINY, true, 2)).unwrap();
-    assert_eq!(found.mappings.len(), 1, "those are taken up");
+    let (_, recovered) = Metadata::open_on(memory, own(TINY, true, 2)).unwrap();
+    assert_eq!(recovered.mappings.len(), 1, "those are taken up");
 }
 
 #[test]

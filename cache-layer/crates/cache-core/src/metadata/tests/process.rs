@@ -65,11 +65,11 @@ impl Run {
     fn check(&self, cuts: impl FnMut(usize) -> Vec<usize>) {
         for_each_crash(self.before.clone(), &self.log, cuts, |at, torn| {
             let (_, recovered) = reopen(torn).unwrap();
-            let found = Model::of(&recovered, &TINY);
+            let state = Model::of(&recovered, &TINY);
             let allowed = self.allowed(at);
             assert!(
-                allowed.contains(&&found),
-                "write {at}: {found:?} is none of {allowed:?}"
+                allowed.contains(&&state),
+                "write {at}: {state:?} is none of {allowed:?}"
             );
         });
     }
@@ -144,10 +144,10 @@ proptest! {
         prop_assert!(metadata.close(|_| 2).is_err());
         prop_assert_eq!(memory.log_len(), len);
         let (_, recovered) = reopen(memory.flash()).unwrap();
-        let found = Model::of(&recovered, &TINY);
-        if found != model {
+        let state = Model::of(&recovered, &TINY);
+        if state != model {
             model.apply(interrupted);
-            prop_assert_eq!(found, model);
+            prop_assert_eq!(state, model);
         }
     }
 }
@@ -168,9 +168,9 @@ fn an_interrupted_format_leaves_the_old_cache_or_none() {
         every_64th,
         |_, torn| match reopen(torn) {
             Err(_) => outcomes[0] += 1,
-            Ok((_, found)) if found.mappings.is_empty() => outcomes[1] += 1,
-            Ok((_, found)) => {
-                assert_eq!(found.mappings, kept.mappings);
+            Ok((_, recovered)) if recovered.mappings.is_empty() => outcomes[1] += 1,
+            Ok((_, recovered)) => {
+                assert_eq!(recovered.mappings, kept.mappings);
                 outcomes[2] += 1;
             }
         },
@@ -189,7 +189,7 @@ fn closing_keeps_heat_and_tells_an_orderly_end() {
     metadata.close(|slot| 10 + slot as u8).unwrap();
     let (again, closed) = reopen(memory.flash()).unwrap();
     assert!(closed.clean_shutdown);
-    let heat: Vec<_> = closed.mappings.iter().map(|found| found.heat).collect();
+    let heat: Vec<_> = closed.mappings.iter().map(|mapping| mapping.heat).collect();
     assert_eq!(heat, [11, 14]);
     // A run that was killed keeps the heat of the one before.
     let (_, killed) = reopen(again.store.flash()).unwrap();

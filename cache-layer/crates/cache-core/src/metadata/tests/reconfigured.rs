@@ -40,10 +40,10 @@ fn check_left(flash: Vec<u8>, boot: u8, mapped: &[(Slot, Block)]) -> &'static st
         return "empty";
     }
     for (layout, which) in [(TINY, "old"), (SMALLER, "new")] {
-        let Ok((_, found)) = Metadata::open_on(memory.clone(), own(layout, true, boot)) else {
+        let Ok((_, recovered)) = Metadata::open_on(memory.clone(), own(layout, true, boot)) else {
             continue;
         };
-        for mapping in found.mappings {
+        for mapping in recovered.mappings {
             assert!(!mapping.dirty);
             assert!(
                 mapped.contains(&(mapping.slot, mapping.block)),
@@ -63,9 +63,9 @@ fn whatever_cuts_a_reconfiguration_short_leaves_a_cache_that_can_be_used() {
         metadata.map(slot, block).unwrap();
     }
     metadata.close(|_| 0).unwrap();
-    let (_, found) = Metadata::open_on(memory.clone(), own(TINY, true, 1)).unwrap();
+    let (_, recovered) = Metadata::open_on(memory.clone(), own(TINY, true, 1)).unwrap();
     let (before, past) = (memory.flash(), memory.log_len());
-    let mut kept = found.mappings;
+    let mut kept = recovered.mappings;
     kept.retain(|mapping| mapping.slot < SMALLER.slots());
     format_with(&memory, &own(SMALLER, true, 1), &kept).unwrap();
     let events = memory.log().split_off(past);

@@ -83,7 +83,7 @@ fn a_cache_in_another_format_is_refused_by_whatever_looks_at_it_and_stays_as_it_
             let flash = in_another_format(place, change);
             let memory = Memory::new(flash.clone(), vec![0; 9 * 4096]);
             let session = own(TINY, false, 1);
-            let said = [
+            let refusals = [
                 is_empty(&memory).map(drop),
                 check(&memory, &session).map(drop),
                 open(&memory, &session).map(drop),
@@ -92,7 +92,7 @@ fn a_cache_in_another_format_is_refused_by_whatever_looks_at_it_and_stays_as_it_
                 make_empty(&memory),
                 format(&memory, &session).map(drop),
             ];
-            for (number, result) in said.into_iter().enumerate() {
+            for (number, result) in refusals.into_iter().enumerate() {
                 let error = result.unwrap_err();
                 assert!(error.is_refusal(), "{number}: {error}");
                 let error = error.to_string();
@@ -167,6 +167,6 @@ fn an_emptied_cache_says_so_however_far_emptying_it_came() {
     let metadata = Metadata::format_on(memory.clone(), session).unwrap();
     metadata.map(1, 5).unwrap();
     assert!(!is_empty(&memory).unwrap());
-    let (_, found) = Metadata::open_on(memory, session).unwrap();
-    assert_eq!(found.mappings.len(), 1);
+    let (_, recovered) = Metadata::open_on(memory, session).unwrap();
+    assert_eq!(recovered.mappings.len(), 1);
 }

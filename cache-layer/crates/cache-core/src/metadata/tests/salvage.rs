@@ -101,8 +101,8 @@ fn lived(dice: &mut Dice, sync: bool) -> (Memory, usize) {
             let same = session(sync, 1);
             let store = memory.clone();
             metadata = Metadata::open_on(store.clone(), same).unwrap().0;
-            let found = recovery::recover(&store, &same, Clean::Forgotten).unwrap();
-            entries = found.entries;
+            let recovered = recovery::recover(&store, &same, Clean::Forgotten).unwrap();
+            entries = recovered.entries;
         }
         for _ in 0..dice.below(500) {
             let (slot, change) = change(&mut entries, dice);
@@ -199,13 +199,13 @@ fn damage(flash: &mut Flash, dice: &mut Dice) {
 
 /// How many of the dirty slots were proven, of how many.
 fn check(damaged: &Flash, session: &Session, truth: &[Entry], seed: u64) -> (usize, usize) {
-    let found = match salvage(damaged, session) {
-        Ok(found) => found,
+    let salvaged = match salvage(damaged, session) {
+        Ok(salvaged) => salvaged,
         Err(error) => panic!("seed {seed}: {error}"),
     };
     let is_dirty = |entry: &&Entry| entry.content == Content::Dirty;
     let mut named = vec![false; truth.len()];
-    for mapping in &found.dirty {
+    for mapping in &salvaged.dirty {
         let real = truth[mapping.slot as usize];
         assert!(
             is_dirty(&&real) && (real.block, real.missing) == (mapping.block, mapping.missing),
@@ -213,7 +213,7 @@ fn check(damaged: &Flash, session: &Session, truth: &[Entry], seed: u64) -> (usi
         );
         named[mapping.slot as usize] = true;
     }
-    for &slot in &found.unknown {
+    for &slot in &salvaged.unknown {
         assert!(!std::mem::replace(&mut named[slot as usize], true));
     }
     let unnamed = truth
@@ -221,7 +221,7 @@ fn check(damaged: &Flash, session: &Session, truth: &[Entry], seed: u64) -> (usi
         .zip(&named)
         .filter(|(real, named)| is_dirty(real) && !**named);
     assert_eq!(unnamed.count(), 0, "seed {seed}: lost and not named");
-    (found.dirty.len(), truth.iter().filter(is_dirty).count())
+    (salvaged.dirty.len(), truth.iter().filter(is_dirty).count())
 }
 
 /// So many caches, each damaged in several ways; how much was proven, of how much.
@@ -262,19 +262,19 @@ fn of_caches_of_computers_that_stopped_as_well() {
 fn killed(seed: u64) -> (Flash, Vec<Entry>) {
     let (memory, _) = lived(&mut Dice::new(seed), true);
     let flash = of_bytes(memory.flash());
-    let found = recovery::recover(&flash, &session(true, 1), Clean::Forgotten).unwrap();
-    (flash, found.entries)
+    let recovered = recovery::recover(&flash, &session(true, 1), Clean::Forgotten).unwrap();
+    (flash, recovered.entries)
 }
 
 /// One with both superblocks, of which all is proven.
 fn well_known() -> (Flash, Vec<Entry>) {
     let is_it = |(flash, _): &(Flash, Vec<Entry>)| {
         let copies = read_copies(flash).unwrap();
-        let found = salvage(flash, &session(true, 1)).unwrap();
+        let salvaged = salvage(flash, &session(true, 1)).unwrap();
         let both = copies
             .iter()
             .all(|copy| matches!(copy, SuperblockCopy::Whole(_)));
-        both && found.unknown.is_empty() && !found.dirty.is_empty()
+        both && salvaged.unknown.is_empty() && !salvaged.dirty.is_empty()
     };
     (0..).map(killed).find(is_it).unwrap()
 }
@@ -296,8 +296,8 @@ fn a_page_of_the_table_follows_from_the_table_and_journal_before_it() {
     let all_proven = (0..60).filter(|&seed| {
         let (mut flash, truth) = killed(seed);
         let now = session(true, 1);
-        let found = recovery::recover(&flash, &now, Clean::Forgotten).unwrap();
-        let page = layout().table_offset(found.generation) as usize;
+        let recovered = recovery::recover(&flash, &now, Clean::Forgotten).unwrap();
+        let page = layout().table_offset(recovered.generation) as usize;
         flash.bytes[page..page + 4096].fill(0xaa);
         check(&flash, &now, &truth, seed);
         salvage(&flash, &now).unwrap().unknown.is_empty()
@@ -315,8 +315,8 @@ fn of_a_volatile_cache_whose_computer_stopped_nothing_is_proven() {
             Ok(closed) => drop(check(&flash, &now, &closed.entries, seed)),
             Err(error) => {
                 assert!(matches!(error, MetadataError::Volatile), "{error}");
-                let found = salvage(&flash, &now).unwrap();
-                assert!(found.dirty.is_empty() && !found.unknown.is_empty());
+                let salvaged = salvage(&flash, &now).unwrap();
+                assert!(salvaged.dirty.is_empty() && !salvaged.unknown.is_empty());
                 stopped += 1;
             }
         }
@@ -329,13 +329,16 @@ fn whether_the_last_block_was_cut_short_must_be_known() {
     let (flash, truth) = well_known();
     let mut grown = session(true, 1);
     grown.identity.origin_bytes += 5000;
-    let found = salvage(&flash, &grown).unwrap();
-    assert_eq!(found.origin_bytes, session(true, 1).identity.origin_bytes);
-    assert!(found.unknown.is_empty());
+    let salvaged = salvage(&flash, &grown).unwrap();
+    assert_eq!(
+        salvaged.origin_bytes,
+        session(true, 1).identity.origin_bytes
+    );
+    assert!(salvaged.unknown.is_empty());
     check(&flash, &grown, &truth, 3);
     for place in [0, 1] {
-        let found = salvage(&lose_superblock(&flash, place), &grown).unwrap();
-        assert!(found.dirty.is_empty() && found.unknown.len() == truth.len());
+        let salvaged = salvage(&lose_superblock(&flash, place), &grown).unwrap();
+        assert!(salvaged.dirty.is_empty() && salvaged.unknown.len() == truth.len());
     }
 }
 
@@ -350,8 +353,8 @@ fn whose_it_is_is_known_as_long_as_a_superblock_is_left() {
         assert!(matches!(refused, Err(MetadataError::OtherOrigin)));
         assert!(salvage(flash, &session(true, 1)).unwrap().is_identified);
     }
-    let found = salvage(&lose_superblock(&first, 1), &session(true, 1)).unwrap();
-    assert!(!found.is_identified);
+    let salvaged = salvage(&lose_superblock(&first, 1), &session(true, 1)).unwrap();
+    assert!(!salvaged.is_identified);
 }
 
 #[test]
@@ -363,10 +366,14 @@ fn a_block_in_two_slots_or_beyond_the_end_is_proven_in_none() {
         metadata.map(slot, block).unwrap();
         metadata.dirty(slot).unwrap();
     }
-    let found = salvage(&of_bytes(store.flash()), &session(true, 1)).unwrap();
-    let dirty: Vec<_> = found.dirty.iter().map(|it| (it.slot, it.block)).collect();
-    assert_eq!((dirty, found.unknown), (vec![(6, 9)], vec![3, 4, 5]));
-    assert_eq!(found.last_seen, [7]);
+    let salvaged = salvage(&of_bytes(store.flash()), &session(true, 1)).unwrap();
+    let dirty: Vec<_> = salvaged
+        .dirty
+        .iter()
+        .map(|it| (it.slot, it.block))
+        .collect();
+    assert_eq!((dirty, salvaged.unknown), (vec![(6, 9)], vec![3, 4, 5]));
+    assert_eq!(salvaged.last_seen, [7]);
 }
 
 /// What was discarded is not proven again by what is left of it, whatever is lost then.
@@ -392,8 +399,12 @@ fn a_cache_that_was_emptied_without_its_superblocks_stays_so() {
 fn assert_nothing_is_dirty(memory: &Memory, seed: u64) {
     let flash = of_bytes(memory.flash());
     for flash in [0, 1].map(|place| lose_superblock(&flash, place)) {
-        let found = salvage(&flash, &session(true, 1)).unwrap();
-        assert!(found.dirty.is_empty(), "seed {seed}: {:?}", found.dirty);
+        let salvaged = salvage(&flash, &session(true, 1)).unwrap();
+        assert!(
+            salvaged.dirty.is_empty(),
+            "seed {seed}: {:?}",
+            salvaged.dirty
+        );
     }
 }
 
@@ -405,8 +416,8 @@ fn a_superblock_in_the_others_place_says_nothing() {
         flash
             .bytes
             .copy_within(place..place + SECTOR_BYTES, 4096 - place);
-        let found = salvage(&flash, &session(true, 1)).unwrap();
-        assert_eq!(found.superblocks_lost, 1);
+        let salvaged = salvage(&flash, &session(true, 1)).unwrap();
+        assert_eq!(salvaged.superblocks_lost, 1);
         check(&flash, &session(true, 1), &truth, 0);
     }
 }

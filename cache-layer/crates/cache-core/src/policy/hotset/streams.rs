@@ -108,10 +108,10 @@ mod tests {
     /// Whether the last of some reads that miss is part of a scan.
     fn scans(blocks: impl IntoIterator<Item = Block>) -> bool {
         let mut streams = Streams::new();
-        let told = blocks
+        let scans = blocks
             .into_iter()
             .map(|block| streams.miss(block).is_some());
-        told.last().unwrap()
+        scans.last().unwrap()
     }
 
     /// Numbers in no order.
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn who_reads_block_after_block_scans_after_a_while() {
         let mut streams = Streams::new();
-        let told: Vec<_> = (100..113).map(|block| streams.miss(block)).collect();
-        assert!(told[..11].iter().all(Option::is_none));
-        assert_eq!(told[11..], [Some(96..112), Some(112..113)]);
+        let scans: Vec<_> = (100..113).map(|block| streams.miss(block)).collect();
+        assert!(scans[..11].iter().all(Option::is_none));
+        assert_eq!(scans[11..], [Some(96..112), Some(112..113)]);
     }
 
     #[test]
@@ -155,10 +155,10 @@ mod tests {
     fn reads_in_no_order_are_no_scan_however_small_the_place() {
         for blocks in [20, 64, 200, 1000, 5000, 100_000] {
             let mut streams = Streams::new();
-            let told = random(blocks).take(50_000);
-            let told = told.filter(|number| streams.miss(number % blocks).is_some());
-            let told = told.count();
-            assert!(told < 50, "{told} of 50,000 in {blocks} blocks");
+            let reads = random(blocks).take(50_000);
+            let scans = reads.filter(|number| streams.miss(number % blocks).is_some());
+            let scans = scans.count();
+            assert!(scans < 50, "{scans} of 50,000 in {blocks} blocks");
         }
     }
 }

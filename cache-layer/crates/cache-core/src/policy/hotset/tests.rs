@@ -56,8 +56,8 @@ fn scan(cache: &mut Hotset, times: u32) {
 
 /// How much of the hot set is there, percent.
 fn hot(cache: &Hotset) -> u32 {
-    let there = (0..HOT).filter(|&block| cache.resident(block).is_some());
-    there.count() as u32 * 100 / HOT
+    let resident = (0..HOT).filter(|&block| cache.resident(block).is_some());
+    resident.count() as u32 * 100 / HOT
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn draw(random: &mut u32, first: Block) -> Block {
 
 /// The share of the slots that hold some of that tenth, percent.
 fn wanted_most(cache: &Hotset, first: Block) -> u32 {
-    let there = (first..first + 500).filter(|&block| cache.resident(block).is_some());
-    there.count() as u32 * 100 / SMALL.slots
+    let resident = (first..first + 500).filter(|&block| cache.resident(block).is_some());
+    resident.count() as u32 * 100 / SMALL.slots
 }
 
 #[test]

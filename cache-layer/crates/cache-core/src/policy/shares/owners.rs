@@ -50,8 +50,8 @@ impl Owner {
 
     /// Of what others leave it, what is neither there nor on its way.
     fn missing_guaranteed(&self) -> u32 {
-        let there = self.resident + self.incoming;
-        self.rights.limits.guaranteed.saturating_sub(there)
+        let present = self.resident + self.incoming;
+        self.rights.limits.guaranteed.saturating_sub(present)
     }
 
     fn is_over(&self) -> bool {

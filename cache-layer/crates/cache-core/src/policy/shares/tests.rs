@@ -164,13 +164,13 @@ proptest! {
             Some((usage.pinned.blocks, parts))
         };
         // Two alike are in one another as they were said, and what is excluded can make them so.
-        let mut sizes: Vec<_> = shares.iter().map(|one| one.blocks[0].len()).collect();
+        let mut sizes: Vec<_> = shares.iter().map(|share| share.blocks[0].len()).collect();
         sizes.sort_unstable();
         prop_assume!(sizes.windows(2).all(|two| two[0] != two[1]));
-        let (one, other) = (of(&shares), of(&turned));
-        let left = one.iter().chain(&other).map(|(_, parts)| parts);
+        let (first, other) = (of(&shares), of(&turned));
+        let left = first.iter().chain(&other).map(|(_, parts)| parts);
         let mut pairs = left.flat_map(|parts| parts.windows(2));
         prop_assume!(pairs.all(|two| two[0].0 != two[1].0));
-        prop_assert_eq!(one, other);
+        prop_assert_eq!(first, other);
     }
 }

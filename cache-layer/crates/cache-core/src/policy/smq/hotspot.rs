@@ -228,8 +228,8 @@ mod tests {
             let mut hotspot = hotspot();
             hotspot.stats = Stats { hot, others };
             hotspot.tick(SECOND);
-            let found = (hotspot.jump, hotspot.promote_level);
-            assert_eq!(found, (jump, promote_level), "{hot} of {}", hot + others);
+            let chosen = (hotspot.jump, hotspot.promote_level);
+            assert_eq!(chosen, (jump, promote_level), "{hot} of {}", hot + others);
         }
     }
 

@@ -69,8 +69,8 @@ pub(super) fn version_of(cell: u64, bytes: &[u8]) -> Result<u64, String> {
     }
     match (stamp, stamp >> 48) {
         (0, _) => Ok(0),
-        (_, found) if found == cell + 1 => Ok(stamp & ((1 << 48) - 1)),
-        (_, found) => Err(format!("cell {cell} holds cell {}", found - 1)),
+        (_, stamped) if stamped == cell + 1 => Ok(stamp & ((1 << 48) - 1)),
+        (_, stamped) => Err(format!("cell {cell} holds cell {}", stamped - 1)),
     }
 }
 
@@ -151,9 +151,9 @@ impl Worker<'_> {
             if owner(cell) != self.number {
                 continue;
             }
-            let (found, wanted) = (version_of(cell, bytes)?, self.versions[cell as usize]);
-            if found != wanted {
-                return Err(format!("cell {cell} holds version {found}, not {wanted}"));
+            let (version, wanted) = (version_of(cell, bytes)?, self.versions[cell as usize]);
+            if version != wanted {
+                return Err(format!("cell {cell} holds version {version}, not {wanted}"));
             }
         }
         Ok(())

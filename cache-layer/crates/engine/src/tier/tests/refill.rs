@@ -85,7 +85,7 @@ fn await_refill(rig: &Rig) {
 fn read_hits(rig: &Rig, byte: u8) -> u64 {
     for block in cached() {
         let read = rig.read(block * BLOCK_BYTES, BLOCK_BYTES as usize);
-        assert!(read.bytes().iter().all(|&found| found == byte), "{block}");
+        assert!(read.bytes().iter().all(|&value| value == byte), "{block}");
     }
     rig.tier.status().counters.read_hits
 }
@@ -150,8 +150,8 @@ fn what_the_cache_cannot_hold_is_left_out() {
             origin_blocks,
             slots,
         };
-        let found = Refill::find(file_of(dir.path()), BLOCK_BYTES, geometry, &held);
-        let status = found.status().unwrap();
+        let refill = Refill::find(file_of(dir.path()), BLOCK_BYTES, geometry, &held);
+        let status = refill.status().unwrap();
         (status.total, status.left_out)
     };
     let nothing = RoaringBitmap::new;
@@ -174,8 +174,8 @@ fn the_hottest_come_first() {
         origin_blocks: 24,
         slots: 3,
     };
-    let found = Refill::find(file, BLOCK_BYTES, geometry, &RoaringBitmap::new());
-    let (_, bands) = found.work.lock().take().unwrap();
+    let refill = Refill::find(file, BLOCK_BYTES, geometry, &RoaringBitmap::new());
+    let (_, bands) = refill.work.lock().take().unwrap();
     let bands: Vec<Vec<u32>> = bands.iter().map(|band| band.iter().collect()).collect();
     assert_eq!(bands, [vec![5, 7], vec![3], vec![], vec![]]);
 }
@@ -285,13 +285,13 @@ fn what_was_cold_is_no_hotter_once_it_is_fetched_again() {
         await_refill(&rig);
         rig.stop();
         let flash = Seen(File::open(dir.path().join("flash")).unwrap());
-        let found = metadata::numbers(&flash, file.origin_id, boot_id().unwrap());
-        let found = found.unwrap().unwrap().blocks;
-        let hot: Vec<u32> = found
+        let recovered = metadata::numbers(&flash, file.origin_id, boot_id().unwrap());
+        let blocks = recovered.unwrap().unwrap().blocks;
+        let hot: Vec<u32> = blocks
             .iter()
             .filter_map(|&(block, heat)| (heat > HOTTEST / 2).then_some(block))
             .collect();
-        assert_eq!((hot, found.len()), (vec![0, 3], noted.len()), "{policy:?}");
+        assert_eq!((hot, blocks.len()), (vec![0, 3], noted.len()), "{policy:?}");
     }
 }
 
@@ -390,8 +390,11 @@ fn kill_in_the_middle(dir: &Path) {
     let flash = Seen(File::open(dir.join("flash")).unwrap());
     let origin_id = file_of(dir).origin_id;
     let held = || {
-        let found = metadata::numbers(&flash, origin_id, boot_id().unwrap());
-        found.ok().flatten().map_or(0, |found| found.blocks.len())
+        let recovered = metadata::numbers(&flash, origin_id, boot_id().unwrap());
+        recovered
+            .ok()
+            .flatten()
+            .map_or(0, |recovered| recovered.blocks.len())
     };
     let until = Instant::now() + PATIENCE;
     while held() == 0 {
@@ -420,9 +423,9 @@ fn nothing_is_known_of_damaged_metadata_and_of_another_origins() {
     flash.write_all_at(&[0xA5; 8 << 10], 0).unwrap();
     let noted = empty(&place);
     assert_eq!(noted.blocks, 0);
-    let said = noted.to_string();
-    assert!(said.contains("nothing is known"), "{said}");
-    assert!(said.contains("damaged"), "{said}");
+    let message = noted.to_string();
+    assert!(message.contains("nothing is known"), "{message}");
+    assert!(message.contains("damaged"), "{message}");
     let rig = start(&place, writethrough());
     assert!(rig.tier.status().refill.is_none());
     rig.stop();
@@ -442,17 +445,17 @@ fn a_note_of_another_disk_is_not_counted_and_one_of_before_hides_no_failure() {
     assert_eq!(stranger.note(flash).blocks, 0, "the flash is empty");
     assert_eq!(ours.note(flash).blocks, SLOTS, "that it is fetched stays");
     flash.write_all_at(&[0xA5; 8 << 10], 0).unwrap();
-    let said = stranger.note(flash).to_string();
-    assert!(!said.contains("fetched again"), "{said}");
-    let said = ours.note(flash).to_string();
-    assert!(said.contains("8 blocks"), "{said}");
-    assert!(said.contains("damaged"), "{said}");
+    let message = stranger.note(flash).to_string();
+    assert!(!message.contains("fetched again"), "{message}");
+    let message = ours.note(flash).to_string();
+    assert!(message.contains("8 blocks"), "{message}");
+    assert!(message.contains("damaged"), "{message}");
     let path = dir.path().join("refill");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     run::empty(flash, None).unwrap();
-    let said = ours.note(flash).to_string();
-    assert!(said.contains("nothing is known"), "{said}");
+    let message = ours.note(flash).to_string();
+    assert!(message.contains("nothing is known"), "{message}");
 }
 
 #[test]

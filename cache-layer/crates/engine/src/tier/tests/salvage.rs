@@ -85,8 +85,8 @@ fn what_was_answered_is_on_the_origin_or_named() {
         damage(dir.path(), &mut dice);
         let files = ["flash", "origin"].map(|name| std::fs::read(path(name)).unwrap());
         // The control: without the write, the test must find that the origin lacks something.
-        let found = salvaged(&report(dir.path()));
-        lacking += lost_unnamed(dir.path(), &found).len();
+        let salvage = salvaged(&report(dir.path()));
+        lacking += lost_unnamed(dir.path(), &salvage).len();
         assert!(files == ["flash", "origin"].map(|name| std::fs::read(path(name)).unwrap()));
         let write = SalvageOptions {
             write: true,
@@ -95,7 +95,7 @@ fn what_was_answered_is_on_the_origin_or_named() {
         let mut last = None;
         let done = salvage_cache(&write, |done, all| last = Some((done, all))).unwrap();
         let bytes = done.written_bytes.unwrap();
-        assert_eq!((bytes, last), (found.dirty.bytes, Some((bytes, bytes))));
+        assert_eq!((bytes, last), (salvage.dirty.bytes, Some((bytes, bytes))));
         assert_eq!(
             lost_unnamed(dir.path(), &done),
             [0; 0],
@@ -251,7 +251,7 @@ fn only_what_is_in_a_slot_is_written_and_not_beyond_the_end() {
         missing,
     };
     // Four sub-blocks of 4 KiB; the last block ends within its second one.
-    let found = Salvage {
+    let salvage = Salvage {
         dirty: vec![mapping(9, 0, 0), mapping(2, 1, 0b0010)],
         unknown: vec![5],
         origin_bytes: 9 * block + 5000,
@@ -262,19 +262,19 @@ fn only_what_is_in_a_slot_is_written_and_not_beyond_the_end() {
         bytes,
         to: Some(block_no * block + start),
     };
-    let all = runs(&LAYOUT, &found);
+    let all = runs(&LAYOUT, &salvage);
     let wanted = [
         run(1, 0, 4096, 2),
         run(1, 8192, 8192, 2),
         run(0, 0, 5000, 9),
     ];
     assert_eq!(all, wanted);
-    let said = told(&LAYOUT, &found, &all, 9 * block + 5000);
-    assert_eq!(said.dirty.bytes, 12288 + 5000);
+    let report = summarize(&LAYOUT, &salvage, &all, 9 * block + 5000);
+    assert_eq!(report.dirty.bytes, 12288 + 5000);
     let named = |offset, bytes| Stretch { offset, bytes };
     let elsewhere = [named(0, 2 * block), named(3 * block, 6 * block)];
-    assert_eq!(said.may_be_lost, elsewhere);
-    assert_eq!((said.clean.slots, said.unknown.slots), (SLOTS - 3, 1));
+    assert_eq!(report.may_be_lost, elsewhere);
+    assert_eq!((report.clean.slots, report.unknown.slots), (SLOTS - 3, 1));
 }
 
 #[test]

@@ -44,26 +44,26 @@ fn pins_and_exclusions_hold_under_load_after_a_restart_and_with_another_policy()
         .unwrap();
     assert_eq!((division.pinned.blocks, division.available), (3, 7));
     settled(&rig);
-    let pinned = |there: &[u32]| [20, 21, 22].iter().all(|block| there.contains(block));
+    let pinned = |blocks: &[u32]| [20, 21, 22].iter().all(|block| blocks.contains(block));
     // One that the scan is still fetching, on a loaded computer, is passed over.
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let blocks = [20, 21, 22, 4].into_iter().collect();
         let warmed = rig.tier.warm(blocks, None, |_| true);
         assert!(warmed.error.is_none() && warmed.skipped >= 1, "{warmed:?}");
-        let there = resident(&rig);
-        if pinned(&there) {
+        let blocks = resident(&rig);
+        if pinned(&blocks) {
             break;
         }
-        assert!(Instant::now() < deadline, "{there:?}");
+        assert!(Instant::now() < deadline, "{blocks:?}");
     }
     let held = |rig: &Rig| {
         scan(rig);
-        let there = resident(rig);
-        assert!(pinned(&there), "{there:?}");
+        let blocks = resident(rig);
+        assert!(pinned(&blocks), "{blocks:?}");
         assert!(
-            there.iter().all(|block| !(4..14).contains(block)),
-            "{there:?}"
+            blocks.iter().all(|block| !(4..14).contains(block)),
+            "{blocks:?}"
         );
         let read = rig.read(5 * BLOCK_BYTES, BLOCK_BYTES as usize);
         assert_eq!(read.bytes(), [7; BLOCK_BYTES as usize]);

@@ -85,19 +85,19 @@ fn a_cache_in_a_format_of_before_the_first_release_stays_whatever_is_asked() {
         flash.write_all_at(b"hotset\r\n", at).unwrap();
     }
     let before = std::fs::read(&path).unwrap();
-    let mut said = Vec::new();
+    let mut errors = Vec::new();
     for discard in [false, true] {
         let options = TierOptions {
             discard,
             ..options(dir.path(), keeps_dirty())
         };
-        said.push(check_tier(&options).err());
+        errors.push(check_tier(&options).err());
         let files = Files::open(&options).unwrap();
-        said.push(Tier::start(&options, &files).err());
+        errors.push(Tier::start(&options, &files).err());
     }
     let refill = super::refill::file_of(dir.path());
-    said.push(format_flash(&path, &[], Some(&refill)).err());
-    for error in said {
+    errors.push(format_flash(&path, &[], Some(&refill)).err());
+    for error in errors {
         let error = format!("{:#}", error.expect("it is refused"));
         assert!(error.contains("of before the first release"), "{error}");
     }
@@ -152,7 +152,7 @@ fn in_the_same_boot_all_is_believed_that_a_witness_tells_of_and_else_what_was_fl
     rig.tier.warm((0..4).collect(), None, |_| true);
     rig.write(0, &[7; 4096]);
     rig.flush();
-    let found = |change: fn(&Path)| {
+    let left_after = |change: fn(&Path)| {
         let dir = killed(dir.path());
         change(&dir.path().join("witness"));
         let place = Place::open_for(dir.path(), trial);
@@ -162,7 +162,7 @@ fn in_the_same_boot_all_is_believed_that_a_witness_tells_of_and_else_what_was_fl
         next.stop();
         (status.used, status.dirty)
     };
-    assert_eq!(found(|_| ()), (4, 1));
+    assert_eq!(left_after(|_| ()), (4, 1));
     let other_drive = |path: &Path| {
         let text = std::fs::read_to_string(path).unwrap();
         std::fs::write(path, text.replace("flash ", "flash sdz=1 ")).unwrap();
@@ -173,7 +173,7 @@ fn in_the_same_boot_all_is_believed_that_a_witness_tells_of_and_else_what_was_fl
         other_drive,
     ];
     for change in changes {
-        assert_eq!(found(change), (1, 1));
+        assert_eq!(left_after(change), (1, 1));
     }
     // One that a sync has taken with it is not there to be copied.
     let failed = || Err(std::io::Error::from_raw_os_error(libc::EIO));

@@ -69,12 +69,12 @@ fn a_request_counts_once_for_each_block_it_touches() {
 
 /// Bytes read and written, and whether requests, latencies and time agree.
 fn moved(rig: &Rig, name: &str) -> (u64, u64) {
-    let told = serde_json::to_value(rig.tier.devices()).unwrap();
-    let device = told.as_array().unwrap().iter();
-    let device = device.clone().find(|one| one["name"] == name).unwrap();
+    let devices = serde_json::to_value(rig.tier.devices()).unwrap();
+    let device = devices.as_array().unwrap().iter();
+    let device = device.clone().find(|row| row["name"] == name).unwrap();
     for side in [&device["read"], &device["write"]] {
         let buckets = side["latencies_us"].as_array().unwrap().iter();
-        let counted: u64 = buckets.map(|one| one[1].as_u64().unwrap()).sum();
+        let counted: u64 = buckets.map(|bucket| bucket[1].as_u64().unwrap()).sum();
         assert_eq!(side["requests"], counted);
         assert!(side["ns"].as_u64() >= Some(counted));
         assert!(device["busy_ns"].as_u64() >= Some(u64::from(counted > 0)));
@@ -117,8 +117,8 @@ fn regions_add_up_to_the_counters() {
             rig.read(BLOCK_BYTES, 10);
             rig.read(BLOCK_BYTES - 1, 3 * BLOCK_BYTES as usize + 2);
             rig.write(2 * BLOCK_BYTES - 5, &[1; 10]);
-            let told = rig.tier.regions();
-            assert_eq!(told.region_bytes, BLOCK_BYTES);
+            let report = rig.tier.regions();
+            assert_eq!(report.region_bytes, BLOCK_BYTES);
             let expected = [
                 (0, 0, 1, 0, 0),
                 (1, 2, 0, 1, 0),
@@ -127,26 +127,21 @@ fn regions_add_up_to_the_counters() {
                 (4, 0, 1, 0, 0),
             ];
             // LRU fetches what missed: whether a later request finds it there is a race.
-            assert_eq!(told.regions.len(), expected.len());
-            for (told, expected) in told.regions.iter().zip(expected) {
-                assert_eq!(told.0, expected.0);
+            assert_eq!(report.regions.len(), expected.len());
+            for (row, expected) in report.regions.iter().zip(expected) {
+                assert_eq!(row.0, expected.0);
+                assert_eq!(row.1 + row.2, expected.1 + expected.2, "reads of {}", row.0);
                 assert_eq!(
-                    told.1 + told.2,
-                    expected.1 + expected.2,
-                    "reads of {}",
-                    told.0
-                );
-                assert_eq!(
-                    told.3 + told.4,
+                    row.3 + row.4,
                     expected.3 + expected.4,
                     "writes of {}",
-                    told.0
+                    row.0
                 );
             }
-            assert_eq!((told.regions[1].1, told.regions[3].1), (2, 1));
+            assert_eq!((report.regions[1].1, report.regions[3].1), (2, 1));
             let counters = counted(rig);
             type Row = (u32, u64, u64, u64, u64);
-            let sum = |of: fn(&Row) -> u64| told.regions.iter().map(of).sum::<u64>();
+            let sum = |of: fn(&Row) -> u64| report.regions.iter().map(of).sum::<u64>();
             assert_eq!(counters.read_hits, sum(|region| region.1));
             assert_eq!(counters.read_misses, sum(|region| region.2));
             assert_eq!(counters.write_hits, sum(|region| region.3));

@@ -272,8 +272,8 @@ impl Hdd {
         for (index, job) in self.queue.iter().enumerate() {
             let age = (job.queued_at, job.sequence, index);
             let cost = (self.positioning_ns(job), job.sequence, index);
-            oldest = Some(oldest.map_or(age, |found: (Nanos, u64, usize)| found.min(age)));
-            nearest = Some(nearest.map_or(cost, |found: (Nanos, u64, usize)| found.min(cost)));
+            oldest = Some(oldest.map_or(age, |known: (Nanos, u64, usize)| known.min(age)));
+            nearest = Some(nearest.map_or(cost, |known: (Nanos, u64, usize)| known.min(cost)));
         }
         let (queued_at, _, index) = oldest?;
         if self.now - queued_at > self.spec.age_max {

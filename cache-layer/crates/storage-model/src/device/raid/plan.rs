@@ -190,7 +190,8 @@ impl<'a, L: Live> Part<'a, L> {
     fn reads(&self, known: Known) -> (Method, Extents) {
         let modify = self.read_modify(known);
         let reconstruct = self.reconstruct(known);
-        let possible = |reads: &Extents| reads.iter().all(|one| self.live.is_live(one.member));
+        let possible =
+            |reads: &Extents| reads.iter().all(|extent| self.live.is_live(extent.member));
         match (possible(&modify), possible(&reconstruct)) {
             (true, true) if modify.len() < reconstruct.len() => (Method::ReadModifyWrite, modify),
             (_, true) => (Method::ReconstructWrite, reconstruct),

@@ -227,8 +227,8 @@ fn any_parity_geometry() -> impl Strategy<Value = Geometry> {
 
 /// Writes: row, and two places in it.
 fn any_writes() -> impl Strategy<Value = Vec<(u64, usize, usize, u8)>> {
-    let one = (0..ROWS as u64, any::<usize>(), any::<usize>(), any::<u8>());
-    prop::collection::vec(one, 1..40)
+    let write = (0..ROWS as u64, any::<usize>(), any::<usize>(), any::<u8>());
+    prop::collection::vec(write, 1..40)
 }
 
 fn apply(bytes: &mut Bytes, expected: &mut [u8], writes: &[(u64, usize, usize, u8)]) {

@@ -24,8 +24,8 @@ impl RowCache {
 
     /// What is known of a row.
     pub(super) fn known(&self, row: u64) -> Known {
-        let found = self.rows.iter().rev().find(|(number, _)| *number == row);
-        found.map_or(Known::default(), |(_, known)| *known)
+        let entry = self.rows.iter().rev().find(|(number, _)| *number == row);
+        entry.map_or(Known::default(), |(_, known)| *known)
     }
 
     /// A range of the row has been written, and with it the parity.

@@ -219,7 +219,7 @@ fn whole_rows_are_discarded_on_every_member_and_no_part_of_one() {
         one(&mut raid, 0, Op::Write, 0, 8 * row_bytes);
         let given_back = |raid: &Raid<Ssd>| -> Vec<u64> {
             raid.devices()
-                .map(|one| one.wear().discarded_bytes)
+                .map(|member| member.wear().discarded_bytes)
                 .collect()
         };
         // From the middle of row 0 to the middle of row 6: rows 1 to 5.
@@ -241,7 +241,12 @@ fn a_discard_waits_for_a_write_to_its_rows() {
     raid.submit(0, Request::whole(1, Op::Write, 0, 4 * KIB));
     raid.submit(0, Request::whole(2, Op::Discard, 0, 4 * 64 * KIB));
     let done = finish(&mut raid);
-    assert_eq!(done.iter().map(|one| one.tag).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        done.iter()
+            .map(|completion| completion.tag)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
     assert!(raid.locks.is_empty() && raid.works.is_empty());
 }
 

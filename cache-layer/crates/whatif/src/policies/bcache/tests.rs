@@ -20,7 +20,7 @@ fn served(cache: &mut Bcache, requests: impl IntoIterator<Item = Request>) -> Ou
     let mut outcome = Outcome::default();
     requests
         .into_iter()
-        .for_each(|one| cache.serve(&one, &mut outcome));
+        .for_each(|request| cache.serve(&request, &mut outcome));
     cache.finish(&mut outcome);
     outcome
 }
@@ -75,11 +75,11 @@ fn two_streams_fill_buckets_of_their_own() {
     let steps = [0, 1, 0, 1, 1, 0, 1, 0];
     assert_eq!(mixed(&buckets_of_two_streams(2, &steps, true)), 0);
     // One task has one bucket, which all it does goes to.
-    let one = buckets_of_two_streams(1, &[0, 1], false);
-    assert_eq!(mixed(&one), 8, "{one:?}");
+    let single = buckets_of_two_streams(1, &[0, 1], false);
+    assert_eq!(mixed(&single), 8, "{single:?}");
     // Many tasks fill many buckets at a time.
     let many = buckets_of_two_streams(16, &[0, 1], false);
-    assert_eq!(many.iter().filter(|one| one.len() == 32).count(), 16);
+    assert_eq!(many.iter().filter(|bucket| bucket.len() == 32).count(), 16);
 }
 
 /// A scan's requests that the host has cut into pages: how many of them one bucket has pages of.
@@ -94,7 +94,10 @@ fn what_is_read_at_the_same_time_comes_in_no_order() {
         let mut cache = cache(64, Mode::Writethrough, settings);
         let page = |at: u64| request(at / together * 1000, false, at, 1);
         served(&mut cache, (0..448).map(page));
-        let full = cache.buckets.iter().filter(|one| one.blocks.len() == 8);
+        let full = cache
+            .buckets
+            .iter()
+            .filter(|bucket| bucket.blocks.len() == 8);
         let requests = |bucket: &Bucket| {
             let of: BTreeSet<Block> = bucket.blocks.iter().map(|block| block / 16).collect();
             of.len()
@@ -128,14 +131,18 @@ fn no_more_buckets_are_open_than_the_kernel_has_and_an_open_one_is_not_given_up(
     let mut cache = cache(512, Mode::Writethrough, settings);
     let scattered = (0..40_000).map(|at| request(at, false, at * 7 % 60_000, 1));
     served(&mut cache, scattered);
-    let open = cache.buckets.iter().filter(|one| one.open).count();
+    let open = cache.buckets.iter().filter(|bucket| bucket.open).count();
     assert!((100..=128).contains(&open), "{open}");
     let free = cache
         .free
         .iter()
         .map(|&number| &cache.buckets[number as usize]);
-    assert!(free.clone().all(|one| !one.open && one.used == 0));
-    let listed = cache.open.iter().filter(|one| one.bucket.is_some()).count();
+    assert!(free.clone().all(|bucket| !bucket.open && bucket.used == 0));
+    let listed = cache
+        .open
+        .iter()
+        .filter(|place| place.bucket.is_some())
+        .count();
     assert_eq!(listed, open);
 }
 
@@ -217,7 +224,7 @@ proptest! {
                 prop_assert_eq!(dirty, bucket.dirty as usize);
             }
             prop_assert!(cache.dirty.iter().all(|&block| cache.places[block as usize] > 0));
-            let dirty_buckets = cache.buckets.iter().filter(|one| one.dirty > 0).count();
+            let dirty_buckets = cache.buckets.iter().filter(|bucket| bucket.dirty > 0).count();
             prop_assert_eq!(dirty_buckets as u64, cache.dirty_buckets);
         }
         prop_assert_eq!(outcome.hits + outcome.misses, outcome.requests);

@@ -27,15 +27,15 @@ fn a_warehouse_has_some_hundred_megabytes() {
 
 #[test]
 fn the_same_seed_gives_the_same_trace_in_order_of_time() {
-    let (one, other) = (requests(load(3, 8 << 20)), requests(load(3, 8 << 20)));
-    assert_eq!(one, other);
-    assert!(one.is_sorted_by_key(|request| request.at));
-    assert!(one.len() > 20_000, "{}", one.len());
+    let (first, other) = (requests(load(3, 8 << 20)), requests(load(3, 8 << 20)));
+    assert_eq!(first, other);
+    assert!(first.is_sorted_by_key(|request| request.at));
+    assert!(first.len() > 20_000, "{}", first.len());
     let seeded = requests(Load {
         seed: 2,
         ..load(3, 8 << 20)
     });
-    assert_ne!(one, seeded);
+    assert_ne!(first, seeded);
 }
 
 #[test]
@@ -43,18 +43,18 @@ fn a_larger_buffer_asks_less_and_one_for_all_reads_each_page_once() {
     let reads = |bytes| {
         requests(load(2, bytes))
             .iter()
-            .filter(|one| !one.write)
+            .filter(|request| !request.write)
             .count()
     };
     let (small, large) = (reads(4 << 20), reads(64 << 20));
     assert!(large < small * 3 / 4, "{large} {small}");
     let all = requests(load(2, 1 << 30));
     let mut seen = HashMap::new();
-    for read in all.iter().filter(|one| !one.write) {
+    for read in all.iter().filter(|request| !request.write) {
         *seen.entry(read.offset).or_insert(0) += 1;
     }
     assert!(seen.values().all(|&count| count == 1));
-    assert!(all.iter().any(|one| one.write), "checkpoints write");
+    assert!(all.iter().any(|request| request.write), "checkpoints write");
 }
 
 /// The law of the specification: NURand's hottest 20 % of the stock get some 85 % of accesses of
@@ -66,7 +66,7 @@ fn stock_is_as_skewed_as_the_specification_makes_it() {
     (0..2_000_000).for_each(|_| counts[dice.item() as usize] += 1);
     let share = |counts: &[u32]| {
         let mut sorted = counts.to_vec();
-        sorted.sort_unstable_by(|one, other| other.cmp(one));
+        sorted.sort_unstable_by(|first, other| other.cmp(first));
         let hottest: u32 = sorted[..sorted.len() / 5].iter().sum();
         f64::from(hottest) / 2e6
     };

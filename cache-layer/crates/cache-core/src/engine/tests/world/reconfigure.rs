@@ -130,7 +130,7 @@ impl World {
         };
         let devices = Devices::with(&mut self.flash, &mut self.origin, fate);
         let changed = metadata::open(&devices, &taken_up)
-            .and_then(|found| metadata::recut(&devices, found, &taken_up.identity, &after));
+            .and_then(|recovery| metadata::recut(&devices, recovery, &taken_up.identity, &after));
         self.sync_failed |= devices.into_fate().sync_failed;
         let Ok((log, mappings)) = changed else {
             // Whatever it was, the process ends with it.

@@ -145,7 +145,7 @@ impl World {
 
     /// Other blocks are pinned, excluded and shared from now on; what is dirty among them must not
     /// get lost by that.
-    pub(super) fn share_anew(&mut self) {
+    pub(super) fn share_again(&mut self) {
         let mut range = |most: u64| {
             let first = self.dice.below(BLOCKS) as u32;
             let end = first + self.dice.below(most + 1) as u32;
