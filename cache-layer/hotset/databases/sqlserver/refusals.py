@@ -26,8 +26,8 @@ _REMEDIES = {
 def add_remedy(numbers: Collection[int], message: str) -> str:
     """A message of the server, and what helps.
 
-    >>> add_remedy((3906,), "The database is read-only.")
-    'The database is read-only: ALTER DATABASE … SET READ_WRITE, or name another database in the DSN'
+    >>> add_remedy((3906,), "It is read-only.")
+    'It is read-only: ALTER DATABASE … SET READ_WRITE, or name another database in the DSN'
     """
     found = next((text for number, text in _REMEDIES.items() if number in numbers), None)
     return f"{message.rstrip('.')}: {found}" if found else message
