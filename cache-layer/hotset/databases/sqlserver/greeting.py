@@ -23,7 +23,7 @@ _WRONG_NAME = (62, 64)
 
 
 def obstacle(database: Address) -> str | None:
-    """What is in the way, and the way out; None where nothing is found."""
+    """Return the cause that nobody is let in, and the way out; None where none is found."""
     try:
         peer = socket.create_connection((database.host, database.port), timeout=_CONNECT_S)
     except OSError as error:
