@@ -22,7 +22,6 @@ from hotset.core.sql import (
 from . import odbc
 from .address import Address
 from .freetds import is_freetds
-from .refusals import add_remedy
 
 if TYPE_CHECKING:
     import pyodbc
@@ -166,7 +165,7 @@ def meaning(found: odbc.Failure) -> DatabaseError:
     if found.state == "40001":
         return Aborted("deadlock", True, found.message)
     name = next((str(number) for number in found.numbers if number), found.state)
-    return Aborted(f"error {name}", False, add_remedy(found.numbers, found.message))
+    return Aborted(f"error {name}", False, found.told)
 
 
 def _bound(value: Argument) -> object:

@@ -53,6 +53,11 @@ class Failure:
     message: str
 
     @property
+    def told(self) -> str:
+        """The text, and what helps against it where that is known."""
+        return add_remedy(self.numbers, self.message)
+
+    @property
     def gone(self) -> bool:
         """The connection does not work any more."""
         return (
@@ -160,7 +165,7 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
         # A driver tries again until its time is up, and says that; a server that refuses says why.
         met = not found.state.startswith(("08", "HY"))
         reason = None if met else greeting.obstacle(database)
-        reason = reason or add_remedy(found.numbers, _refusal(found.message, database))
+        reason = reason or _refusal(found.told, database)
         raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
 

@@ -164,4 +164,4 @@ def _meaning(found: odbc.Failure) -> DatabaseError:
         return TimedOut(found.message)
     if found.gone:
         return ServerGone(found.message)
-    return Refused(found.message)
+    return Refused(found.told)
