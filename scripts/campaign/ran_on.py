@@ -1,12 +1,12 @@
 """Calls the benchmarks' commands on the SQL Server that HOTSET_SQLSERVER_DSN names, one after
 another, and writes what came of each into a section "Ran on" of docs/sql-server.md.
 
-    HOTSET_SQLSERVER_DSN=… HOTSET_PASSWORD=… python -m campaign.ran_on [--driver FreeTDS]…
+    HOTSET_SQLSERVER_DSN=… HOTSET_PASSWORD=… python -m campaign.ran_on [--driver FreeTDS]
         [--act WORD]… [--page FILE]
 
-The database is for nothing else, and empty. Each driver has a column; without `--driver` it is the
-one that hotset takes. An earlier section of the same product and version is replaced. HammerDB's
-acts run where HAMMERDB_HOME names a release. Ends with code 1 if an act failed.
+The database is for nothing else, and empty. An earlier section of the same product, version and
+driver is replaced. HammerDB's acts run where HAMMERDB_HOME names a release. Ends with code 1 if an
+act failed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -58,26 +58,27 @@ Call: TypeAlias = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 def main() -> int:
     """Run it; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--driver", action="append", metavar="NAME", help="a column; repeatable")
+    parser.add_argument("--driver", metavar="NAME", help="default: the one that hotset takes")
     parser.add_argument("--act", action="append", choices=ACTS, help="default: all; then no page")
     parser.add_argument("--page", type=Path, default=PAGE, help="which gets the section")
     given = parser.parse_args()
-    address = os.environ.get("HOTSET_SQLSERVER_DSN")
-    if not address:
+    dsn = os.environ.get("HOTSET_SQLSERVER_DSN")
+    if not dsn:
         parser.error("HOTSET_SQLSERVER_DSN names no server")
-    columns, product = dict[str, dict[str, str]](), ""
-    for name in given.driver or [None]:
-        dsn = f"{address}{'&' if '?' in address else '?'}driver={name}" if name else address
-        with TemporaryDirectory(prefix="hotset-ran-on-") as folder:
-            (Path(folder) / "own.sql").write_text(SQL)
-            product = product_of(_call(dsn, folder)) or product
-            outcomes = run(_call(dsn, folder), given.act or ACTS)
-        driver = odbc.driver(name)
-        columns["FreeTDS" if freetds.is_freetds(driver) else "Microsoft's driver"] = outcomes
+    if given.driver:
+        dsn += f"{'&' if '?' in dsn else '?'}driver={given.driver}"
+    commit = _commit()
+    with TemporaryDirectory(prefix="hotset-ran-on-") as folder:
+        (Path(folder) / "own.sql").write_text(SQL)
+        product = product_of(_call(dsn, folder))
+        outcomes = run(_call(dsn, folder), given.act or ACTS)
     if product and not given.act:
-        text = section(product, _commit(), time.strftime("%Y-%m-%d"), columns)
+        driver = (
+            "FreeTDS" if freetds.is_freetds(odbc.driver(given.driver)) else "Microsoft's driver"
+        )
+        text = section(f"{product}, by {driver}", commit, time.strftime("%Y-%m-%d"), outcomes)
         given.page.write_text(put(given.page.read_text(), text))
-    return int(any(said != GOOD for column in columns.values() for said in column.values()))
+    return int(any(said != GOOD for said in outcomes.values()))
 
 
 def run(call: Call, names: Iterable[str]) -> dict[str, str]:
@@ -111,15 +112,12 @@ def product_of(call: Call) -> str:
     return f"{version['product']}, version {version['version']}"
 
 
-def section(product: str, commit: str, date: str, columns: dict[str, dict[str, str]]) -> str:
+def section(where: str, commit: str, date: str, outcomes: Mapping[str, str]) -> str:
     """The section of the page: a line an act."""
-    head = ["act", "`hotset …`", *columns]
-    rows = [
-        [name, f"`{words}`", *(column[name] for column in columns.values())]
-        for name, words in ACTS.items()
-    ]
-    table = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-    return "\n".join((f"### Ran on {product}", "", f"hotset {commit}, {date}.", "", *table)) + "\n"
+    rows = [("act", "`hotset …`", "ran"), ("---", "---", "---")]
+    rows += [(name, f"`{words}`", outcomes[name]) for name, words in ACTS.items()]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"### Ran on {where}\n\nhotset {commit}, {date}.\n\n{table}"
 
 
 def put(page: str, text: str) -> str:

@@ -31,7 +31,7 @@ def test_an_act_that_fails_is_written_as_failed(monkeypatch: pytest.MonkeyPatch)
     assert outcomes["TPC-C: run"] == r"failed (4): error 1: a \| b"
     assert outcomes["HammerDB: build"] == f"not run: {HOME_VARIABLE} is not set"
     assert not any("hammerdb" in words for words in called)
-    text = ran_on.section("Babelfish, version 4", "abc", "2026-01-01", {"FreeTDS": outcomes})
+    text = ran_on.section("Babelfish, version 4", "abc", "2026-01-01", outcomes)
     assert text.startswith(f"{HEAD}\n\nhotset abc, 2026-01-01.\n")
     assert r"failed (4): error 1: a \| b |" in text
 
