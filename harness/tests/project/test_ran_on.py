@@ -45,6 +45,7 @@ def test_a_section_takes_the_place_of_an_earlier_one() -> None:
 
 def test_the_page_has_whole_sections_of_commits_that_there_are() -> None:
     sections = re.findall(r"^### Ran on .*?(?=^#|\Z)", ran_on.PAGE.read_text(), re.M | re.S)
+    assert sections
     for text in sections:
         said = re.search(r"^hotset ([0-9a-f]{7,}), \d{4}-\d\d-\d\d\.$", text, re.M)
         assert said, text  # not of what was not committed
