@@ -19,10 +19,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+Manner = Literal["", "hangs up", "resets", "resets after PRELOGIN", "TLS 1.0"]
 _PRELOGIN, _LOGIN, _ANSWER = 0x12, 0x10, 0x04
 _OFF, _ON, _NOT_SUPPORTED, _REQUIRED = range(4)
 _TLS_RECORD = b"\x16"
+_VERSION = bytes((16, 0, 0, 0, 0, 0))
 
 
 def certificate(folder: Path, host: str) -> Path:
@@ -38,12 +41,18 @@ def certificate(folder: Path, host: str) -> Path:
 @dataclass
 class TdsServer:
     """
+    :ivar manner: what it does before a log-in; nothing: it takes them.
+    :ivar refusals: number and text of each error that a log-in is answered with.
     :ivar logins: user and password of each log-in, as the server read them.
+    :ivar databases: the databases that they asked for.
     """
 
     port: int
     certificate: Path
+    manner: Manner = ""
+    refusals: tuple[tuple[int, str], ...] = ((18456, "Login failed."),)
     logins: list[tuple[str, str]] = field(default_factory=list)
+    databases: list[str] = field(default_factory=list)
 
     def dsn(self, *options: str, host: str = "localhost") -> str:
         query = "&".join(("encrypt=yes", *options))
@@ -51,9 +60,9 @@ class TdsServer:
 
 
 @contextmanager
-def tds_server(certificate: Path, port: int = 0) -> Iterator[TdsServer]:
+def tds_server(certificate: Path, port: int = 0, manner: Manner = "") -> Iterator[TdsServer]:
     with closing(socket.create_server(("127.0.0.1", port))) as listening:
-        server = TdsServer(listening.getsockname()[1], certificate)
+        server = TdsServer(listening.getsockname()[1], certificate, manner)
         threading.Thread(target=_serve, args=(listening, server), daemon=True).start()
         yield server
 
@@ -61,6 +70,9 @@ def tds_server(certificate: Path, port: int = 0) -> Iterator[TdsServer]:
 def _serve(listening: socket.socket, server: TdsServer) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
+    if server.manner == "TLS 1.0":
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+        context.set_ciphers("ALL:@SECLEVEL=0")
     context.load_cert_chain(server.certificate, server.certificate.with_suffix(".key"))
     while True:
         try:
@@ -84,13 +96,22 @@ class _Session:
         if self._peer.recv(1, socket.MSG_PEEK) in (b"", _TLS_RECORD):
             return  # nothing was said; encrypt=strict, which is TLS from the first byte on
         asked = self._encryption(self._packet())
+        if "resets" in self._server.manner:  # what is not sent yet goes, and the peer is told so
+            self._peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if self._server.manner in ("hangs up", "resets"):
+            return
         encrypted = asked in (_ON, _REQUIRED)
-        answer = bytes((1, 0, 6, 0, 1, 0xFF, _ON if encrypted else _NOT_SUPPORTED))
+        # By its version a driver reads what comes later.
+        head = struct.pack(">BHHBHHB", 0, 11, 6, 1, 17, 1, 0xFF)
+        answer = head + _VERSION + bytes((_ON if encrypted else _NOT_SUPPORTED,))
         self._send(_ANSWER, answer)
+        if self._server.manner == "resets after PRELOGIN":
+            self._packet()
+            return
         if encrypted:
             self._shake_hands()
         self._note(self._login(encrypted))
-        said = _refusal("Login failed.")
+        said = b"".join(_error(*one) for one in self._server.refusals) + _DONE
         packet = struct.pack(">BBHHBB", _ANSWER, 1, len(said) + 8, 0, 1, 0) + said
         if encrypted:
             self._tls.write(packet)
@@ -116,6 +137,9 @@ class _Session:
                 self._flush()
                 self._in.write(self._packet())
                 continue
+            except ssl.SSLError:
+                self._flush()  # says what the peer lacks
+                raise
             self._flush()
             return
 
@@ -130,6 +154,7 @@ class _Session:
 
         clear = bytes((b >> 4 | b << 4 & 0xF0) for b in (one ^ 0xA5 for one in text(44)))
         self._server.logins.append((text(40).decode("utf-16-le"), clear.decode("utf-16-le")))
+        self._server.databases.append(text(68).decode("utf-16-le"))
 
     @staticmethod
     def _encryption(prelogin: bytes) -> int:
@@ -166,11 +191,14 @@ class _Session:
         return got
 
 
-def _refusal(message: str) -> bytes:
-    """ERROR 18456 (MS-TDS 2.2.7.10), and DONE."""
+_DONE = struct.pack("<BHHQ", 0xFD, 2, 0, 0)
+
+
+def _error(number: int, message: str) -> bytes:
+    """ERROR (MS-TDS 2.2.7.10)."""
     text = message.encode("utf-16-le")
-    body = struct.pack("<IBBH", 18456, 1, 14, len(message)) + text + b"\0\0" + struct.pack("<I", 1)
-    return struct.pack("<BH", 0xAA, len(body)) + body + struct.pack("<BHHQ", 0xFD, 2, 0, 0)
+    body = struct.pack("<IBBH", number, 1, 14, len(message)) + text + b"\0\0" + struct.pack("<I", 1)
+    return struct.pack("<BH", 0xAA, len(body)) + body
 
 
 if __name__ == "__main__":

@@ -351,6 +351,12 @@ Describe 'Requests' {
         $sent.Body.engine | Should -Be 'sqlserver'
     }
 
+    It 'trusts a certificate that the connection of dbatools trusts' {
+        $server = [pscustomobject] @{ ConnectionContext = [pscustomobject] @{ TrustServerCertificate = $true } }
+        $null = [pscustomobject] @{ SqlInstance = 'db1'; Name = 'shop'; Parent = $server } | Start-HotsetWarmup
+        $sent.Body.dsn | Should -Be 'sqlserver://db1/shop?trust=yes'
+    }
+
     It 'refuses databases of two instances' {
         $databases = foreach ($instance in 'db1', 'db2') {
             [pscustomobject] @{ SqlInstance = $instance; Name = 'shop' }

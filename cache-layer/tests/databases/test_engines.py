@@ -86,6 +86,9 @@ def test_version_and_edition() -> None:
         "16.0.4145.4",
         "Express Edition (64-bit)",
     )
+    text = "Babelfish for PostgreSQL with SQL Server … - 12.0.2000.8\nNov … (Babelfish 4.3.0)"
+    server = sqlserver(version=[("12.0.2000.8", "Standard Edition", text)])
+    assert server.version().version == "4.3.0", "not that of the SQL Server that it poses as"
 
 
 def test_placement_tells_data_log_and_temporary_files_apart() -> None:

@@ -316,6 +316,17 @@ def test_a_server_that_closes_the_connection_is_said_to(code: str) -> None:
     assert odbc._refusal(message, DATABASE) == message
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(262, "ALTER ROLE db_owner"), (3906, "another database in the DSN")]
+)
+def test_a_refusal_of_a_change_names_what_helps(number: int, remedy: str) -> None:
+    """A user without rights; a database that is read-only."""
+    error = meaning(raised("42000", "refused", number))
+    assert isinstance(error, Aborted)
+    assert remedy in error.detail
+    assert remedy in str(_tpch_meaning(raised("42000", "refused", number)))
+
+
 def test_tpch_errors() -> None:
     assert isinstance(_tpch_meaning(raised("HYT00", "m", 0)), TimedOut)
     assert isinstance(_tpch_meaning(raised("08S01", "m", 0)), ServerGone)

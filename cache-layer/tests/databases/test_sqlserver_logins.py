@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import string
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pyodbc
 import pytest
@@ -16,7 +19,7 @@ from hypothesis import strategies as st
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.sql import CannotConnect
 from hotset.databases.sqlserver import dsn, freetds, odbc
-from tests.tds_server import TdsServer, certificate, tds_server
+from tests.tds_server import Manner, TdsServer, certificate, tds_server
 
 DRIVERS = [
     pytest.param(
@@ -126,6 +129,7 @@ def test_freetds_goes_by_what_the_system_trusts_and_by_the_name(
         pytest.skip("FreeTDS is not installed (tdsodbc)")
     own = certificate(folder, "localhost")
     monkeypatch.setattr(freetds, "_SYSTEM", str(own))
+    monkeypatch.setenv("SSL_CERT_FILE", str(own))
     with tds_server(own) as server:
         log_in(server, "FreeTDS")
         assert server.logins == [("sa", PASSWORD)], "it is trusted, and has that name"
@@ -133,6 +137,85 @@ def test_freetds_goes_by_what_the_system_trusts_and_by_the_name(
         named = replace(
             dsn.parse(server.dsn(host="127.0.0.1")), password=PASSWORD, driver="FreeTDS"
         )
-        with pytest.raises(CannotConnect, match=r"for 127\.0\.0\.1.*trust=yes"):
+        with pytest.raises(CannotConnect, match=r"for '127\.0\.0\.1'.*trust=yes"):
             named.session()
         assert server.logins == []
+
+
+NOT_ITS_PORT = r"the DSN's port {port} .*not as SQL Server does.*TCP/IP"
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("options", ["trust=no", "trust=yes"])
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        # PostgreSQL closes the connection, as its log says, for "invalid length of startup packet".
+        ("hangs up", NOT_ITS_PORT),
+        ("resets", NOT_ITS_PORT),
+        ("resets after PRELOGIN", r"closed the connection.*errorlog"),
+        ("TLS 1.0", r"TLS 1\.2.*update the server"),
+    ],
+)
+def test_a_peer_that_no_log_in_is_sent_to_is_told_by_its_fault(
+    folder: Path, driver: str, options: str, manner: Manner, reason: str
+) -> None:
+    """FreeTDS took each for a certificate that is not trusted, with the advice not to check it."""
+    with (
+        warnings.catch_warnings(action="ignore", category=DeprecationWarning),
+        tds_server(certificate(folder, "evil.example"), manner=manner) as server,
+    ):
+        said = log_in(server, driver, options)
+        assert server.logins == []
+        assert re.search(reason.format(port=server.port), said), said
+        assert "certificate" not in said
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_another_servers_certificate_is_told_by_its_name(
+    folder: Path, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that the system trusts: that of another instance, say."""
+    other = certificate(folder, "db2.example")
+    monkeypatch.setattr(freetds, "_SYSTEM", str(other))
+    monkeypatch.setenv("SSL_CERT_FILE", str(other))
+    with tds_server(other) as server:
+        said = log_in(server, driver)
+        assert server.logins == []
+        assert re.search(r"not valid for 'localhost'.*the host in the DSN", said), said
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("part", ["a;b", "a}b", "{a", "a{b}", "a=b", "a b", "it's", "};UID={b"])
+def test_every_part_of_a_dsn_arrives_as_it_is_or_is_refused(
+    impostor: TdsServer, driver: str, part: str
+) -> None:
+    quoted = quote(part, safe="")
+    text = impostor.dsn("trust=yes").replace("sa@", f"{quoted}@").replace("/shop", f"/{quoted}")
+    impostor.logins.clear()
+    impostor.databases.clear()
+    with pytest.raises((CannotConnect, PrerequisiteMissingError)) as refused:
+        replace(dsn.parse(text), password=part, driver=driver).session()
+    if impostor.logins:
+        assert (impostor.logins, impostor.databases) == ([(part, part)], [part])
+    else:
+        assert driver == "FreeTDS"
+        assert re.search(r"FreeTDS cannot be given a .*'}'.*change it", str(refused.value))
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(
+    ("number", "text", "remedy"),
+    [
+        (4060, 'Cannot open database "shop" requested by the login.', "GRANT"),
+        (927, "Database 'shop' cannot be opened. It is in the middle of a restore.", "RECOVERY"),
+        (18456, "Login failed for user 'sa'.", "password"),
+    ],
+)
+def test_a_database_that_is_not_opened_is_told_with_a_way_out(
+    folder: Path, driver: str, number: int, text: str, remedy: str
+) -> None:
+    with tds_server(certificate(folder, "evil.example")) as server:
+        server.refusals = ((number, text),)
+        said = log_in(server, driver, "trust=yes")
+        assert remedy in said.partition(text.rstrip("."))[2]

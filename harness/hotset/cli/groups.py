@@ -22,8 +22,8 @@ GROUPS: Mapping[str, str] = {
     " metrics of accelerated disks.",
     "tier": "Set up, inspect, change and remove the flash cache of a server's disks.",
     "warmup": "Fill a disk's cache before its users arrive. TARGETs, most important first: the"
-    " full path of a file or folder, table:NAME, index:NAME, database:NAME (--dsn),"
-    " region:OFFSET+LENGTH, heat, snapshot:FILE.",
+    " full path of a file or folder, database:NAME (--dsn), on PostgreSQL table:NAME and"
+    " index:NAME, region:OFFSET+LENGTH, heat, snapshot:FILE.",
     "lab": "Try things out in the lab: a machine with a slow disk and a flash disk.",
     "disk": "Benchmark disks, and work with models of devices.",
     "tpch": "Run TPC-H on your own database: load it, run the 22 queries and the refresh"

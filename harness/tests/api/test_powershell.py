@@ -31,7 +31,7 @@ from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
 from hotset.reports.render.tables import ListingRow
 from hotset.warmup import text as warmup_text
-from tests import powershell
+from tests import powershell, sqlserver_examples
 from tests.powershell import MODULE, Field, Request, inside, text
 
 SCRIPTS = [
@@ -228,6 +228,16 @@ def test_every_cmdlet_has_whole_help(cmdlet: powershell.Function) -> None:
             given = re.findall(r" -([A-Z]\w+)", call.partition(")")[0])
             assert set(given) <= {*cmdlet.parameters, "WhatIf", "Confirm"}, example
     assert any(cmdlet.name in example for example in cmdlet.section("EXAMPLE"))
+
+
+@of_each(lambda: public().values())
+def test_every_example_works_on_sql_server_or_names_postgresql(cmdlet: powershell.Function) -> None:
+    for example in cmdlet.section("EXAMPLE"):
+        assert list(sqlserver_examples.faults(example)) == []
+        named = re.search(r"\b(?:table|index|database):|-By (?:table|database)\b", example)
+        # A pin goes by its name.
+        if named and "Dsn" in cmdlet.parameters and cmdlet.name != "Remove-HotsetPin":
+            assert " -Dsn " in example, example
 
 
 @of_each(lambda: public().values())

@@ -29,6 +29,7 @@ from hotset.core import errors
 from hotset.core.units import SIZE_PATTERN, Bytes
 from hotset.experiment.file import disk_spec, spec
 from pages import reference
+from tests import sqlserver_examples
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
@@ -278,6 +279,17 @@ def test_commands_exist_as_they_are_written(subtests: pytest.Subtests) -> None:
         with subtests.test(page=str(page)):
             wrong = [text for text in _written_commands(page.read_text()) if not _exists(text)]
             assert wrong == []
+
+
+def test_examples_work_on_sql_server_or_name_postgresql() -> None:
+    """Of commands, of the script in bash and of cmdlets."""
+    lines = [
+        line
+        for page in PAGES
+        for block in re.findall(r"^```.*?\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
+    assert [fault for line in lines for fault in sqlserver_examples.faults(line)] == []
 
 
 def _written_commands(text: str) -> Iterator[str]:

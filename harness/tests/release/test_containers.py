@@ -91,6 +91,11 @@ def test_the_image_has_a_user_of_its_own_a_health_check_and_says_what_it_is(
     assert not [one for one in image.config["Env"] if "PASSWORD" in one or "TOKEN" in one]
 
 
+def test_the_tables_of_iconv_stay() -> None:
+    """Without ISO 8859-1 FreeTDS connects to nothing, and does not say why."""
+    assert not container.LEFT_OUT.match("usr/lib/x86_64-linux-gnu/gconv/ISO8859-1.so")
+
+
 def test_umoci_reads_the_layout(image: oci.Image, tmp_path: Path) -> None:
     """Another's reader of the format."""
     if shutil.which("umoci") is None:

@@ -59,7 +59,8 @@ function Get-HotsetInstance {
     What -Dsn is; without it the address of the instance that objects of dbatools are from.
     .DESCRIPTION
     One request has one instance: databases of several are refused. A named instance listens at a
-    port of its own, which the object does not tell: -Dsn names it.
+    port of its own, which the object does not tell: -Dsn names it. A certificate that the object's
+    own connection takes unseen, hotset takes unseen.
     #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller,
@@ -78,7 +79,9 @@ function Get-HotsetInstance {
     if ($instance -match '^(?<host>[^\\,:]+)([,:](?<port>\d+))?$') {
         $port = ''
         if ($Matches['port']) { $port = ":$($Matches['port'])" }
-        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString([string] $known[0].Name))"
+        $options = ''
+        if ($known[0].Parent.ConnectionContext.TrustServerCertificate) { $options = '?trust=yes' }
+        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString([string] $known[0].Name))$options"
     }
     Write-Warning "$($instance): a named instance has a port of its own: name it by -Dsn."
 }

@@ -39,7 +39,9 @@ function Get-HotsetHitRatio {
     .EXAMPLE
     (Get-HotsetHitRatio shop).HitRatio
     .EXAMPLE
-    Get-HotsetHitRatio shop -By table -Since 8h -Dsn sqlserver://db1/shop -Credential sa | Sort-Object HitRatio
+    Get-HotsetHitRatio shop -By database -Since 8h -Dsn sqlserver://db1/shop?trust=yes -Credential sa | Sort-Object HitRatio
+    .EXAMPLE
+    Get-HotsetHitRatio shop -By table -Since 8h -Dsn postgresql://db1/shop -Credential app | Sort-Object HitRatio
     .EXAMPLE
     Get-HotsetHitRatio shop -Wait | Format-Table Ended, Reads, HitRatio
     .LINK

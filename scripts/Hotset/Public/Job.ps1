@@ -85,7 +85,7 @@ function Wait-HotsetJob {
     .OUTPUTS
     What the job measured: Hotset.WarmupRun, Hotset.TpccRun, Hotset.TpchRun and so on.
     .EXAMPLE
-    Start-HotsetWarmup database:shop -Dsn sqlserver://db1/shop -Credential sa | Wait-HotsetJob
+    Start-HotsetWarmup database:shop -Dsn sqlserver://db1/shop?trust=yes -Credential sa | Wait-HotsetJob
     .EXAMPLE
     Get-HotsetJob | Where-Object State -eq running | Wait-HotsetJob -TimeoutSeconds 3600
     .LINK

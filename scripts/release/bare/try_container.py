@@ -2,9 +2,9 @@
 
 umoci unpacks the image, crun runs it on the network of this computer: with a root file system that
 cannot be written to, as the image's user and as one of another number, with its state in a folder,
-its password in a file. PostgreSQL and Prometheus run beside it, and a bare Debian as the server
-whose disk it accelerates. Needs root, and Debian's packages umoci, crun, mmdebstrap, postgresql and
-prometheus; what was seen is printed, the first thing amiss ends it.
+its password in a file. PostgreSQL, Prometheus and what poses as SQL Server run beside it, and a
+bare Debian as the server whose disk it accelerates. Needs root, and Debian's packages umoci, crun,
+mmdebstrap, postgresql and prometheus; what was seen is printed, the first thing amiss ends it.
 
     make container TRY=1
 """
@@ -141,6 +141,7 @@ def try_as(user: int, folder: Path, work: Path, reached: Reached) -> None:
         try_limits(container)
         with tempfile.TemporaryDirectory(prefix="hotset-pg-") as cluster:
             try_database(known[-2], Path(cluster))
+        try_sql_server(known[-2], folder)
     shown = container.log.read_text()
     require(not any(secret in shown for secret in known), "secrets in the log", "none")
     kept = "".join(file.read_text(errors="replace") for file in state.rglob("*") if file.is_file())
@@ -320,6 +321,30 @@ def try_database(token: str, folder: Path) -> None:
         subprocess.run(
             [*control, "-m", "fast", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/"
         )
+
+
+def try_sql_server(token: str, folder: Path) -> None:
+    """One whose certificate nobody signed sees no password, unless it is trusted."""
+    port, seen = free_port(), folder / "logins"
+    argv = [sys.executable, "tests/tds_server.py", str(port), str(folder)]
+    with seen.open("w") as log:
+        process = subprocess.Popen(argv, stdout=log, cwd=ROOT / "harness")
+    body = {"engine": "sqlserver", "password": DATABASE_PASSWORD}
+    body["dsn"] = f"sqlserver://sa@127.0.0.1:{port}/shop"
+    try:
+        # Before its key is made it takes no connection.
+        wait_until(lambda: "refused" not in ask("/api/v1/database/show", token, body)[1], LIMIT_S)
+        code, text = ask("/api/v1/database/show", token, body)
+        require(code >= 400 and "not trusted" in text, "an impostor of SQL Server", text[:300])
+        require(not seen.read_text(), "what it saw", "nothing")
+        body["dsn"] += "?trust=yes"
+        code, text = ask("/api/v1/database/show", token, body)
+        require(code >= 400 and "Login failed" in text, "SQL Server that is trusted", text[:300])
+        wait_until(lambda: bool(seen.read_text()), LIMIT_S)
+        require(seen.read_text() == f"sa {DATABASE_PASSWORD}\n", "what it saw", "the log-in")
+    finally:
+        process.kill()
+        process.wait()
 
 
 def try_day(container: Container, server: Server) -> None:

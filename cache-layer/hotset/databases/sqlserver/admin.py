@@ -7,6 +7,7 @@ sys.dm_os_performance_counters and `max server memory`. The statements lie in `s
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ _UNLIMITED = Bytes(2147483647 * _MIB)
 """Value of `max server memory` when it is not set."""
 _SMALLEST_CAP = Bytes(512 * _MIB)
 """Below that a server may not come up again (Linux asks for 2 GB in the machine)."""
+_BABELFISH = re.compile(r"\(Babelfish ([\d.]+)\)")
 _GROWING = 272696576
 """PERF_COUNTER_BULK_COUNT: a value that only grows, though its name says "/sec"."""
 
@@ -57,7 +59,10 @@ class SqlServerEngine(Adapter):
         number_, edition, text = self._connection.query(self._sql("version"))[0]
         # "Microsoft SQL Server 2022 (RTM-CU15) …", "Babelfish for PostgreSQL with SQL Server …".
         product = str(text).splitlines()[0].split(" - ")[0].strip()
-        return Version(product, str(number_), None if edition is None else str(edition))
+        # Which gives the version of a SQL Server for its own, for the sake of clients.
+        babelfish = _BABELFISH.search(str(text))
+        own = babelfish[1] if babelfish else str(number_)
+        return Version(product, own, None if edition is None else str(edition))
 
     def placement(self) -> list[DatabaseFile] | Unavailable:
         rows = self._rows("placement", "sys.master_files")

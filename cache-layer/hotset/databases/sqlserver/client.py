@@ -170,11 +170,11 @@ def meaning(failure: odbc.Failure) -> DatabaseError:
         return ServerGone(failure.message)
     for number in failure.numbers:
         if (cause := (_RETRYABLE | _LASTING).get(number)) is not None:
-            return Aborted(cause, number in _RETRYABLE, failure.message)
+            return Aborted(cause, number in _RETRYABLE, failure.with_remedy)
     if failure.state == "40001":
         return Aborted("deadlock", True, failure.message)
     name = next((str(number) for number in failure.numbers if number), failure.state)
-    return Aborted(f"error {name}", False, failure.message)
+    return Aborted(f"error {name}", False, failure.with_remedy)
 
 
 def _bound(value: Argument) -> object:

@@ -51,6 +51,8 @@ def settings(database: Address) -> str:
         "port": str(database.port),
         "tds version": "7.4",
         "client charset": "UTF-8",
+        # Microsoft's driver goes by the system, which has none below 1.2.
+        "enable tls v1": "no",
         "encryption": _ENCRYPTION[database.encrypt],
     }
     if is_checked(database):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import platform
 import re
-import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,9 +22,10 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.sql import Locked
 
 from ..base import LOOK_WAIT_S
-from . import freetds
+from . import freetds, greeting
 from .address import Address
 from .freetds import is_freetds
+from .refusals import add_remedy
 
 if TYPE_CHECKING:
     import pyodbc
@@ -51,6 +51,11 @@ class Failure:
     state: str
     numbers: tuple[int, ...]
     message: str
+
+    @property
+    def with_remedy(self) -> str:
+        """The text, and what helps against it where that is known."""
+        return add_remedy(self.numbers, self.message)
 
     @property
     def gone(self) -> bool:
@@ -156,7 +161,11 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
         if database.looks:
             connection.execute(f"SET LOCK_TIMEOUT {1000 * LOOK_WAIT_S}")
     except module.Error as error:
-        reason = _unreachable(database) or _refusal(failure(error).message, database)
+        refused = failure(error)
+        # A driver tries again until its time is up, and says that; a server that refuses says why.
+        met = not refused.state.startswith(("08", "HY"))
+        reason = None if met else greeting.obstacle(database)
+        reason = reason or _refusal(refused.with_remedy, database)
         raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
     return connection, not is_freetds(name)
 
@@ -172,26 +181,14 @@ def lock_error(failure: Failure, database: Address) -> Locked | None:
 
 
 def _refusal(message: str, database: Address) -> str:
-    """With what helps, where a DSN can: a server signs its own certificate when it is installed."""
-    if database.encrypt == "strict" and _CLOSED.search(message):
+    """With what helps, where a DSN or the system's certificates can."""
+    is_strict = database.encrypt == "strict"
+    if is_strict and _CLOSED.search(message):
         return f"{message}. encrypt=strict takes SQL Server 2022 or later; earlier ones hang up"
-    if message.startswith("Unable to connect to data source") and freetds.is_checked(database):
-        message += (
-            ", and FreeTDS does not say why: most likely its certificate is none that this system"
-            f" trusts for {database.host} (update-ca-certificates)"
-        )
-    if "certificate" in message:
-        return f"{message}. If you trust this server's own certificate, add trust=yes to the DSN"
+    if "certificate" in message:  # strict checks it whatever the DSN says
+        remedy = "update-ca-certificates" if is_strict else "add trust=yes to the DSN"
+        return f"{message}. If you trust this server's own certificate: {remedy}"
     return message
-
-
-def _unreachable(database: Address) -> str | None:
-    """Why there is no server at all: the driver tries again until its time is up, and says that."""
-    try:
-        socket.create_connection((database.host, database.port), timeout=2).close()
-    except OSError as error:
-        return error.strerror or str(error)
-    return None
 
 
 def drain(cursor: pyodbc.Cursor) -> None:

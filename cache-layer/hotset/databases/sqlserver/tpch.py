@@ -164,4 +164,4 @@ def _meaning(failure: odbc.Failure) -> DatabaseError:
         return TimedOut(failure.message)
     if failure.gone:
         return ServerGone(failure.message)
-    return Refused(failure.message)
+    return Refused(failure.with_remedy)

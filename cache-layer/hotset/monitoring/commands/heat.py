@@ -89,7 +89,8 @@ class Top(Request):
     disk: places.Disk = None
     machine: fields.Machine = "local"
     by: Annotated[
-        Literal["file", "table", "database", "extent"], Field(description="What to list.")
+        Literal["file", "table", "database", "extent"],
+        Field(description="What to list; tables are PostgreSQL's."),
     ] = "file"
     count: Annotated[
         int, Field(ge=1, le=10_000, description="How many to list."), Cli(short="-n")

@@ -34,8 +34,8 @@ class HitRatio(Request):
     by: Annotated[
         Literal["total", "volume", "file", "database", "table"],
         Field(
-            description="total: the whole disk; file, database, table: its parts (they need"
-            " `hotset heat start`); volume: all disks of the card and its flash volume."
+            description="total: the whole disk; file, database, on PostgreSQL table: its parts"
+            " (these need `hotset heat start`); volume: all disks of the card and its flash volume."
         ),
     ] = "total"
     since: Annotated[

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from .cmdlets import Cmdlet
 
+_SHOP = "sqlserver://db1/shop?trust=yes"
 _VALUES = {
     "Cache": "100GiB",
     "Card": "card1",
     "Database": "oltp",
     "Device": "/dev/disk/by-id/scsi-slow",
     "Disk": "shop",
-    "Dsn": "sqlserver://db1/shop",
+    "Dsn": _SHOP,
     "File": "/srv/hotset/shop.toml",
     "Flash": "/dev/disk/by-id/nvme-fast",
-    "Folder": "F:\\tempdb",
+    "Folder": "/volume/tempdb",
     "Member": "3",
     "Name": "shop-morning",
     "Origin": "/dev/disk/by-id/scsi-slow",
@@ -24,22 +25,22 @@ _VALUES = {
     "Run": "last",
     "Scale": "100",
     "Socket": "/srv/hotset/array.sock",
-    "Target": "table:dbo.orders",
+    "Target": "database:shop",
     "Trace": "/srv/hotset/shop.trace",
     "Warehouses": "5000",
 }
 _OWN = {
     "database memory": [
         (
-            "Set-HotsetDatabaseMemory sqlserver://db1/master -Credential sa -Size 8GiB -WhatIf",
+            f"Set-HotsetDatabaseMemory {_SHOP} -Credential sa -Size 8GiB -WhatIf",
             "Shows the statements that would run, without running them.",
         ),
     ],
     "disk models": [("Get-HotsetDiskModel | Sort-Object IopsQd32", "")],
     "heat top": [
         (
-            "Get-HotsetHeat shop -By table -Dsn sqlserver://db1/shop -Credential sa",
-            "The hottest tables of a database's disk.",
+            "Get-HotsetHeat shop -By table -Dsn postgresql://db1/shop -Credential app",
+            "The hottest tables of a PostgreSQL database; SQL Server's are told apart by file.",
         )
     ],
     "runs rm": [
@@ -54,7 +55,7 @@ _OWN = {
     ],
     "sql run": [
         (
-            "Invoke-HotsetSql sqlserver://db1/shop -Credential sa -Users 32 -Script"
+            f"Invoke-HotsetSql {_SHOP} -Credential sa -Users 32 -Script"
             " /srv/sql/checkout.sql@70, /srv/sql/search.sql@30 | Select-Object Tps, Thresholds",
             "Your own transactions per second.",
         ),
@@ -69,42 +70,50 @@ _OWN = {
     ],
     "tpcc run": [
         (
-            "(Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 32"
+            "(Invoke-HotsetTpcc sqlserver://db1/tpcc?trust=yes -Credential sa -Users 32"
             " -Warehouses 100).Nopm",
             "New orders per minute.",
         ),
         (
-            "Invoke-HotsetTpcc sqlserver://db1/tpcc -Credential sa -Users 1, 2, 4, 8, 16 |"
+            "Invoke-HotsetTpcc sqlserver://db1/tpcc?trust=yes -Credential sa -Users 1, 2, 4, 8 |"
             " Select-Object Users, Nopm",
             "A curve over users.",
         ),
     ],
     "tpch run": [
         (
-            "(Invoke-HotsetTpch sqlserver://db1/tpch -Credential sa -Queries 1, 6,"
+            "(Invoke-HotsetTpch sqlserver://db1/tpch?trust=yes -Credential sa -Queries 1, 6,"
             " 21).Power.Queries | Sort-Object Seconds",
             "",
         ),
     ],
+    "warmup exclude": [
+        (f"Add-HotsetExclusion database:archive -Dsn {_SHOP} -Credential sa", ""),
+    ],
+    "warmup pin": [(f"Add-HotsetPin database:shop -Dsn {_SHOP} -Credential sa", "")],
     "warmup plan": [
         (
-            "Get-HotsetWarmupPlan database:shop -Dsn sqlserver://db1/shop -Credential sa",
+            f"Get-HotsetWarmupPlan database:shop -Dsn {_SHOP} -Credential sa",
             "How much of the database fits in the cache, how much is cached already, and how long"
             " the rest takes.",
         ),
     ],
     "warmup share": [
         (
-            "Add-HotsetShare database:shop -Guarantee 40% -Disk shop -Dsn sqlserver://db1/shop"
+            f"Add-HotsetShare database:shop -Guarantee 40% -Disk shop -Dsn {_SHOP}"
             " -Credential sa | Wait-HotsetJob",
             "A scan of another database can then take at most 60 % of the cache.",
         ),
     ],
     "warmup run": [
         (
-            "Start-HotsetWarmup table:dbo.orders, index:IX_orders -Dsn sqlserver://db1/shop"
-            " -Credential sa | Wait-HotsetJob",
-            "Caches a table and its index, shows a progress bar, returns what was fetched.",
+            f"Start-HotsetWarmup database:shop -Dsn {_SHOP} -Credential sa | Wait-HotsetJob",
+            "Caches a database, shows a progress bar, returns what was fetched.",
+        ),
+        (
+            "Start-HotsetWarmup table:public.orders, index:orders_pkey -Dsn postgresql://db1/shop"
+            " -Credential app | Wait-HotsetJob",
+            "The same of a table and its index, on PostgreSQL.",
         ),
         (
             "Get-DbaDatabase -SqlInstance db1 -Database shop | Start-HotsetWarmup -Credential sa",

@@ -52,9 +52,9 @@ _TEXTS = {
     " Start-HotsetWarmup.",
 }
 _TARGETS = (
-    " A full path of a file or folder on the disk, table:NAME, index:NAME, database:NAME (these"
-    " with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The pipeline also takes objects"
-    " with SqlInstance and Name, such as those of Get-DbaDatabase."
+    " A full path of a file or folder on the disk, database:NAME, on PostgreSQL table:NAME and"
+    " index:NAME (these with -Dsn), region:OFFSET+LENGTH, heat, or snapshot:FILE. The"
+    " pipeline also takes objects with SqlInstance and Name, such as those of Get-DbaDatabase."
 )
 _ASCII = {
     "…": "...",
