@@ -92,7 +92,7 @@ class FakeTier:
         return Counters(self.hits, 0, 0, 0, 0, 0, Blocks(0), Blocks(1), Blocks(2))
 
     def report(self) -> Report:
-        return Report("active", None)
+        return Report("active", self.counters())
 
     def divisible(self) -> None:
         return None

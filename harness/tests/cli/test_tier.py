@@ -169,7 +169,7 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
         yield Local()
 
     @contextmanager
-    def found(_: str, name: str, *__: object) -> Iterator[AttachedDisk]:
+    def found(_: str, name: str, *__: object, **___: object) -> Iterator[AttachedDisk]:
         yield AttachedDisk(Local(), CARD, disks[name])
 
     def activate(attached: AttachedDisk, say: Callable[[str], None], **_: bool) -> None:

@@ -47,6 +47,8 @@ _GRACE_S = 0.25
 """The progress of a second comes a little after it."""
 _ERROR = "pgbench: error: "
 _ERROR_LINES = 6
+_ERROR_S = 5.0
+"""Time for pgbench to say which script failed, after the server's own words."""
 _WHOLE = "number of transactions actually processed: "
 """Printed once all logs are written."""
 
@@ -125,6 +127,7 @@ class _Load:
         self._last_success = time.time()
         self._served_until = 0.0
         self._errors: list[str] = []
+        self._error_at = 0.0
         self._stopped = math.inf
         self._under_way: list[float] = []
         """When what was cancelled at the end had begun."""
@@ -211,12 +214,22 @@ class _Load:
         """
         for line in self._lines:
             self._take(line)
-            if self._errors and (line is None or len(self._errors) > _ERROR_LINES):
+            if self._errors and self._has_told_all(line):
                 raise _Failed(self._cause())
             self._require_progress()
             if condition():
                 return
         raise _Failed(self._cause() if self._errors else "pgbench ended before the window did")
+
+    def _has_told_all(self, line: str | None) -> bool:
+        """True if nothing more of an error is to come: a busy computer may pause between its lines.
+
+        :param line: the newest; None: there has been none for a while.
+        """
+        if line is not None:
+            return len(self._errors) > _ERROR_LINES
+        is_named = any(error.startswith("client ") for error in self._errors)
+        return is_named or time.time() - self._error_at > _ERROR_S
 
     def _require_progress(self) -> None:
         quiet_s = time.time() - self._last_success
@@ -240,6 +253,7 @@ class _Load:
             if self._log is not None and self._stopped >= self._log.window[1]:
                 self._recorder.record_unfinished(kind, since, time.time())
         elif (line.startswith(_ERROR) or self._errors) and not self._is_whole:
+            self._error_at = self._error_at or time.time()
             self._errors.append(line.removeprefix(_ERROR))
 
     def _advance(self, progress: Progress) -> None:
