@@ -159,8 +159,8 @@ def meaning(failure: odbc.Failure) -> DatabaseError:
 
     >>> meaning(odbc.Failure("40001", (1205,), "deadlock victim"))
     Aborted('deadlock', True, 'deadlock victim')
-    >>> meaning(odbc.Failure("25000", (3906,), "the database is read-only"))
-    Aborted('read-only', False, 'the database is read-only')
+    >>> meaning(odbc.Failure("25000", (3906,), "the database is read-only")).cause
+    'read-only'
     >>> meaning(odbc.Failure("08S01", (), "Communication link failure"))
     ServerGone('Communication link failure')
     """
