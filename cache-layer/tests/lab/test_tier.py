@@ -622,14 +622,15 @@ def test_the_origins_uuid_leads_to_the_tier_or_nowhere(bench: Bench, kind: Kerne
     assert leads_to() == node(by_id(ORIGIN))
     bench.create(kind)
     disk = bench.found().disk
-    assert leads_to() in (node(disk.device), bench.sh("ls -d /dev/bcache0 2>/dev/null || :"))
+    # What udev has to tell of the kernel's last step may come after its queue was empty.
+    tier = (node(disk.device), bench.sh("ls -d /dev/bcache0 2>/dev/null || :"))
+    assert wait_until(lambda: leads_to() in tier, 30)
     inner = bench.sh(f"udevadm info --query=property /dev/mapper/{disk.device.name}-cache")
     assert "ID_FS_UUID=" not in inner
     assert "SYSTEMD_READY=0" in inner
     lifecycle.deactivate(bench.found(), print)
     assert leads_to() == ""
     lifecycle.detach(bench.found(), False, False, lambda _: None, print)
-    # What udev has to tell of the kernel's last step may come after its queue was empty.
     assert wait_until(lambda: leads_to() == node(by_id(ORIGIN)), 30)
 
 
