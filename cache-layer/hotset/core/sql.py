@@ -7,7 +7,8 @@ under `sql/<engine>/` of a package holds every fact about a dialect.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ from typing import Protocol, TypeAlias
 
 from .errors import HotsetError
 
+_SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
 Value: TypeAlias = int | float | str | Decimal | datetime | date | None
 Row: TypeAlias = tuple[Value, ...]
 Argument: TypeAlias = Value | tuple[int, ...]
@@ -127,3 +129,37 @@ class Libpq:
     retryable: dict[str, str]
     lasting: dict[str, str]
     gone: tuple[str, ...]
+
+
+def split_batches(text: str) -> tuple[str, ...]:
+    """The batches of an SQL file, which lines `GO` or `-- GO` part: the first is SQL Server's own,
+    the second passes as a comment elsewhere, so that a file also runs in its engine's client.
+
+    >>> split_batches("SELECT 1\\nGO\\nSELECT 2;\\n-- go\\n")
+    ('SELECT 1', 'SELECT 2;')
+    """
+    return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
+
+
+def run_whole(session: Session, batches: Iterable[str]) -> None:
+    """Run batches as one transaction, which stays open where one of them fails."""
+    session.script("BEGIN TRANSACTION")
+    for batch in batches:
+        session.script(batch)
+    session.script("COMMIT TRANSACTION")
+
+
+@contextmanager
+def nothing_half_done(
+    open_: Callable[[], Session], drop: Callable[[Session], object]
+) -> Iterator[None]:
+    """Drop what was made when what is done inside fails, as far as the server lets it.
+
+    :param drop: over a session of its own.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(DatabaseError), closing(open_()) as session:
+            drop(session)
+        raise

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from hotset.core.errors import ConflictError, HotsetError, Remedy, RequestError
-from hotset.core.sql import Aborted, DatabaseError
+from hotset.core.sql import Aborted, DatabaseError, run_whole
 from hotset.databases.base import number, sql
 from hotset.databases.connect import SqlDatabase
 from hotset.tpcc import schema as tpcc
@@ -215,10 +215,8 @@ def drop(database: SqlDatabase, kit: Kit) -> list[str]:
             if held.is_own:
                 kit.module.drop(database, session)
             else:
-                session.script("BEGIN TRANSACTION")
-                for thing in held.hammerdbs:
-                    session.script(f"DROP {thing.kind.upper()} {thing.full_name}")
-                session.script("COMMIT TRANSACTION")
+                drops = (f"DROP {thing.kind.upper()} {thing.full_name}" for thing in held.hammerdbs)
+                run_whole(session, drops)
         except Aborted as refused:
             words = str(refused).split("; HINT")[0]  # which is to add CASCADE
             raise NotOurs(

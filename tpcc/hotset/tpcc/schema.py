@@ -1,14 +1,11 @@
 """The nine tables in their schema: names, columns, sizes; and the SQL files that make them."""
 
-import re
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from hotset.core.errors import HotsetError, Remedy
-from hotset.core.sql import Aborted, DatabaseError
+from hotset.core.sql import Aborted, run_whole, split_batches
 
 from .database import Database, Session
 
@@ -117,15 +114,9 @@ def estimate_bytes(warehouses: int) -> int:
     )
 
 
-_SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
-
-
 @cache
 def batches(engine: str, name: str) -> tuple[str, ...]:
-    """The batches of `sql/<engine>/<name>.sql`, split at lines `GO` or `-- GO`.
-
-    The first form is SQL Server's own, the second passes as a comment elsewhere:
-    so each file also runs in its engine's command-line client.
+    """The batches of `sql/<engine>/<name>.sql`.
 
     Raises SetupError for an engine this package has no SQL for.
     """
@@ -134,7 +125,7 @@ def batches(engine: str, name: str) -> tuple[str, ...]:
         known = sorted(p.name for p in (files("hotset.tpcc") / "sql").iterdir() if p.is_dir())
         raise SetupError(f"no TPC-C SQL for engine {engine!r}; there is {', '.join(known)}")
     text = (folder / f"{name}.sql").read_text(encoding="utf-8")
-    return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
+    return split_batches(text)
 
 
 def statement(engine: str, name: str) -> str:
@@ -155,12 +146,6 @@ def unqualified(sql: str) -> str:
 
 PROCEDURES = ("neword", "payment", "ostat", "delivery", "slev")
 """New-order, payment, order-status, delivery, stock-level: SQL files and procedure names."""
-
-
-def run_script(database: Database, session: Session, name: str) -> None:
-    """Run every batch of one SQL file, in order."""
-    for batch in batches(database.engine, name):
-        session.script(batch)
 
 
 def present(session: Session, *, by_hammerdb: bool = False) -> list[str]:
@@ -184,10 +169,8 @@ def create(database: Database, session: Session) -> None:
     Raises Aborted where there is such a schema already; nothing is made then.
     """
     procedures = (f"procedures/{procedure}" for procedure in PROCEDURES)
-    session.script("BEGIN TRANSACTION")
-    for name in ("marked_schema", "schema", *procedures):
-        run_script(database, session, name)
-    session.script("COMMIT TRANSACTION")
+    names = ("marked_schema", "schema", *procedures)
+    run_whole(session, (batch for name in names for batch in batches(database.engine, name)))
 
 
 def require_finished(database: Database, session: Session) -> None:
@@ -213,17 +196,4 @@ def drop(database: Database, session: Session) -> None:
 
     Raises Aborted where something else is in it or needs what is; the transaction stays open.
     """
-    session.script("BEGIN TRANSACTION")
-    run_script(database, session, "drop")
-    session.script("COMMIT TRANSACTION")
-
-
-@contextmanager
-def nothing_half_done(database: Database) -> Iterator[None]:
-    """Drop what `create` made when what is done inside fails, as far as the server lets it."""
-    try:
-        yield
-    except BaseException:
-        with suppress(DatabaseError), closing(database.session()) as session:
-            drop(database, session)
-        raise
+    run_whole(session, batches(database.engine, "drop"))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
-from hotset.core.sql import CannotConnect, DatabaseError
+from hotset.core.sql import CannotConnect, DatabaseError, nothing_half_done
 
 from . import data, queries, schema
 from .database import Database, Session
@@ -80,7 +81,7 @@ def load(
         count = processes or min(os.cpu_count() or 1, 1 + made.bytes // _BYTES_PER_PROCESS)
         with closing(database.session()) as session:
             schema.create(database, session)
-        with schema.nothing_half_done(database):
+        with nothing_half_done(database.session, partial(schema.drop, database)):
             return _load(database, made, count, data_s, observe)
     except CannotConnect:
         raise

@@ -1,15 +1,12 @@
 """The eight tables in their schema: names, columns, sizes; and the SQL files that make them."""
 
-import re
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from hotset.core.errors import HotsetError, Remedy
-from hotset.core.sql import DatabaseError, Refused
+from hotset.core.sql import Refused, run_whole, split_batches
 
 from .database import Database, Session
 
@@ -125,7 +122,6 @@ def estimate_bytes(scale: float) -> int:
 
 
 _COMMON = "common"
-_SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
 
 
 def sql_file(engine: str, name: str) -> Traversable:
@@ -145,13 +141,8 @@ def sql_file(engine: str, name: str) -> Traversable:
 
 @cache
 def batches(engine: str, name: str) -> tuple[str, ...]:
-    """The batches of :func:`sql_file`, split at lines `GO` or `-- GO`.
-
-    The first form is SQL Server's own, the second passes as a comment elsewhere:
-    so each file also runs in its engine's command-line client.
-    """
-    text = sql_file(engine, name).read_text(encoding="utf-8")
-    return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
+    """The batches of :func:`sql_file`."""
+    return split_batches(sql_file(engine, name).read_text(encoding="utf-8"))
 
 
 def statement(engine: str, name: str) -> str:
@@ -160,21 +151,13 @@ def statement(engine: str, name: str) -> str:
     return only
 
 
-def run_script(database: Database, session: Session, name: str) -> None:
-    """Run every batch of one SQL file, in order."""
-    for batch in batches(database.engine, name):
-        session.script(batch)
-
-
 def create(database: Database, session: Session) -> None:
     """Make the schema with the empty tables, all or none, without keys: those come after the load.
 
     Raises Refused where there is such a schema already; nothing is made then.
     """
-    session.script("BEGIN TRANSACTION")
-    for name in ("marked_schema", "schema"):
-        run_script(database, session, name)
-    session.script("COMMIT TRANSACTION")
+    names = ("marked_schema", "schema")
+    run_whole(session, (batch for name in names for batch in batches(database.engine, name)))
 
 
 def drop(database: Database, session: Session) -> None:
@@ -182,20 +165,7 @@ def drop(database: Database, session: Session) -> None:
 
     Raises Refused where something else is in it or needs what is; the transaction stays open.
     """
-    session.script("BEGIN TRANSACTION")
-    run_script(database, session, "drop")
-    session.script("COMMIT TRANSACTION")
-
-
-@contextmanager
-def nothing_half_done(database: Database) -> Iterator[None]:
-    """Drop what `create` made when what is done inside fails, as far as the server lets it."""
-    try:
-        yield
-    except BaseException:
-        with suppress(DatabaseError), closing(database.session()) as session:
-            drop(database, session)
-        raise
+    run_whole(session, batches(database.engine, "drop"))
 
 
 def read_scale(session: Session) -> float:

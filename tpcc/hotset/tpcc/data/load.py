@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from multiprocessing import connection
 from typing import Any, TypeAlias
 
-from hotset.core.sql import CannotConnect, DatabaseError, LoadFailed
+from hotset.core.sql import CannotConnect, DatabaseError, LoadFailed, nothing_half_done
 from hotset.load.processes import Channel, PythonCrew, WorkerDied
 
 from .. import schema
@@ -88,7 +89,7 @@ def load(
     try:
         with closing(database.session()) as session:
             schema.create(database, session)
-        with schema.nothing_half_done(database):
+        with nothing_half_done(database.session, partial(schema.drop, database)):
             return _load(database, warehouses, seed, crew_size, observe)
     except CannotConnect:
         raise
