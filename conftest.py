@@ -28,12 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Cards that this computer has, or that tests of the lab make beside these, are not seen."""
+    """Disks that this computer has, or that tests of the lab make beside these, are not seen."""
     if not any(item.get_closest_marker("lab") for item in session.items):
-        _hide(CARDS)
+        _hide(LABELS)
 
 
-CARDS = "/etc/hotset"
+LABELS = "/etc/hotset"
 _CLONE_NEWNS, _MS_PRIVATE_BELOW = 0x20000, 0x44000
 
 

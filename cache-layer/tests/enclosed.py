@@ -1,6 +1,7 @@
 """This computer with an /etc/hotset, /run/hotset and /dev/hotset of its own: a mount namespace, so
-that a test's cards are nobody else's and nothing of them is left. Without ublk, whose devices would
-be the whole computer's, and which not every computer has: disks in it are served by FUSE."""
+that a test's flash devices are nobody else's and nothing of them is left. Without ublk, whose
+devices would be the whole computer's, and which not every computer has: disks in it are served by
+FUSE."""
 
 from __future__ import annotations
 

@@ -16,14 +16,13 @@ from typing import Literal, get_args
 
 from hotset.core.machines.base import CommandError, Machine, Result
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
 from hotset.disk import settings as retuning
-from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.lab.lab import Lab
 from hotset.tier.base import MetadataDamagedError, TierKind
 
@@ -234,7 +233,7 @@ class Bench:
         lifecycle.detach(attached, False, False, nothing, nothing)
 
     def attached(self) -> AttachedDisk:
-        return cards.find(self.machine, NAME)
+        return flash_devices.find(self.machine, NAME)
 
     def recover(self, untouched: bool) -> PurePosixPath | None:
         """The tier, active again by what a user would do; None where the disk is plain again.
@@ -243,7 +242,7 @@ class Bench:
         :raises OriginChangedError: nobody knows, and the flash holds writes that the origin lacks.
         """
         for _ in range(_ROUNDS):
-            disks = cards.list_disks(self.machine)
+            disks = flash_devices.list_disks(self.machine)
             if not disks or disks[0].disk.phase == "creating":
                 if self.verb == "detach":
                     return None

@@ -17,8 +17,7 @@ from pathlib import PurePosixPath
 
 from hotset.block.boot_program import InUseError
 from hotset.core.errors import RequestError
-from hotset.disk import cache_device as cards
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.tier.base import TierKind
 
 from .bench import FOLDER, ORIGIN, Bench, boot_fresh, nothing
@@ -111,7 +110,7 @@ def _bring_up(life: Life) -> None:
     lost = life.due - life.bench.read(device)
     if lost:
         life.failure = f"{len(lost)} of {len(life.due)} differ: {', '.join(sorted(lost))[:300]}"
-    if device == ORIGIN and not cards.list_disks(life.server.machine):
+    if device == ORIGIN and not flash_devices.list_disks(life.server.machine):
         life.bench.create(life.server.machine)
         life.story.append("create")
 
@@ -231,7 +230,7 @@ def _boot(life: Life) -> None:
 
 def _device(life: Life) -> PurePosixPath | None:
     """The tier, if it is up."""
-    for disk in cards.list_disks(life.server.machine):
+    for disk in flash_devices.list_disks(life.server.machine):
         if disk.tier.is_active():
             return disk.disk.device
     return None

@@ -38,11 +38,11 @@ Describe 'A served API' -Skip:$nowhere {
         $failed.Count | Should -BeGreaterThan 0
     }
 
-    It 'takes nothing empty for a server, a disk, a card or a machine, in any cmdlet' {
+    It 'takes nothing empty for a server, a disk, a flash device or a machine, in any cmdlet' {
         $unset = $null
         $tried = 0
         foreach ($command in Get-Command -Module Hotset -CommandType Function) {
-            foreach ($name in 'Connection', 'Disk', 'Card', 'Machine') {
+            foreach ($name in 'Connection', 'Disk', 'FlashName', 'Machine') {
                 if (-not $command.Parameters[$name]) { continue }
                 foreach ($empty in $unset, '', @()) {
                     # What else it needs: binding ends at the first that is refused.

@@ -69,7 +69,7 @@ class Place:
     """Where the tier of one disk lies: its name, its two devices, and its stretches of the flash.
 
     ``metadata`` holds what the kind keeps beside the cached data (dm-cache: its metadata; bcache:
-    the backing device's superblock). ``volume`` belongs to the card: all its disks share it.
+    the backing device's superblock). ``volume`` is the flash device's: all its disks share it.
     """
 
     name: str

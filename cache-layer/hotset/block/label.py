@@ -19,10 +19,10 @@ from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
-MAGIC = "HOTSET-CARD-LABEL"
+MAGIC = "HOTSET-LABEL"
 VERSION = 1
-_MAGIC_BEFORE_RELEASE = "HOTSET-FLASH-LABEL"
-"""With versions of its own. Whoever writes a label in its place loses the disks that it names."""
+_MAGICS_BEFORE_RELEASE = ("HOTSET-CARD-LABEL", "HOTSET-FLASH-LABEL")
+"""With versions of their own. Whoever writes a label in its place loses the disks that it names."""
 SIGNATURE = "hotset"
 """How a device with a label is called beside what libblkid knows."""
 _RECORD_MAGIC = "HOTSET-DISK-RECORD"
@@ -156,10 +156,10 @@ def _places(slot: int) -> list[Bytes]:
 
 
 def _copies(text: str) -> list[Label]:
-    if _MAGIC_BEFORE_RELEASE in text:
+    if any(magic in text for magic in _MAGICS_BEFORE_RELEASE):
         raise LabelError(
-            "its label is of before the first release, and this hotset does not read it: use the"
-            " hotset that wrote it, which can also detach the disks for this one"
+            "its label was written by a hotset of before its first release, and this one does not"
+            " read it: use the hotset that wrote it, which can also detach the disks for this one"
         )
     # Cut at the magic words, not by position: text that is not UTF-8 counts differently.
     copies = [parse(MAGIC + body) for body in text.split(MAGIC)[1:]]

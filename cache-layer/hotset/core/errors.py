@@ -142,7 +142,7 @@ def remedies_of(error: BaseException) -> tuple[Remedy, ...]:
 # Arguments without a name: the messages about them say what they are.
 ARGUMENTS = frozenset(
     (
-        *("card", "device", "disk", "file", "job", "member", "name", "names", "recording"),
+        *("device", "disk", "file", "flash_name", "job", "member", "name", "names", "recording"),
         *("run", "runs", "socket", "target", "targets", "trace"),
     )
 )

@@ -1,1 +1,1 @@
-"""The cache device of a server and the life of its tiers."""
+"""The flash devices of a server and the life of their tiers."""

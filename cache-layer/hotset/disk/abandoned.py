@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from hotset.core.machines.base import Machine
 
-from .cache_device import AttachedDisk
+from .flash_devices import AttachedDisk
 
 _FILE = PurePosixPath("/etc/hotset/abandoned")
 
@@ -17,7 +17,7 @@ _FILE = PurePosixPath("/etc/hotset/abandoned")
 def add(attached: AttachedDisk) -> None:
     machine, line = attached.machine, _line(attached)
     known = _lines(machine)
-    if attached.card.uuid and line not in known:
+    if attached.flash.uuid and line not in known:
         machine.replace("".join(f"{entry}\n" for entry in [*known, line]), _FILE, 0o600)
 
 
@@ -27,7 +27,7 @@ def has(attached: AttachedDisk) -> bool:
 
 def _line(attached: AttachedDisk) -> str:
     disk = attached.disk
-    return f"{attached.card.uuid} {disk.identity or disk.name}"
+    return f"{attached.flash.uuid} {disk.identity or disk.name}"
 
 
 def _lines(machine: Machine) -> list[str]:

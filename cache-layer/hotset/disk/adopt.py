@@ -12,10 +12,9 @@ from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 
-from . import abandoned, lifecycle, prerequisites
-from . import cache_device as cards
+from . import abandoned, flash_devices, lifecycle, prerequisites
 from .boot import startup, udev
-from .cache_device import AttachedDisk, Card, CardError
+from .flash_devices import AttachedDisk, FlashDevice, FlashError
 from .identity import origin
 
 Say = Callable[[str], None]
@@ -23,10 +22,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LabelledDevice:
-    """A flash device with a label. ``known_as``: this machine's name for the card, if it has it."""
+    """A flash device with a label. ``known_as``: this machine's name for it, if it knows it."""
 
-    flash: PurePosixPath
-    card: Card
+    path: PurePosixPath
+    flash: FlashDevice
     ours: bool
     known_as: str | None
 
@@ -44,26 +43,26 @@ def scan(machine: Machine) -> tuple[list[LabelledDevice], list[Unread]]:
 
     :raises PrerequisiteMissingError: hotset is not root, and can read none.
     """
-    cards.need_root(machine)
-    known = {card.uuid: card.name for card in cards.list_cards(machine) if card.uuid}
+    flash_devices.need_root(machine)
+    known = {flash.uuid: flash.name for flash in flash_devices.list_all(machine) if flash.uuid}
     labelled, unread = list[LabelledDevice](), list[Unread]()
     for device in devices.every(machine):
         try:
-            card = cards.read_card(machine, device.node)
-        except (CardError, CommandError, CommandTimeoutError) as error:
+            flash = flash_devices.read_flash(machine, device.node)
+        except (FlashError, CommandError, CommandTimeoutError) as error:
             unread.append(Unread(device.path, _why(error)))
             continue
-        if card is not None:
+        if flash is not None:
             labelled.append(
                 LabelledDevice(
-                    device.path, card, cards.is_ours(machine, card), known.get(card.uuid)
+                    device.path, flash, flash_devices.is_ours(machine, flash), known.get(flash.uuid)
                 )
             )
     return labelled, unread
 
 
-def _why(error: CardError | CommandError | CommandTimeoutError) -> str:
-    """Describe why a card cannot be read; of a failed command only the last line."""
+def _why(error: FlashError | CommandError | CommandTimeoutError) -> str:
+    """Describe why a device cannot be read; of a failed command only the last line."""
     if not isinstance(error, CommandError):
         return str(error)
     lines = error.result.stderr.strip().splitlines() or [f"code {error.result.rc}"]
@@ -74,34 +73,34 @@ def _why(error: CardError | CommandError | CommandTimeoutError) -> str:
 
 def adopt(
     machine: Machine,
-    flash: PurePosixPath,
+    path: PurePosixPath,
     take_over: bool,
     say: Say,
     confirm: Confirm | None = None,
-) -> Card:
-    """Make a labelled flash device known to this machine; returns its card.
+) -> FlashDevice:
+    """Make a labelled flash device known to this machine; returns it as it is known then.
 
     :param take_over: it belongs to another machine, which does not use it any more.
     :param confirm: asked before that, with the device and whose it was until now.
     :raises DeviceRefusedError: no such device, or not named by id.
-    :raises CardError: it has no label, is another machine's, has names that are taken here, or is a
-        copy of a flash device that is in use or answers.
+    :raises FlashError: it has no label, is another machine's, has names that are taken here,
+        or is a copy of one that is in use or answers.
     """
-    device = devices.inspect(machine, flash)
+    device = devices.inspect(machine, path)
     devices.require_name_by_id(device, "flash", take_over)
-    card = cards.read_card(machine, device.node)
-    if card is None:
-        raise CardError(
-            f"{flash} has no label of hotset's",
+    flash = flash_devices.read_flash(machine, device.node)
+    if flash is None:
+        raise FlashError(
+            f"{path} has no label of hotset's",
             Remedy("see all labels", "tier scan"),
             field="flash",
         )
-    _require_original(machine, card, device)
-    if not cards.is_ours(machine, card):
+    _require_original(machine, flash, device)
+    if not flash_devices.is_ours(machine, flash):
         if not take_over:
-            raise CardError(
-                f"{flash} belongs to {cards.owner_in_words(machine, card)}; used by two servers,"
-                " its data is destroyed",
+            raise FlashError(
+                f"{path} belongs to {flash_devices.owner_in_words(machine, flash)}; used by two"
+                " servers, its data is destroyed",
                 Remedy(
                     "make it this server's, once no other uses it",
                     parameters={"take_over": True},
@@ -109,33 +108,35 @@ def adopt(
                 field="flash",
             )
         if device.uses:
-            raise DeviceRefusedError(f"{flash} is in use: {'; '.join(device.uses)}")
+            raise DeviceRefusedError(f"{path} is in use: {'; '.join(device.uses)}")
         if confirm is not None:
-            confirm(flash.name, f"the owner of {_owner_text(device, card)}")
-        say(f"taken over from {card.host_name}: never connect it there again")
-    others = [other for other in cards.list_cards(machine) if other.uuid != card.uuid]
+            confirm(flash.name, f"the owner of {_owner_text(device, flash)}")
+        say(f"taken over from {flash.host_name}: never connect it there again")
+    others = [other for other in flash_devices.list_all(machine) if other.uuid != flash.uuid]
     taken = {disk.name for other in others for disk in other.disks}
-    clash = [disk.name for disk in card.disks if disk.name in taken]
+    clash = [disk.name for disk in flash.disks if disk.name in taken]
     if clash:
-        raise CardError(f"this machine has disks of these names already: {', '.join(clash)}")
-    card = _without_abandoned(machine, card, say)
-    card = cards.save(machine, _rename_card(machine, card, flash), take_over=True)
-    for disk in card.disks:
-        _look_at_origin(AttachedDisk(machine, card, disk), say)
-    for kind in dict.fromkeys(disk.kind for disk in card.disks):
+        raise FlashError(f"this machine has disks of these names already: {', '.join(clash)}")
+    flash = _without_abandoned(machine, flash, say)
+    flash = flash_devices.save(machine, _named_here(machine, flash, path), take_over=True)
+    for disk in flash.disks:
+        _look_at_origin(AttachedDisk(machine, flash, disk), say)
+    for kind in dict.fromkeys(disk.kind for disk in flash.disks):
         lacks = "; ".join(prerequisites.lacking(machine, kind))
         if lacks:
             say(f"{machine.kind} lacks what a cache of kind {kind} needs: {lacks}")
-    return card
+    return flash
 
 
-def _require_original(machine: Machine, card: Card, device: Device) -> None:
-    """:raises CardError: the label is that of another device as well, so one is a copy of the other
-    (a mirror, or of dd's): what they hold differs with the first write."""
-    known = next((other for other in cards.list_cards(machine) if other.uuid == card.uuid), None)
+def _require_original(machine: Machine, flash: FlashDevice, device: Device) -> None:
+    """:raises FlashError: another device has that label as well, so one is a copy of the other (a
+    mirror, or of dd's): what they hold differs with the first write."""
+    known = next(
+        (other for other in flash_devices.list_all(machine) if other.uuid == flash.uuid), None
+    )
     # Where the root disk has lost it, by the name that it had: its disks may be up.
-    former = known or card
-    if origin.same(machine, former.flash, device.path):
+    former = known or flash
+    if origin.same(machine, former.path, device.path):
         return
     up = [
         disk.name
@@ -143,50 +144,52 @@ def _require_original(machine: Machine, card: Card, device: Device) -> None:
         if lifecycle.is_up(AttachedDisk(machine, former, disk).tier)
     ]
     if up and not any(PREFIX in use for use in device.uses):
-        raise CardError(
+        raise FlashError(
             f"{', '.join(up)} {'is' if len(up) == 1 else 'are'} active, on another flash device"
             f" than {device.path}, which is a copy of it: deactivate first, and disconnect the one"
             " that is not to count any more",
             field="flash",
         )
     if known is not None and _answers_as(machine, known):
-        raise CardError(
-            f"{known.flash} answers with the same label, so {device.path} is a copy of it, or it of"
+        raise FlashError(
+            f"{known.path} answers with the same label, so {device.path} is a copy of it, or it of"
             " that. To go on with the copy, disconnect the other, and what was written to it since"
             " is lost; to go on as before, disconnect the copy",
             field="flash",
         )
 
 
-def _answers_as(machine: Machine, card: Card) -> bool:
-    """True if a card's flash device has the card's label."""
+def _answers_as(machine: Machine, flash: FlashDevice) -> bool:
+    """True if the device that is to be a known one still has its label."""
     try:
-        current = cards.read_card(machine, card.flash)
-    except (CardError, CommandError, CommandTimeoutError):
+        current = flash_devices.read_flash(machine, flash.path)
+    except (FlashError, CommandError, CommandTimeoutError):
         return False
-    return current is not None and current.uuid == card.uuid
+    return current is not None and current.uuid == flash.uuid
 
 
-def _owner_text(device: Device, card: Card) -> str:
-    disks = ", ".join(f"{disk.name} over {disk.origin}" for disk in card.disks) or "none"
-    return f"{device.known_as}: it is card {card.name} of {card.host_name}, disks: {disks}"
+def _owner_text(device: Device, flash: FlashDevice) -> str:
+    disks = ", ".join(f"{disk.name} over {disk.origin}" for disk in flash.disks) or "none"
+    return (
+        f"{device.known_as}: it is flash device {flash.name} of {flash.host_name}, disks: {disks}"
+    )
 
 
-def _rename_card(machine: Machine, card: Card, flash: PurePosixPath) -> Card:
-    """The card under the name it has here, or one that is free."""
-    same = [other.name for other in cards.list_cards(machine) if other.uuid == card.uuid]
-    others = {other.name for other in cards.list_cards(machine) if other.uuid != card.uuid}
-    name = card.name if card.name not in others else cards.new_name(machine)
-    return replace(card, name=same[0] if same else name, flash=flash)
+def _named_here(machine: Machine, flash: FlashDevice, path: PurePosixPath) -> FlashDevice:
+    """The flash device under the name it has here, or one that is free."""
+    same = [other.name for other in flash_devices.list_all(machine) if other.uuid == flash.uuid]
+    others = {other.name for other in flash_devices.list_all(machine) if other.uuid != flash.uuid}
+    name = flash.name if flash.name not in others else flash_devices.new_name(machine)
+    return replace(flash, name=same[0] if same else name, path=path)
 
 
-def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
-    """The card without disks that were detached while the flash could not be asked."""
-    for disk in card.disks:
-        attached = AttachedDisk(machine, card, disk)
+def _without_abandoned(machine: Machine, flash: FlashDevice, say: Say) -> FlashDevice:
+    """The flash device without disks that were detached while it could not be asked."""
+    for disk in flash.disks:
+        attached = AttachedDisk(machine, flash, disk)
         if abandoned.has(attached):
             if attached.tier.is_active():
-                raise CardError(
+                raise FlashError(
                     f"disk {disk.name} is active, although it was about to be given up",
                     Remedy("end that", "tier detach", {"disk": disk.name, "flash_is_dead": True}),
                 )
@@ -194,9 +197,9 @@ def _without_abandoned(machine: Machine, card: Card, say: Say) -> Card:
                 f"disk {disk.name} is left out: it was detached as one whose flash is dead, and"
                 f" {disk.origin} has gone on without what this flash holds of it"
             )
-            devicemapper.wipe(machine, card.flash, disk.metadata)
-            card = card.without(disk.name)
-    return card
+            devicemapper.wipe(machine, flash.path, disk.metadata)
+            flash = flash.without(disk.name)
+    return flash
 
 
 def _look_at_origin(attached: AttachedDisk, say: Say) -> None:

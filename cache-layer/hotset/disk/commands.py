@@ -209,13 +209,13 @@ def activate(request: Activate, context: Context) -> Lines:
     from hotset.core.machines.base import MachineGoneError
     from hotset.tier.base import TierFailedError
 
-    from . import cache_device as cards
+    from . import flash_devices
 
     commands: list[str] | None = [] if request.dry_run else None
     with places.machine(request.machine) as machine:
-        names = [disk.disk.name for disk in cards.list_disks(machine)]
+        names = [disk.disk.name for disk in flash_devices.list_disks(machine)]
         if request.disk or not names:
-            names = [cards.find(machine, request.disk).disk.name]
+            names = [flash_devices.find(machine, request.disk).disk.name]
     failed = []
     for name in names:
         try:
@@ -232,8 +232,7 @@ def activate(request: Activate, context: Context) -> Lines:
 
 
 def _activate(request: Activate, name: str, commands: list[str] | None, context: Context) -> None:
-    from . import cache_device as cards
-    from . import lifecycle
+    from . import flash_devices, lifecycle
     from .boot import startup
 
     say = context.report.say
@@ -258,7 +257,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
             flash_counts=request.keep_flash,
         )
         if request.unit:
-            say(f"written: {startup.set_up(cards.find(machine, disk.name), say)}")
+            say(f"written: {startup.set_up(flash_devices.find(machine, disk.name), say)}")
 
 
 @operation(
@@ -410,7 +409,7 @@ def detach(request: Detach, context: Context) -> Lines:
         watch = FlushWatch(context.report, disk.spec.block)
         dead, yes = request.flash_is_dead, request.yes
         if dead:
-            lost = f"{disk.device}: writes that are only on {attached.card.flash} are lost"
+            lost = f"{disk.device}: writes that are only on {attached.flash.path} are lost"
             context.ask_for_name(disk.name, lost)
         with _schedules_end(attached.machine, (disk.name,), context.report.say):
             lifecycle.detach(attached, dead, yes, watch, context.report.say)
@@ -435,13 +434,13 @@ def _schedules_end(
 
 
 def _end_schedules(machine: Machine, disks: Sequence[str], say: Callable[[str], None]) -> None:
-    from . import cache_device as cards
+    from . import flash_devices
     from .boot import schedules
 
-    known = cards.inventory(machine)
+    known = flash_devices.inventory(machine)
     if known.problems:
-        return  # a card that cannot be read may have them still
-    left = {disk.name for card in known.cards for disk in card.disks}
+        return  # a flash device that cannot be read may have them still
+    left = {disk.name for flash in known.flash_devices for disk in flash.disks}
     for name in (disk for disk in disks if disk not in left):
         for unit in schedules.end_for(machine, name):
             say(f"removed {unit}: disk {name} is no more")
@@ -473,7 +472,7 @@ def repair(request: Repair, context: Context) -> Lines:
 
 
 class Destroy(Request):
-    card: places.NamedCard
+    flash_name: places.FlashName
     machine: fields.Machine = "local"
     yes: Overwrite = False
 
@@ -482,32 +481,31 @@ class Destroy(Request):
     "tier destroy",
     Kind.JOB,
     Right.ADMIN,
-    ("Remove", "HotsetCard"),
+    ("Remove", "HotsetFlash"),
     destroys=True,
     progress=True,
     lock=lambda request: places.on_disk(request.machine, None),
 )
 def destroy(request: Destroy, context: Context) -> Lines:
-    """Detach all disks of a card, then remove its volume and the card itself."""
+    """Detach all disks of a flash device, then remove its volume and its label."""
     from hotset.block import devices
     from hotset.core.progress import FlushWatch
 
-    from . import cache_device as cards
-    from . import lifecycle
+    from . import flash_devices, lifecycle
 
     report = context.report
-    with places.repartitioning(request.machine, f"tier destroy {request.card}") as machine:
-        card = cards.find_card(machine, request.card)
-        if devices.answers(machine, card.flash):
-            flash = devices.inspect(machine, card.flash)
-            context.ask_for_name(card.flash.name, f"{flash.known_as}: {flash.holds}")
+    with places.repartitioning(request.machine, f"tier destroy {request.flash_name}") as machine:
+        flash = flash_devices.find_flash(machine, request.flash_name)
+        if devices.answers(machine, flash.path):
+            device = devices.inspect(machine, flash.path)
+            context.ask_for_name(device.path.name, f"{device.known_as}: {device.holds}")
         elif request.yes:
-            lost = f"{card.flash} does not answer: writes that are only on it are lost"
-            context.ask_for_name(card.name, lost)
-        with _schedules_end(machine, [disk.name for disk in card.disks], report.say):
+            lost = f"{flash.path} does not answer: writes that are only on it are lost"
+            context.ask_for_name(flash.name, lost)
+        with _schedules_end(machine, [disk.name for disk in flash.disks], report.say):
             lifecycle.destroy(
                 machine,
-                card,
+                flash,
                 request.yes,
                 lambda disk: FlushWatch(report, disk.spec.block),
                 report.say,
@@ -527,11 +525,11 @@ class Import(Request):
     "tier import",
     Kind.JOB,
     Right.ADMIN,
-    ("Import", "HotsetCard"),
+    ("Import", "HotsetFlash"),
     progress=True,
     lock=lambda request: places.on_disk(request.machine, None),
 )
-def import_card(request: Import, context: Context) -> Lines:
+def import_flash(request: Import, context: Context) -> Lines:
     """Register a flash device that carries hotset's label on this machine.
 
     Use it after the loss of the root disk, or when flash and origins have moved to another server.
@@ -539,9 +537,9 @@ def import_card(request: Import, context: Context) -> Lines:
     """
     from . import adopt
 
-    report, flash = context.report, PurePosixPath(request.flash)
-    with places.repartitioning(request.machine, f"tier import {flash}") as machine:
-        card = adopt.adopt(machine, flash, request.take_over, report.say, context.ask_for_name)
-    disks = ", ".join(disk.name for disk in card.disks) or "none"
-    report.say(f"known here as card {card.name}, disks: {disks}; activate them next")
+    report, path = context.report, PurePosixPath(request.flash)
+    with places.repartitioning(request.machine, f"tier import {path}") as machine:
+        flash = adopt.adopt(machine, path, request.take_over, report.say, context.ask_for_name)
+    disks = ", ".join(disk.name for disk in flash.disks) or "none"
+    report.say(f"known here as flash device {flash.name}, disks: {disks}; activate them next")
     return Lines()

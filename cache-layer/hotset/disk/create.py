@@ -1,7 +1,7 @@
 """``hotset tier create``: a tier over an origin whose data stay where they are.
 
-Everything is looked at before anything is written; then the card's file comes first, so that what
-a killed creation left is known to the next one, which starts over.
+Everything is looked at before anything is written; then the label comes first, so that what a
+killed creation left is known to the next one, which starts over.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from hotset.block import boot_program, devices
-from hotset.block import devicemapper as flash
-from hotset.block.devicemapper import RESERVED, UNIT
+from hotset.block import boot_program, devicemapper, devices
+from hotset.block.devicemapper import RESERVED, UNIT, Part, total
 from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
@@ -24,10 +23,9 @@ from hotset.tier import kinds
 from hotset.tier.base import TierKind, TierSpec, WriteMode
 from hotset.tier.choice import Choice, DatabaseKind
 
-from . import cache_device as cards
-from . import prerequisites, room, sizing
+from . import flash_devices, prerequisites, room, sizing
 from .boot import fstab, program, proof, startup, systemd_unit, udev
-from .cache_device import AttachedDisk, Card, CardError, Disk
+from .flash_devices import AttachedDisk, Disk, FlashDevice, FlashError
 from .identity import origin as origins
 from .identity import reservation
 
@@ -38,7 +36,7 @@ _TAKEN = re.compile(r"volume(-.*)?|flat|.*-(meta|cache|backing)")
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """Parameters of a creation; None leaves it to the kind of database (``volume``: to the card).
+    """Parameters of a creation; None leaves it to the kind of database (``volume``: to the flash).
 
     ``reserve``: keep other hosts from writing to the origin, where the storage can do that;
     ``break_reservation``: also if another host holds that right now.
@@ -69,34 +67,34 @@ def create(
     :param say: told what was chosen and why.
     :param confirm: asked before something is overwritten, with the device and what lies on it.
     :raises DeviceRefusedError: a device is in use, not empty, or misnamed.
-    :raises CardError: the card has no room, or something else under that name.
+    :raises FlashError: the flash has no room, or something else under that name.
     """
-    cards.need_root(machine)
+    flash_devices.need_root(machine)
     _check_name(wanted.disk)
     origin, device = _inspect(machine, wanted)
-    card = _card_of(machine, device)
-    _check_kind(card, wanted)
-    existing = _existing(machine, card, wanted)
-    if existing is not None and card is not None:
-        return _keep_existing(AttachedDisk(machine, card, existing), wanted, yes, say)
-    if card is not None:
-        cards.require_ours(machine, card)
-        disk = next((disk for disk in card.disks if disk.name == wanted.disk), None)
+    flash = _flash_of(machine, device)
+    _check_kind(flash, wanted)
+    existing = _existing(machine, flash, wanted)
+    if existing is not None and flash is not None:
+        return _keep_existing(AttachedDisk(machine, flash, existing), wanted, yes, say)
+    if flash is not None:
+        flash_devices.require_ours(machine, flash)
+        disk = next((disk for disk in flash.disks if disk.name == wanted.disk), None)
         if disk is not None:
-            left = AttachedDisk(machine, card, disk)
+            left = AttachedDisk(machine, flash, disk)
             if _is_finished(left, say):
                 ready = left.with_disk(replace(disk, phase="ready"))
                 return _mount_if_active(ready, wanted, yes, say)
-            card = _undo(left)
+            flash = _undo(left)
             # What was left is gone now.
             origin, device = _inspect(machine, wanted)
-    _check_means(machine, wanted.kind, card, device, origin, yes, say)
-    chosen = _choose(wanted, card, device, origin)
+    _check_means(machine, wanted.kind, flash, device, origin, yes, say)
+    chosen = _choose(wanted, flash, device, origin)
     _explain(chosen, wanted, origin, say)
     room.check_memory(machine, wanted.kind, chosen.spec, origin.size, yes, say)
     entries = _entries(machine, wanted, yes, say)
-    new = card is None
-    attached = _allocate(machine, card, wanted, chosen, device, say)
+    new = flash is None
+    attached = _allocate(machine, flash, wanted, chosen, device, say)
     # Reservations are of disks.
     reserve = wanted.reserve and not origin.is_file
     attached = attached.with_disk(replace(attached.disk, reserve=reserve))
@@ -108,7 +106,7 @@ def create(
             _empty(machine, device)
         _make(attached, say)
     if entries:
-        startup.set_up(cards.find(machine, attached.disk.name), say)
+        startup.set_up(flash_devices.find(machine, attached.disk.name), say)
     return attached.disk
 
 
@@ -151,13 +149,13 @@ def _mount_if_active(attached: AttachedDisk, wanted: CreateRequest, yes: bool, s
     return attached.disk
 
 
-def _check_kind(card: Card | None, wanted: CreateRequest) -> None:
-    """:raises CardError: the card has tiers that are made by other means."""
-    if card is None or kinds.kind_of_name(wanted.kind).made_by == card.devices:
+def _check_kind(flash: FlashDevice | None, wanted: CreateRequest) -> None:
+    """:raises FlashError: the flash device has tiers that are made by other means."""
+    if flash is None or kinds.kind_of_name(wanted.kind).made_by == flash.devices:
         return
-    others = "caches in user space" if card.devices == "loop" else "caches of the kernel's"
-    raise CardError(
-        f"{card.flash} (card {card.name}) has {others}, and a flash device has either those or the"
+    others = "caches in user space" if flash.devices == "loop" else "caches of the kernel's"
+    raise FlashError(
+        f"{flash.path} (flash device {flash.name}) has {others}, and one has either those or the"
         " others: use the same kind, or another flash device",
         field="kind",
     )
@@ -172,7 +170,7 @@ def _explain(chosen: Choice, wanted: CreateRequest, origin: Device, say: Say) ->
             " more stays empty"
         )
     if origin.is_partitioned:
-        device = cards.device_of(wanted.kind, wanted.disk)
+        device = flash_devices.device_of(wanted.kind, wanted.disk)
         shown = (
             f"`kpartx -a {device}`" if kinds.kind_of_name(wanted.kind).in_kernel else "the kernel"
         )
@@ -191,7 +189,7 @@ def _explain(chosen: Choice, wanted: CreateRequest, origin: Device, say: Say) ->
 def _check_means(
     machine: Machine,
     kind: TierKind,
-    card: Card | None,
+    flash: FlashDevice | None,
     device: Device,
     origin: Device,
     yes: bool,
@@ -202,14 +200,14 @@ def _check_means(
     """
     _check_files(kind, origin, device)
     prerequisites.require(machine, kind)
-    _check_devices(machine, card, device, origin, yes)
+    _check_devices(machine, flash, device, origin, yes)
     room.check(machine, kind, device, origin, yes, say)
 
 
 def _reserve_room(attached: AttachedDisk, device: Device, yes: bool, say: Say) -> None:
     """Have the room of all that the disk writes on the flash."""
-    card, disk = attached.card, attached.disk
-    parts = (flash.Part(Bytes(0), RESERVED), *card.volume, *disk.metadata, *disk.cache)
+    flash, disk = attached.flash, attached.disk
+    parts = (Part(Bytes(0), RESERVED), *flash.volume, *disk.metadata, *disk.cache)
     room.reserve(attached.machine, device.node, parts, yes, say)
 
 
@@ -226,26 +224,26 @@ def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
 
 
 def _check_devices(
-    machine: Machine, card: Card | None, device: Device, origin: Device, yes: bool
+    machine: Machine, flash: FlashDevice | None, device: Device, origin: Device, yes: bool
 ) -> None:
     """:raises DeviceRefusedError: one of them may not be used."""
     devices.check(origin, "origin", yes)
     # On the whole computer: who has it goes on past the cache, which nobody could tell later.
     boot_program.require_unused(machine, origin.node)
-    if card is not None:
+    if flash is not None:
         if not devices.ours(device):
             raise DeviceRefusedError(
                 f"{device.path} is in use: {'; '.join(device.uses)}", field="flash"
             )
         return
-    labelled = cards.read_card(machine, device.node)
+    labelled = flash_devices.read_flash(machine, device.node)
     if labelled is not None:
         disks = ", ".join(disk.name for disk in labelled.disks) or "none"
         raise DeviceRefusedError(
-            f"{device.path} has a label of hotset's: card {labelled.name} of {labelled.host_name},"
-            f" disks: {disks}; it may hold writes that their origins lack",
+            f"{device.path} has a label of hotset's: flash device {labelled.name} of"
+            f" {labelled.host_name}, disks: {disks}; it may hold writes that their origins lack",
             Remedy("make it known here", "tier import", {"flash": str(device.path)}),
-            Remedy("use it again after that", "tier destroy", {"card": labelled.name}),
+            Remedy("use it again after that", "tier destroy", {"flash_name": labelled.name}),
             field="flash",
         )
     devices.check(device, "flash", yes)
@@ -272,7 +270,7 @@ def _reserved(attached: AttachedDisk, wanted: CreateRequest, say: Say) -> Iterat
 def _make(attached: AttachedDisk, say: Say) -> None:
     machine, disk = attached.machine, attached.disk
     udev.prepare(attached)
-    had_volume = cards.volume_is_active(machine, attached.card)
+    had_volume = flash_devices.volume_is_active(machine, attached.flash)
     creating = attached.with_disk(replace(disk, phase="creating")).save()
     systemd_unit.count_starts(machine)
     program.mark(creating, "active")
@@ -298,7 +296,7 @@ def _ready(creating: AttachedDisk) -> None:
     """Cut short before, the next creation starts over."""
     udev.hide_origin(creating)
     ready = creating.with_disk(replace(creating.disk, phase="ready"))
-    cards.save(ready.machine, replace(ready.card, new=False))
+    flash_devices.save(ready.machine, replace(ready.flash, new=False))
 
 
 def _is_finished(left: AttachedDisk, say: Say) -> bool:
@@ -306,7 +304,7 @@ def _is_finished(left: AttachedDisk, say: Say) -> bool:
     use."""
     disk = left.disk
     if disk.phase != "creating":
-        raise CardError(
+        raise FlashError(
             f"the detach of disk {disk.name} was cut short",
             Remedy("end it", "tier detach", {"disk": disk.name}),
             field="disk",
@@ -318,9 +316,9 @@ def _is_finished(left: AttachedDisk, say: Say) -> bool:
     return True
 
 
-def _undo(left: AttachedDisk, had_volume: bool = True) -> Card | None:
-    """The card as it was before the creation of a disk that failed or was cut short; None if it was
-    made for that disk, and so is no more.
+def _undo(left: AttachedDisk, had_volume: bool = True) -> FlashDevice | None:
+    """The flash device as it was before the creation of a disk that failed or was cut short; None
+    if it got its label for that disk, and so has none any more.
 
     :param had_volume: the volume's device was there before; of a creation that was killed nobody
         knows, and it does no harm.
@@ -329,45 +327,45 @@ def _undo(left: AttachedDisk, had_volume: bool = True) -> Card | None:
     tier.discard()
     tier.uninstall()
     udev.show_origin(left)
-    card = left.card.without(left.disk.name)
-    if card.new or not (had_volume or boot_program.users(machine, card.volume_slice.path)):
-        cards.remove_volume(machine, card)
-    if card.new:
-        card = replace(card, volume=())
-    card = cards.save(machine, card)
-    udev.forget(machine, cards.inventory(machine))
-    return card if card.disks or card.volume else None
+    flash = left.flash.without(left.disk.name)
+    if flash.new or not (had_volume or boot_program.users(machine, flash.volume_slice.path)):
+        flash_devices.remove_volume(machine, flash)
+    if flash.new:
+        flash = replace(flash, volume=())
+    flash = flash_devices.save(machine, flash)
+    udev.forget(machine, flash_devices.inventory(machine))
+    return flash if flash.disks or flash.volume else None
 
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or _TAKEN.fullmatch(name):
-        raise CardError(
+        raise FlashError(
             f"{name!r} is not a disk name: up to 32 lower-case letters, digits and dashes, not"
             " `volume` and not ending in -meta, -cache or -backing",
             field="disk",
         )
 
 
-def _card_of(machine: Machine, device: Device) -> Card | None:
-    """The card that this flash device is, if it is one."""
-    for card in cards.list_cards(machine):
-        node = machine.run(["readlink", "-f", str(card.flash)], check=False).stdout.strip()
-        if card.flash == device.path or PurePosixPath(node) == device.node:
-            return card
-    labelled = cards.read_card(machine, device.node) if device.readable else None
-    if labelled is None or not cards.is_ours(machine, labelled):
+def _flash_of(machine: Machine, device: Device) -> FlashDevice | None:
+    """A device as the flash device that it is on this machine; None if it is none yet."""
+    for flash in flash_devices.list_all(machine):
+        node = machine.run(["readlink", "-f", str(flash.path)], check=False).stdout.strip()
+        if flash.path == device.path or PurePosixPath(node) == device.node:
+            return flash
+    labelled = flash_devices.read_flash(machine, device.node) if device.readable else None
+    if labelled is None or not flash_devices.is_ours(machine, labelled):
         return None
     # Of a first creation that was cut short before its copy in /etc was written.
     is_cut_short = all(disk.phase == "creating" for disk in labelled.disks)
-    return replace(labelled, flash=device.path) if is_cut_short else None
+    return replace(labelled, path=device.path) if is_cut_short else None
 
 
-def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Disk | None:
+def _existing(machine: Machine, flash: FlashDevice | None, wanted: CreateRequest) -> Disk | None:
     """The disk of that name, if it is what is asked for.
 
-    :raises CardError: another disk has the name or the origin.
+    :raises FlashError: another disk has the name or the origin.
     """
-    for other in cards.list_cards(machine):
+    for other in flash_devices.list_all(machine):
         for disk in other.disks:
             if disk.name == wanted.disk and disk.phase == "ready":
                 cache = wanted.cache.align_up(UNIT)
@@ -376,16 +374,16 @@ def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Dis
                     wanted.database,
                     cache,
                 ) and origins.same(machine, disk.origin, wanted.origin)
-                if same and card == other and disk.spec.mode == (wanted.mode or disk.spec.mode):
+                if same and flash == other and disk.spec.mode == (wanted.mode or disk.spec.mode):
                     return disk
-                raise CardError(
+                raise FlashError(
                     f"there is a disk {disk.name} already ({disk.kind} over {disk.origin} on"
-                    f" {other.flash}), set up otherwise: take another name",
+                    f" {other.path}), set up otherwise: take another name",
                     Remedy("remove that one", "tier detach", {"disk": disk.name}),
                     field="disk",
                 )
             if disk.name != wanted.disk and origins.same(machine, wanted.origin, disk.origin):
-                raise CardError(
+                raise FlashError(
                     f"{wanted.origin} is accelerated already, as disk {disk.name} over"
                     f" {disk.origin}",
                     field="origin",
@@ -393,12 +391,14 @@ def _existing(machine: Machine, card: Card | None, wanted: CreateRequest) -> Dis
     return None
 
 
-def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: Device) -> Choice:
-    size = card.size if card else device.size
-    volume = flash.total(card.volume) if card else (wanted.volume or Bytes(0)).align_up(UNIT)
-    if card and wanted.volume is not None and wanted.volume.align_up(UNIT) != volume:
-        raise CardError(
-            f"a volume of {wanted.volume} is not possible: the card has one of {volume}, for all"
+def _choose(
+    wanted: CreateRequest, flash: FlashDevice | None, device: Device, origin: Device
+) -> Choice:
+    size = flash.size if flash else device.size
+    volume = total(flash.volume) if flash else (wanted.volume or Bytes(0)).align_up(UNIT)
+    if flash and wanted.volume is not None and wanted.volume.align_up(UNIT) != volume:
+        raise FlashError(
+            f"a volume of {wanted.volume} is not possible: the flash has one of {volume}, for all"
             " its disks; leave it out",
             field="volume",
         )
@@ -425,24 +425,26 @@ def _choose(wanted: CreateRequest, card: Card | None, device: Device, origin: De
 
 def _allocate(
     machine: Machine,
-    card: Card | None,
+    flash: FlashDevice | None,
     wanted: CreateRequest,
     chosen: Choice,
     device: Device,
     say: Say,
 ) -> AttachedDisk:
-    """The disk with its parts of the flash, and its card with the volume; nothing is written."""
+    """The disk with its parts of the flash, and the flash device with them; nothing is written."""
     spec = chosen.spec
     if spec.mode == "writeback":
         through = Remedy("hold no writes back", parameters={"mode": "writethrough"})
         proof.require(machine, wanted.origin, "write-back", "origin", say, through)
-    if card is None:
-        name = cards.new_name(machine)
+    if flash is None:
+        name = flash_devices.new_name(machine)
         made_by = kinds.kind_of_name(wanted.kind).made_by
-        card = Card(name, device.path, device.size, (), devices=made_by, new=True)
-        _check_room(card, spec)
-        card = replace(card, volume=cards.take(card.free(), spec.volume, "a volume", "volume"))
-    metadata = cards.take(card.free(), spec.metadata, "metadata", "cache")
+        flash = FlashDevice(name, device.path, device.size, (), devices=made_by, new=True)
+        _check_room(flash, spec)
+        flash = replace(
+            flash, volume=flash_devices.take(flash.free(), spec.volume, "a volume", "volume")
+        )
+    metadata = flash_devices.take(flash.free(), spec.metadata, "metadata", "cache")
     disk = Disk(
         wanted.disk,
         wanted.kind,
@@ -452,24 +454,24 @@ def _allocate(
         metadata,
         (),
         str(uuid.uuid4()),
-        record=card.free_record(),
+        record=flash.free_record(),
         origin_id=origins.identify(machine, wanted.origin),
     )
-    attached = AttachedDisk(machine, card, disk).with_disk(disk)
-    cache = cards.take(attached.card.free(), spec.cache, "a cache", "cache")
+    attached = AttachedDisk(machine, flash, disk).with_disk(disk)
+    cache = flash_devices.take(attached.flash.free(), spec.cache, "a cache", "cache")
     return attached.with_disk(replace(disk, cache=cache))
 
 
-def _check_room(card: Card, spec: TierSpec) -> None:
-    """:raises CardError: a flash that is nobody's yet is too small; names what would do."""
-    rest, size = RESERVED + spec.metadata + spec.volume, card.size.align_down(UNIT)
+def _check_room(flash: FlashDevice, spec: TierSpec) -> None:
+    """:raises FlashError: a flash device that is nobody's yet is too small; names what would do."""
+    rest, size = RESERVED + spec.metadata + spec.volume, flash.size.align_down(UNIT)
     if rest + spec.cache <= size:
         return
     volume = f", {spec.volume} of volume" if spec.volume else ""
     left = Bytes(max(0, size - rest))
     remedy = f"make the cache at most {left}, or name" if left else "name"
-    raise CardError(
-        f"a cache of {spec.cache} does not fit {card.flash} ({card.size}): with {spec.metadata} of"
+    raise FlashError(
+        f"a cache of {spec.cache} does not fit {flash.path} ({flash.size}): with {spec.metadata} of"
         f" metadata{volume} and hotset's label it needs {Bytes(rest + spec.cache)}; {remedy} a"
         " larger flash device",
         field="cache" if left else "flash",
@@ -479,7 +481,7 @@ def _check_room(card: Card, spec: TierSpec) -> None:
 def _agree(
     machine: Machine, device: Device, yes: bool, say: Say, confirm: Confirm | None
 ) -> Device:
-    """A flash device that becomes a card, as it is now; that what is on it goes was agreed to."""
+    """The device that is to be the flash, as it is now; that what is on it goes was agreed to."""
     # Looked at again: time has passed since.
     now = devices.inspect(machine, device.path)
     devices.check(now, "flash", yes)
@@ -490,4 +492,4 @@ def _agree(
 def _empty(machine: Machine, device: Device) -> None:
     # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
     machine.run(["wipefs", "--all", str(device.node)])
-    flash.wipe(machine, device.path, [flash.Part(Bytes(0), UNIT)])
+    devicemapper.wipe(machine, device.path, [Part(Bytes(0), UNIT)])

@@ -1,7 +1,7 @@
 """The life of a tier that stands: activated, flushed, taken down, detached, destroyed.
 
-Every verb takes the disk from its card, asks the kernel how things are, says what it does, and can
-be repeated after it was cut short. What can be cut short in between is in the card's label
+Every verb takes the disk from the label, asks the kernel how things are, says what it does, and can
+be repeated after it was cut short. What can be cut short in between is in the flash's label
 (``phase``) and in the disk's record (:mod:`.state`), written before the step that it announces.
 """
 
@@ -27,11 +27,10 @@ from hotset.tier.base import (
 )
 from hotset.tier.disk_tier import DiskTier, OnFlush
 
-from . import abandoned, state
-from . import cache_device as cards
+from . import abandoned, flash_devices, state
 from .boot import fstab, program, startup, systemd_unit, udev
 from .boot.program import Verdict
-from .cache_device import AttachedDisk, Card, CardError, Disk
+from .flash_devices import AttachedDisk, Disk, FlashDevice, FlashError
 from .identity import origin, owner, reservation
 from .state import Word
 
@@ -52,51 +51,54 @@ class OriginChangedError(TierRefusedError):
 class DiskState:
     """A disk as it is now. ``flash_answers``: whether the flash device can be read."""
 
-    card: Card
+    flash: FlashDevice
     disk: Disk
     report: Report
     flash_answers: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Flash:
-    """A card's flash device now: whether it can be read, and whether its card is this machine's."""
+class FlashState:
+    """A flash device now: whether it can be read, and whether it is this machine's."""
 
     answers: bool
     ours: bool
 
 
-def inspect_flash(disk: AttachedDisk) -> Flash:
+def inspect_flash(disk: AttachedDisk) -> FlashState:
     """Look at the flash below a disk, which may be below others as well."""
-    return Flash(
-        devices.answers(disk.machine, disk.card.flash), cards.is_ours(disk.machine, disk.card)
+    return FlashState(
+        devices.answers(disk.machine, disk.flash.path),
+        flash_devices.is_ours(disk.machine, disk.flash),
     )
 
 
 def inspect_each(
-    disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk, Flash], T]
+    disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk, FlashState], T]
 ) -> list[T]:
     """Inspect disks in parallel, each flash once however many disks it has."""
-    first = {disk.card.name: disk for disk in reversed(disks)}
-    flash = dict(zip(first, cards.of_each(list(first.values()), inspect_flash), strict=True))
-    return cards.of_each(disks, lambda disk: look(disk, flash[disk.card.name]))
+    first = {disk.flash.name: disk for disk in reversed(disks)}
+    states = dict(
+        zip(first, flash_devices.of_each(list(first.values()), inspect_flash), strict=True)
+    )
+    return flash_devices.of_each(disks, lambda disk: look(disk, states[disk.flash.name]))
 
 
-def inspect(attached: AttachedDisk, flash: Flash | None = None) -> DiskState:
+def inspect(attached: AttachedDisk, seen: FlashState | None = None) -> DiskState:
     """How a disk is now, with what its state means for the data; never raises for a bad tier.
 
-    :param flash: the flash below it, where that was inspected already.
+    :param seen: the flash device below it, where that was inspected already.
     """
-    machine, card, disk = attached.machine, attached.card, attached.disk
-    flash = flash or inspect_flash(attached)
-    answers = flash.answers
+    machine, flash, disk = attached.machine, attached.flash, attached.disk
+    seen = seen or inspect_flash(attached)
+    answers = seen.answers
     report = attached.tier.report()
     notes = list(report.notes)
     state_ = report.state
     if not answers:
         state_ = "failed"
         notes.append(
-            f"the flash {card.flash} is gone or does not answer: detach the disk as one whose flash"
+            f"the flash {flash.path} is gone or does not answer: detach the disk as one whose flash"
             " is dead, which gives the origin back"
         )
     if disk.phase != "ready":
@@ -120,11 +122,11 @@ def inspect(attached: AttachedDisk, flash: Flash | None = None) -> DiskState:
             f"the origin {disk.origin} is not there: connect it (iSCSI: log in); if it is gone for"
             " good, detach the disk, which gives it up"
         )
-    if answers and not flash.ours:
+    if answers and not seen.ours:
         state_ = "failed"
-        whose = cards.owner_in_words(machine, card)
+        whose = flash_devices.owner_in_words(machine, flash)
         notes.append(f"the flash belongs to {whose}: import it to take over")
-    return DiskState(card, disk, replace(report, state=state_, notes=tuple(notes)), answers)
+    return DiskState(flash, disk, replace(report, state=state_, notes=tuple(notes)), answers)
 
 
 def _past_the_cache(attached: AttachedDisk) -> str | None:
@@ -181,8 +183,8 @@ def activate(
     """
     disk, tier = attached.disk, attached.tier
     if disk.phase != "ready":
-        raise CardError(f"disk {disk.name}: {_describe_unfinished(disk)}", field="disk")
-    cards.require_ours(attached.machine, attached.card)
+        raise FlashError(f"disk {disk.name}: {_describe_unfinished(disk)}", field="disk")
+    flash_devices.require_ours(attached.machine, attached.flash)
     udev.prepare(attached)
     if is_up(tier):
         mended = tier.settle()
@@ -254,8 +256,8 @@ def _bring_up(attached: AttachedDisk, tier: DiskTier, say: Say, *, sure: bool) -
     """:param sure: that the flash counts was put down just before this: where the kernel counts no
     writes, nothing shows that nobody wrote since.
     """
-    card, disk = attached.card, attached.disk
-    kept = label.read_record(attached.machine, card.flash, disk.record)
+    flash, disk = attached.flash, attached.disk
+    kept = label.read_record(attached.machine, flash.path, disk.record)
     try:
         with removed_unless_up(tier):
             verdict = program.decide(attached)
@@ -263,7 +265,7 @@ def _bring_up(attached: AttachedDisk, tier: DiskTier, say: Say, *, sure: bool) -
                 what = f"whether {disk.origin} was written to while the tier was down"
                 say(program.describe_unchecked(what))
             counts = sure and verdict is not None and verdict.reason == "conflict"
-            why_empty = verdict and not counts and _why_empty(card, disk, tier, verdict)
+            why_empty = verdict and not counts and _why_empty(flash, disk, tier, verdict)
             if why_empty:
                 words = tier.empty()
                 say(f"the cache begins empty: {why_empty}")
@@ -273,7 +275,7 @@ def _bring_up(attached: AttachedDisk, tier: DiskTier, say: Say, *, sure: bool) -
         if kept is not None:
             # It was never active: what is known of it still holds. (bcache may refuse what it was
             # given after that was written.)
-            label.write_record(attached.machine, card.flash, disk.record, kept)
+            label.write_record(attached.machine, flash.path, disk.record, kept)
         old = may_be_dirty(disk, state.parse(disk, kept))
         stale = f"; {disk.origin} alone may hold OLD data, do not mount it" * old
         raise MetadataDamagedError(
@@ -284,7 +286,7 @@ def _bring_up(attached: AttachedDisk, tier: DiskTier, say: Say, *, sure: bool) -
 
 def _claim(attached: AttachedDisk, say: Say, by_force: bool) -> None:
     """Have the origin for the tier alone, as far as others and the next boot go. A creation or a
-    change that was cut short may have told the machine more or less than the card says; one that
+    change that was cut short may have told the machine more or less than the flash says; one that
     came with its flash knows nothing of it."""
     # First what knows the key: a path that comes later, and the next boot if this one ends here.
     udev.hide_origin(attached)
@@ -302,12 +304,12 @@ def _with_origin(attached: AttachedDisk) -> AttachedDisk:
         known = replace(disk, origin_id=origin.identify(machine, disk.origin))
         return attached.with_disk(known).save()
     origin.require_same(machine, disk.name, disk.origin, disk.origin_id)
-    if attached.card.hardware != owner.hardware_id(machine):
+    if attached.flash.hardware != owner.hardware_id(machine):
         return attached.save()
     return attached
 
 
-def _why_empty(card: Card, disk: Disk, tier: DiskTier, verdict: Verdict) -> str | None:
+def _why_empty(flash: FlashDevice, disk: Disk, tier: DiskTier, verdict: Verdict) -> str | None:
     """Why what is cached must not be used, in words; None if it may.
 
     :raises OriginChangedError: it must not, but may hold writes that the origin lacks.
@@ -321,7 +323,7 @@ def _why_empty(card: Card, disk: Disk, tier: DiskTier, verdict: Verdict) -> str 
         return f"{disk.origin}: {verdict.why}. Nothing is lost: the flash alone holds no write"
     name = {"disk": disk.name}
     raise OriginChangedError(
-        f"{disk.origin}: {verdict.why}; and the flash {card.flash} may hold writes that it lacks."
+        f"{disk.origin}: {verdict.why}; and the flash {flash.path} may hold writes that it lacks."
         " Both cannot be kept, and nothing was changed",
         Remedy(
             "keep the origin as it is, and lose the writes that are on the flash alone",
@@ -348,15 +350,15 @@ def keep_flash(attached: AttachedDisk) -> None:
     """From now on the flash of a disk that is down counts, whatever was written to the origin
     meanwhile. Nobody else may write to it any more by then.
 
-    :raises CardError: its creation or its end was cut short.
+    :raises FlashError: its creation or its end was cut short.
     :raises DeviceRefusedError: the origin's name leads to another disk by its numbers.
     :raises TierRefusedError: it does by what lies on it. That is on record, and so is what is seen
         now once the flash counts: nothing would tell the disks apart any more.
     """
     disk = attached.disk
-    cards.require_ours(attached.machine, attached.card)
+    flash_devices.require_ours(attached.machine, attached.flash)
     if disk.phase != "ready":
-        raise CardError(f"disk {disk.name}: {_describe_unfinished(disk)}", field="disk")
+        raise FlashError(f"disk {disk.name}: {_describe_unfinished(disk)}", field="disk")
     if attached.tier.is_active():
         return
     if disk.origin_id is not None:
@@ -368,7 +370,7 @@ def keep_flash(attached: AttachedDisk) -> None:
 def deactivate(attached: AttachedDisk, say: Say) -> None:
     """Remove the devices; what is cached stays, what is dirty too."""
     disk, tier = attached.disk, attached.tier
-    cards.require_ours(attached.machine, attached.card)
+    flash_devices.require_ours(attached.machine, attached.flash)
     tier.require_unused()
     if not is_up(tier):
         _stay_down(attached, tier, say)
@@ -469,8 +471,10 @@ def flush(attached: AttachedDisk, progress: OnFlush, say: Say = lambda _: None) 
     return active(attached).flush(progress, warn=say)
 
 
-def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say: Say) -> Card:
-    """Give the origin back as a plain disk; returns the card as it is then.
+def detach(
+    attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say: Say
+) -> FlashDevice:
+    """Give the origin back as a plain disk; returns its flash device as that is then.
 
     :param dead: the flash is gone or fails: nothing is written back, the loss is said.
     :param yes: with ``dead``, also if the flash does answer; without, also if the origin is gone,
@@ -478,17 +482,17 @@ def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say
     :raises InUseError: it is in use.
     :raises TierRefusedError: the flash is not as ``dead`` says, or the origin is gone.
     """
-    machine, flash = attached.machine, attached.card.flash
+    machine, device = attached.machine, attached.flash.path
     attached.tier.require_unused()
-    answers = devices.answers(machine, flash)
+    answers = devices.answers(machine, device)
     if not dead and not answers:
         raise TierRefusedError(
-            f"{flash} is gone or does not answer, so nothing can be written back",
+            f"{device} is gone or does not answer, so nothing can be written back",
             Remedy("detach without writing back", parameters={"flash_is_dead": True}),
         )
     if dead:
         return _detach_dead(attached, answers, yes, say)
-    cards.require_ours(machine, attached.card)
+    flash_devices.require_ours(machine, attached.flash)
     tier = attached.tier
     attached = _as_ready_if_used(attached, tier)
     is_gone = _is_gone(attached)
@@ -504,16 +508,16 @@ def detach(attached: AttachedDisk, dead: bool, yes: bool, progress: OnFlush, say
     tier.discard()
     _forget_counting(attached, tier)
     # So that no old superblock is found there by what comes next.
-    devicemapper.wipe(machine, flash, disk.metadata)
-    devicemapper.wipe(machine, flash, disk.cache)
+    devicemapper.wipe(machine, device, disk.metadata)
+    devicemapper.wipe(machine, device, disk.cache)
     _forget(attached, say)
     reservation.give_back(machine, disk.origin)
     _forget_machine(machine, disk)
     # Last, and once the rest is gone for good: the next detach ends what is cut short before.
     machine.run(["sync", "--file-system", "/etc"], timeout_s=_SYNC_LIMIT_S)
-    card = cards.save(machine, attached.card.without(disk.name))
+    flash = flash_devices.save(machine, attached.flash.without(disk.name))
     say(_farewell(disk, is_gone))
-    return card
+    return flash
 
 
 def _as_ready_if_used(attached: AttachedDisk, tier: DiskTier) -> AttachedDisk:
@@ -563,33 +567,33 @@ def _give_up_with_origin(
         )
 
 
-def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> Card:
+def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> FlashDevice:
     machine, disk, tier = attached.machine, attached.disk, attached.tier
     if answers:
-        cards.require_ours(machine, attached.card)
+        flash_devices.require_ours(machine, attached.flash)
     left = word_left_by(attached, answers)
     _drop(tier, disk, left, answers and not yes, say)
     # First of all: whenever this flash is seen again, its writes are older than the origin's.
     abandoned.add(attached)
     _forget(attached, say, waits=False)
     reservation.give_back(machine, disk.origin)
-    card = attached.card.without(disk.name)
+    flash = attached.flash.without(disk.name)
     stuck = None
     try:
         tier.discard()
         _forget_counting(attached, tier)
         if answers:
-            devicemapper.wipe(machine, card.flash, disk.metadata)
-            devicemapper.wipe(machine, card.flash, disk.cache)
-            card = cards.save(machine, card)
+            devicemapper.wipe(machine, flash.path, disk.metadata)
+            devicemapper.wipe(machine, flash.path, disk.cache)
+            flash = flash_devices.save(machine, flash)
     except (CommandError, CommandTimeoutError, InUseError, TierFailedError) as error:
         stuck = error
     if stuck or not answers:
-        card = cards.save_without_flash(machine, card)
+        flash = flash_devices.save_without_flash(machine, flash)
     if stuck is None:
         _forget_machine(machine)
         say(_farewell(disk, _is_gone(attached)))
-        return card
+        return flash
     raise TierRefusedError(
         f"disk {disk.name} is given up, and no boot makes it again; but the kernel still waits for"
         f" the flash and does not let go of {disk.origin} ({stuck}). Restart the machine:"
@@ -599,7 +603,7 @@ def _detach_dead(attached: AttachedDisk, answers: bool, yes: bool, say: Say) -> 
 
 def _forget_machine(machine: Machine, going: Disk | None = None) -> None:
     """Remove what no disk of the machine but ``going`` needs."""
-    known = cards.inventory(machine)
+    known = flash_devices.inventory(machine)
     if going is not None:
         known = known.without(going)
     udev.forget(machine, known)
@@ -631,8 +635,8 @@ def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
             f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
             f" in the place of those that mount {disk.device}"
         )
-    if [other.name for other in attached.card.disks] == [disk.name]:
-        volume = attached.card.volume_slice.path
+    if [other.name for other in attached.flash.disks] == [disk.name]:
+        volume = attached.flash.volume_slice.path
         for folder in fstab.folders(machine, volume):
             say(
                 f"/etc/fstab mounts {volume} on {folder}, and no disk is left whose unit makes it"
@@ -689,9 +693,9 @@ def _drop(tier: DiskTier, disk: Disk, left: Word | None, refuse: bool, say: Say)
 
 
 def destroy(
-    machine: Machine, card: Card, yes: bool, progress: Callable[[Disk], OnFlush], say: Say
+    machine: Machine, flash: FlashDevice, yes: bool, progress: Callable[[Disk], OnFlush], say: Say
 ) -> None:
-    """Detach all disks of a card and give up its volume and the card itself.
+    """Detach all disks of a flash device and give up its volume and its label.
 
     :param progress: called with the progress of each flush.
     :param yes: also several disks, a volume that is not empty, and with a flash or an origin that
@@ -699,55 +703,55 @@ def destroy(
     :raises InUseError: something is in use.
     :raises TierRefusedError: something would need ``yes``.
     """
-    if len(card.disks) > 1 and not yes:
-        names = ", ".join(disk.name for disk in card.disks)
+    if len(flash.disks) > 1 and not yes:
+        names = ", ".join(disk.name for disk in flash.disks)
         raise TierRefusedError(
-            f"the card {card.name} has several disks ({names})",
+            f"the flash device {flash.name} has several disks ({names})",
             Remedy("detach all of them", parameters={"yes": True}),
             *(
                 Remedy(f"detach {disk.name}", "tier detach", {"disk": disk.name})
-                for disk in card.disks
+                for disk in flash.disks
             ),
         )
-    volume = card.volume_slice
-    is_dead = not devices.answers(machine, card.flash)
-    if is_dead and card.disks and not yes:
+    volume = flash.volume_slice
+    is_dead = not devices.answers(machine, flash.path)
+    if is_dead and flash.disks and not yes:
         raise TierRefusedError(
-            f"{card.flash} is gone or does not answer, so nothing can be written back",
+            f"{flash.path} is gone or does not answer, so nothing can be written back",
             Remedy("give its disks up without that", parameters={"yes": True}),
         )
-    _give_up(machine, card, yes)
-    for disk in card.disks:
-        attached = AttachedDisk(machine, card, disk)
-        card = detach(attached, is_dead, yes, progress(disk), say)
-    if cards.volume_is_active(machine, card) and not is_dead:
+    _give_up(machine, flash, yes)
+    for disk in flash.disks:
+        attached = AttachedDisk(machine, flash, disk)
+        flash = detach(attached, is_dead, yes, progress(disk), say)
+    if flash_devices.volume_is_active(machine, flash) and not is_dead:
         # Again, as its disks' data may have taken hours to be written back.
-        _give_up(machine, card, yes)
+        _give_up(machine, flash, yes)
         machine.run(["wipefs", "--all", str(volume.path)])
-    cards.remove_volume(machine, card)
-    bare = replace(card, volume=())
-    if not card.volume:
-        pass  # a card without a volume went with its last disk
-    elif devices.answers(machine, card.flash):
-        cards.save(machine, bare)
+    flash_devices.remove_volume(machine, flash)
+    bare = replace(flash, volume=())
+    if not flash.volume:
+        pass  # without a volume, the label went with the last disk
+    elif devices.answers(machine, flash.path):
+        flash_devices.save(machine, bare)
     else:
-        cards.forget(machine, bare)
+        flash_devices.forget(machine, bare)
     _forget_machine(machine)
-    say(f"the card {card.name} is gone: {card.flash} is free")
+    say(f"flash device {flash.name} is removed: {flash.path} is free")
 
 
-def _give_up(machine: Machine, card: Card, yes: bool) -> None:
-    """:raises InUseError: the card's volume is in use.
+def _give_up(machine: Machine, flash: FlashDevice, yes: bool) -> None:
+    """:raises InUseError: the flash's volume is in use.
     :raises TierRefusedError: it may hold something and ``yes`` is not.
     """
-    volume = card.volume_slice
+    volume = flash.volume_slice
     boot_program.require_unused(machine, volume.path)
-    if yes or not card.volume:
+    if yes or not flash.volume:
         return
-    if not cards.volume_is_active(machine, card):
+    if not flash_devices.volume_is_active(machine, flash):
         raise TierRefusedError(
             f"{volume.path} is not active, so nobody sees what is on it: activate a disk of the"
-            f" card {card.name} first",
+            f" flash device {flash.name} first",
             Remedy("discard it unseen", parameters={"yes": True}),
         )
     signatures = devices.inspect(machine, volume.path).signatures
@@ -758,13 +762,13 @@ def _give_up(machine: Machine, card: Card, yes: bool) -> None:
 
 
 def active(attached: AttachedDisk) -> DiskTier:
-    """:raises CardError: it is not, nor can it be: the flash is of a later version of hotset, or
+    """:raises FlashError: it is not, nor can it be: the flash is of a later version of hotset, or
         another machine's.
     :raises TierRefusedError: it is not, and can be activated.
     """
     tier = attached.tier
     if not is_up(tier):
-        cards.require_ours(attached.machine, attached.card)
+        flash_devices.require_ours(attached.machine, attached.flash)
         raise not_active(attached.disk)
     return tier
 

@@ -1,7 +1,7 @@
 """The machine and the disk that an operation works with, one operation at a time: the lock first,
-then the card as it is under the lock. And the fields that name them.
+then the flash device as it is under the lock. And the fields that name them.
 
-Cards are read after the lock is held, never before: what another operation has changed meanwhile
+Labels are read after the lock is held, never before: what another operation has changed meanwhile
 is seen.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hotset.core.machines.base import Machine
     from hotset.core.machines.locks import Mode
 
-    from .cache_device import AttachedDisk, Card
+    from .flash_devices import AttachedDisk, FlashDevice
 
 
 @contextmanager
@@ -52,15 +52,15 @@ def repartitioning(name: str, what: str, commands: list[str] | None = None) -> I
     :param what: has the machine's lock meanwhile: ``tier detach shop``.
     :param commands: a dry run, which locks nothing: commands that would change something are added
         here and not run.
-    :raises MachineBusyError: another operation has one of the cards.
+    :raises MachineBusyError: another operation has one of the flash devices.
     """
     from hotset.core.machines import locks
     from hotset.core.machines.dry_run import DryRun
 
-    from . import cache_device
+    from . import flash_devices
 
     with machine(name) as opened:
-        cache_device.need_root(opened)
+        flash_devices.need_root(opened)
         if commands is not None:
             yield DryRun(opened, commands.append)
             return
@@ -72,11 +72,11 @@ def repartitioning(name: str, what: str, commands: list[str] | None = None) -> I
 def disk_of(
     name: str, disk: str | None, what: str = "", mode: Mode = "exclusive"
 ) -> Iterator[AttachedDisk]:
-    """The disk a user means, on its card and machine.
+    """The disk a user means, on its flash device and machine.
 
     :param disk: None takes the only one there is.
     :param what: has the disk's lock meanwhile: ``warmup run``; without one nothing is locked.
-    :raises CardError: there is no such disk, or more than one to choose from.
+    :raises FlashError: there is no such disk, or more than one to choose from.
     :raises MachineBusyError: another operation has it.
     """
     with machine(name) as opened, locked(opened, disk, what, mode) as attached:
@@ -98,10 +98,10 @@ def disk_as_root(
     """
     from hotset.core.machines.dry_run import DryRun
 
-    from . import cache_device
+    from . import flash_devices
 
     with machine(name) as opened:
-        cache_device.need_root(opened)
+        flash_devices.need_root(opened)
         with locked(opened, disk, what if commands is None else "", alone=alone) as attached:
             if commands is None:
                 yield attached
@@ -112,10 +112,10 @@ def disk_as_root(
 @contextmanager
 def disk_repartitioning(name: str, disk: str | None, what: str) -> Iterator[AttachedDisk]:
     """A disk, for an operation that repartitions the flash."""
-    from . import cache_device
+    from . import flash_devices
 
     with repartitioning(name, f"{what} {disk or ''}".strip()) as machine:
-        yield cache_device.find(machine, disk)
+        yield flash_devices.find(machine, disk)
 
 
 @contextmanager
@@ -130,15 +130,15 @@ def locked(
     """Do as :func:`disk_of`, on a machine that is open; see :func:`disk_as_root`."""
     from hotset.core.machines import locks
 
-    from . import cache_device
+    from . import flash_devices
 
-    attached = cache_device.find(machine, disk)
+    attached = flash_devices.find(machine, disk)
     if not what:
         yield attached
         return
     known = attached.disk.name
     with locks.held(machine, f"{what} {known}", None if alone else known, mode) as held:
-        yield cache_device.find(held, known)
+        yield flash_devices.find(held, known)
 
 
 def disks(name: str) -> list[str]:
@@ -146,22 +146,22 @@ def disks(name: str) -> list[str]:
 
     :raises HotsetError: they cannot all be read.
     """
-    return [disk.name for card in _cards(name) for disk in card.disks]
+    return [disk.name for flash in _flash_devices(name) for disk in flash.disks]
 
 
-def cards(name: str) -> list[str]:
-    """List the cards, as :func:`disks` lists disks."""
-    return [card.name for card in _cards(name)]
+def flash_names(name: str) -> list[str]:
+    """List the flash devices, as :func:`disks` lists disks."""
+    return [flash.name for flash in _flash_devices(name)]
 
 
-def _cards(name: str) -> tuple[Card, ...]:
-    from . import cache_device
+def _flash_devices(name: str) -> tuple[FlashDevice, ...]:
+    from . import flash_devices
 
     with machine(name) as opened:
-        known = cache_device.inventory(opened)
+        known = flash_devices.inventory(opened)
     if known.problems:
-        raise cache_device.CardError("; ".join(known.problems))
-    return known.cards
+        raise flash_devices.FlashError("; ".join(known.problems))
+    return known.flash_devices
 
 
 def on_disk(machine: str, disk: str | None) -> Lock:
@@ -198,12 +198,12 @@ NamedDisk = Annotated[
     Cli(argument=True, metavar="DISK", candidates=disks),
     Names.WORD,
 ]
-NamedCard = Annotated[
+FlashName = Annotated[
     fields.Name,
     Field(
-        description="The card, by its name or by that of a disk on it. It is named, although there"
-        " is only one."
+        description="The flash device, by its name or by that of a disk on it. It is named,"
+        " although there is only one."
     ),
-    Cli(argument=True, metavar="CARD", candidates=cards),
+    Cli(argument=True, metavar="FLASH", candidates=flash_names),
     Names.WORD,
 ]

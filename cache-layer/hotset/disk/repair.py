@@ -11,7 +11,7 @@ from hotset.tier.disk_tier import DiskTier
 from hotset.tier.engine import service as userspace_service
 
 from .boot import program
-from .cache_device import AttachedDisk, Disk
+from .flash_devices import AttachedDisk, Disk
 from .lifecycle import (
     Say,
     TierRefusedError,
@@ -107,7 +107,7 @@ def _salvage(
         report = _write_back(attached, tier)
         if report.unreadable:
             raise TierRefusedError(
-                f"{report.dirty} blocks are dirty, and of those {attached.card.flash} cannot be"
+                f"{report.dirty} blocks are dirty, and of those {attached.flash.path} cannot be"
                 f" read for {salvage.in_words(report.unreadable)} of {disk.origin}. The others are"
                 " on it now; the cache was left as it is: repair it again once the flash can be"
                 " read",

@@ -15,10 +15,9 @@ from hotset.core.errors import Remedy
 from hotset.core.units import Bytes
 from hotset.tier.disk_tier import DiskTier, OnFlush, Resized
 
-from . import cache_device as cards
-from . import lifecycle, room
+from . import flash_devices, lifecycle, room
 from .boot import proof, systemd_unit
-from .cache_device import AttachedDisk, CardError, Disk
+from .flash_devices import AttachedDisk, Disk, FlashError
 from .identity import origin
 from .identity.origin import OriginId
 from .lifecycle import Say, TierRefusedError, active
@@ -35,10 +34,10 @@ def resize(
 
     :param may_flush: write back first what is dirty, where that must be.
     :raises TierRefusedError: the origin has shrunk, or blocks are dirty and may not be flushed.
-    :raises CardError: the flash has no room for the new size.
+    :raises FlashError: the flash has no room for the new size.
     """
     machine, tier = attached.machine, active(attached)
-    cards.require_ours(machine, attached.card)
+    flash_devices.require_ours(machine, attached.flash)
     tier.settle()
     known = device_size(machine, attached.disk.device)
     now = device_size(machine, attached.disk.origin)
@@ -60,8 +59,8 @@ def resize(
         say("the origin and the cache are as they were: nothing changed")
         return
     if wanted > before.spec.cache:
-        node = machine.run(["readlink", "-f", str(attached.card.flash)]).stdout.strip()
-        room.reserve(machine, PurePosixPath(node or attached.card.flash), disk.cache, False, say)
+        node = machine.run(["readlink", "-f", str(attached.flash.path)]).stdout.strip()
+        room.reserve(machine, PurePosixPath(node or attached.flash.path), disk.cache, False, say)
     if not may_flush:
         _check_dirty(tier, before, wanted)
     _check_metadata(tier, disk)
@@ -123,10 +122,10 @@ def _free(changed: AttachedDisk) -> None:
 
 
 def _check_metadata(tier: DiskTier, disk: Disk) -> None:
-    """:raises CardError: the metadata has no room for the cache's blocks."""
+    """:raises FlashError: the metadata has no room for the cache's blocks."""
     needs = tier.metadata_needed(disk.spec.cache)
     if needs > disk.spec.metadata:
-        raise CardError(
+        raise FlashError(
             f"a cache of {disk.spec.cache} needs {needs} of metadata, and there are"
             f" {disk.spec.metadata}: detach the disk and create it again",
             field="cache",
@@ -137,21 +136,21 @@ def _parts(attached: AttachedDisk, tier: DiskTier, size: Bytes) -> tuple[Part, .
     """The parts of the flash for a CACHE of another size: more behind, or cut off from the end."""
     disk = attached.disk
     if size < tier.cache_min:
-        raise CardError(
+        raise FlashError(
             f"a cache of {size} is too small: {disk.kind} needs at least {tier.cache_min}",
             field="cache",
         )
     if size < disk.spec.block or not size:
-        raise CardError(
+        raise FlashError(
             f"a cache of {size} is smaller than one block of {disk.spec.block}", field="cache"
         )
     more = size - disk.spec.cache
     if not more:
         return disk.cache
     if more > 0:
-        added = cards.take(attached.card.free(), Bytes(more), "additional cache", "cache")
+        added = flash_devices.take(attached.flash.free(), Bytes(more), "additional cache", "cache")
         return join_neighbours([*disk.cache, *added])
-    return cards.take(disk.cache, size, "a cache", "cache")
+    return flash_devices.take(disk.cache, size, "a cache", "cache")
 
 
 def join_neighbours(parts: list[Part]) -> tuple[Part, ...]:

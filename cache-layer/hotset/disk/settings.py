@@ -1,7 +1,7 @@
 """``hotset tier set``: another policy or write mode, while the disk is in use.
 
-What a crash in between leaves must be on the safe side. So a card says write-back before the first
-write is held back, and write-through only after the last one was written to the origin.
+What a crash in between leaves must be on the safe side. So the label says write-back before the
+first write is held back, and write-through only after the last one was written to the origin.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from hotset.tier import kinds
 from hotset.tier.base import WriteMode
 from hotset.tier.disk_tier import OnFlush
 
-from . import cache_device as cards
-from . import lifecycle, state
+from . import flash_devices, lifecycle, state
 from .boot import program, proof, startup, systemd_unit, udev
-from .cache_device import AttachedDisk, CardError, Disk
+from .flash_devices import AttachedDisk, Disk, FlashError
 from .identity import origin as origins
 from .identity.origin import Compared, OriginId
 from .lifecycle import Say, active
@@ -37,11 +36,11 @@ def retune(
 ) -> Disk:
     """Change what is named; returns the disk as it is then.
 
-    :raises CardError: the kind of tier has no such policy.
+    :raises FlashError: the kind of tier has no such policy.
     :raises FlushStalledError: dirty data cannot be written back, so it stays in write-back.
     """
     machine, disk, tier = attached.machine, attached.disk, active(attached)
-    cards.require_ours(machine, attached.card)
+    flash_devices.require_ours(machine, attached.flash)
     before = disk.spec
     wanted = replace(before, policy=policy or before.policy, mode=mode or before.mode)
     _check_policy(disk, wanted.policy)
@@ -80,7 +79,7 @@ def _check_policy(disk: Disk, policy: str) -> None:
     known = choice or (disk.spec.policy,)
     if policy not in known:
         other = Remedy("have a choice of policies", "tier create", {"kind": "userspace"})
-        raise CardError(
+        raise FlashError(
             f"{disk.kind} has no policy {policy!r}: give {' or '.join(known)}",
             *([] if choice else [other]),
             field="policy",
@@ -98,12 +97,12 @@ def rename_origin(
     """Have a disk that is down find its origin under another name; returns it as it is then.
 
     :raises DeviceRefusedError: no such device, in use, or nothing proves that it is the same disk.
-    :raises CardError: the disk is active, or another one has that origin.
+    :raises FlashError: the disk is active, or another one has that origin.
     """
     machine, disk = attached.machine, attached.disk
-    cards.require_ours(machine, attached.card)
+    flash_devices.require_ours(machine, attached.flash)
     if disk.phase != "ready" or attached.tier.is_active():
-        raise CardError(
+        raise FlashError(
             f"disk {disk.name} is {'active' if disk.phase == 'ready' else disk.phase}: its origin's"
             " name is changed while it is down",
             Remedy("take it down", "tier deactivate", {"disk": disk.name}),
@@ -113,9 +112,9 @@ def rename_origin(
     devices.require_name_by_id(device, _FIELD, False)
     if device.uses:
         raise DeviceRefusedError(f"{origin} is in use: {'; '.join(device.uses)}", field=_FIELD)
-    for other in (attached.disk for attached in cards.list_disks(machine)):
+    for other in (attached.disk for attached in flash_devices.list_disks(machine)):
         if other.name != disk.name and origins.same(machine, origin, other.origin):
-            raise CardError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
+            raise FlashError(f"{origin} is the origin of disk {other.name}", field=_FIELD)
     origin_id = _prove(attached, origin)
     renamed = attached.with_disk(replace(disk, origin=origin, origin_id=origin_id)).save()
     udev.hide_origin(renamed)

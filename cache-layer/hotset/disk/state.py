@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from hotset.block import label
 
-from .cache_device import AttachedDisk, Disk
+from .flash_devices import AttachedDisk, Disk
 
 Word = Literal["active", "ended", "dirty", "clean"]
 
@@ -55,4 +55,4 @@ def read(attached: AttachedDisk) -> Word | None:
 
 
 def _record(attached: AttachedDisk) -> str | None:
-    return label.read_record(attached.machine, attached.card.flash, attached.disk.record)
+    return label.read_record(attached.machine, attached.flash.path, attached.disk.record)

@@ -12,9 +12,9 @@ from hotset.core import clock
 from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine, MachineGoneError
-from hotset.disk import cache_device, lifecycle
-from hotset.disk.cache_device import AttachedDisk
-from hotset.disk.lifecycle import DiskState, Flash
+from hotset.disk import flash_devices, lifecycle
+from hotset.disk.flash_devices import AttachedDisk
+from hotset.disk.lifecycle import DiskState, FlashState
 from hotset.hitratio.hit_report import Label, Target
 from hotset.warmup.plan import Request as Planning
 
@@ -47,11 +47,11 @@ def examine(machine: Machine, disk: str | None, label: Label | None, server: Pla
     :param disk: None: every disk of the machine.
     :param label: function that names the table of a file; None: heat is reported by file.
     :param server: the machine as ``--machine`` has it, and who is asked where pinned tables lie.
-    :raises CardError: there is no such disk.
+    :raises FlashError: there is no such disk.
     """
-    inventory = cache_device.inventory(machine)
-    findings = [Finding("", "card", "critical", problem) for problem in inventory.problems]
-    named = [cache_device.find(machine, disk)] if disk else None
+    inventory = flash_devices.inventory(machine)
+    findings = [Finding("", "flash", "critical", problem) for problem in inventory.problems]
+    named = [flash_devices.find(machine, disk)] if disk else None
     shown = named or inventory.list_disks(machine)
     answers = lifecycle.inspect_each(
         shown, lambda attached, flash: _of_disk(attached, flash, label, server)
@@ -61,7 +61,7 @@ def examine(machine: Machine, disk: str | None, label: Label | None, server: Pla
 
 
 def _of_disk(
-    attached: AttachedDisk, flash: Flash, label: Label | None, server: Planning
+    attached: AttachedDisk, flash: FlashState, label: Label | None, server: Planning
 ) -> list[Finding]:
     machine, disk = server.machine, attached.disk.name
     try:

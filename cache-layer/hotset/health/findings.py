@@ -12,7 +12,7 @@ from hotset.core.record import Record, derived
 
 State = Literal["ok", "advice", "warning", "critical", "unknown"]
 Subject = Literal[
-    "card",
+    "flash",
     "state",
     "hit ratio",
     "hot data",
@@ -38,7 +38,7 @@ PARTS: tuple[tuple[str, tuple[State, ...]], ...] = (
 class Finding:
     """One thing that was looked at, or could not be.
 
-    :ivar disk: empty: of the machine, or of a card.
+    :ivar disk: empty: of the machine, or of a flash device.
     :ivar state: ``ok``: nothing is to be done; ``advice``: something could be better; ``warning``
         and ``critical``: something is to be done; ``unknown``: nobody could tell.
     :ivar text: the finding, with its figures, or why it is not known.

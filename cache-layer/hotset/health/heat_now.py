@@ -204,7 +204,7 @@ def _larger(ask: Ask, seen: Heat, target: Target, ratio: float, cache: Bytes) ->
     )
     look = ask.remedy("see what each size gives", "whatif flash")
     grow = ask.remedy("enlarge the cache", "tier resize", disk=ask.disk, cache=str(twice))
-    room = sum(int(part.size) for part in target.card.free()) >= cache
+    room = sum(int(part.size) for part in target.flash.free()) >= cache
     yield ask.say("advice", text, look, *([grow] if room else []))
 
 

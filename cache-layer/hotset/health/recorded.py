@@ -10,7 +10,7 @@ from hotset.core.clock import Moment
 from hotset.core.errors import HotsetError
 from hotset.core.units import Bytes
 from hotset.core.words import percent
-from hotset.disk.cache_device import Disk
+from hotset.disk.flash_devices import Disk
 from hotset.monitoring.history import opening
 from hotset.monitoring.history.observation import Event
 from hotset.monitoring.history.readings import Span, spans

@@ -10,8 +10,8 @@ from hotset.block.condition import thin_pools, wear
 from hotset.core.errors import Remedy
 from hotset.core.units import Bytes
 from hotset.core.words import percent
-from hotset.disk import cache_device
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.disk.lifecycle import DiskState
 from hotset.tier import kinds, pins
 from hotset.tier.division import Divisible
@@ -49,8 +49,8 @@ def _ways_out(ask: Ask, seen: DiskState, attached: AttachedDisk) -> Iterator[Rem
         yield ask.remedy("give the origin back, if the flash is dead", "tier detach", **given)
     elif seen.disk.phase != "ready" or devices.type_of(machine, origin) is None:
         return  # what to do takes what only people know; the state says it
-    elif not cache_device.is_ours(machine, attached.card):
-        flash = str(attached.card.flash)
+    elif not flash_devices.is_ours(machine, attached.flash):
+        flash = str(attached.flash.path)
         yield ask.remedy("take over the flash, if nobody else uses it", "tier import", flash=flash)
     else:
         if seen.report.state == "degraded":
@@ -76,7 +76,7 @@ def metadata(ask: Ask, seen: DiskState) -> list[Finding]:
 
 def pools(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """How full the thin pools below origin and flash are."""
-    places = (attached.disk.origin, attached.card.flash)
+    places = (attached.disk.origin, attached.flash.path)
     measured = thin_pools.measure(attached.machine, places)
     return [_pool(ask, pool) for pool in measured] or [ask.say("ok", "it lies on none")]
 
@@ -95,7 +95,7 @@ def _pool(ask: Ask, pool: thin_pools.ThinPool) -> Finding:
 def flash_wear(ask: Ask, attached: AttachedDisk) -> list[Finding]:
     """How worn the drives below the flash say they are."""
     return [
-        _judge_wear(ask, drive) for drive in wear.measure(attached.machine, attached.card.flash)
+        _judge_wear(ask, drive) for drive in wear.measure(attached.machine, attached.flash.path)
     ]
 
 

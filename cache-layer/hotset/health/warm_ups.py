@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hotset.core.machines.base import Machine
 from hotset.core.words import duration
 from hotset.disk.boot import schedules, systemd_unit
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.warmup import plan_store
 from hotset.warmup.plan_store import SavedPlan
 

@@ -21,7 +21,7 @@ from hotset.core.clock import Moment
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, parse_span
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.disk.places import disk_of
 from hotset.tier.base import (
     Counters,
@@ -62,8 +62,8 @@ class Target:
         return self.attached.machine
 
     @property
-    def card(self) -> Card:
-        return self.attached.card
+    def flash(self) -> FlashDevice:
+        return self.attached.flash
 
     @property
     def disk(self) -> Disk:
@@ -155,25 +155,25 @@ def of_disk(
     )
 
 
-def of_card(target: Target, now: Moment | None = None) -> HitRatios:
-    """All disks of a card and its VOLUME, since their counters began.
+def of_flash(target: Target, now: Moment | None = None) -> HitRatios:
+    """All disks of a flash device and its VOLUME, since their counters began.
 
     :raises TierRefusedError: one of the disks is not active; the message names it.
     """
     now = now or clock.moment()
     rows, kinds, tallies = [], [], []
-    for disk in target.card.disks:
-        tier = lifecycle.active(AttachedDisk(target.machine, target.card, disk))
+    for disk in target.flash.disks:
+        tier = lifecycle.active(AttachedDisk(target.machine, target.flash, disk))
         counters = tier.counters()
         counted = counters.hits
         rows.append(_whole(disk, counters, counted))
         kinds.append(tier.kind)
         tallies.append(Tally.from_hits(counted))
     whole = total(tallies)
-    if target.card.volume:
+    if target.flash.volume:
         rows.append(_volume(target))
     return HitRatios(
-        target.card.name,
+        target.flash.name,
         " + ".join(dict.fromkeys(kinds)),
         "volume",
         None,
@@ -181,7 +181,7 @@ def of_card(target: Target, now: Moment | None = None) -> HitRatios:
         whole.denominator,
         tuple(rows),
         _row("(disks together)", whole),
-        (f"{target.card.volume_slice.name}: {_SERVED}",) if target.card.volume else (),
+        (f"{target.flash.volume_slice.name}: {_SERVED}",) if target.flash.volume else (),
     )
 
 
@@ -381,13 +381,13 @@ def _row(name: str, tally: Tally) -> HitRow:
 
 def _volume(target: Target) -> HitRow:
     """The VOLUME's requests since its device was made (Documentation/block/stat.rst)."""
-    device = target.card.volume_slice.path
+    device = target.flash.volume_slice.path
     real = target.machine.run(["readlink", "-f", str(device)]).stdout.strip()
     stat = f"/sys/class/block/{PurePosixPath(real).name}/stat"
     words = target.machine.run(["cat", stat]).stdout.split()
-    size = Bytes(sum(part.size for part in target.card.volume))
+    size = Bytes(sum(part.size for part in target.flash.volume))
     return HitRow(
-        target.card.volume_slice.name,
+        target.flash.volume_slice.name,
         int(words[0]),
         int(words[4]),
         None,

@@ -32,7 +32,7 @@ class CountedTier(Protocol):
 def find_counters(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
     """Return the region counters of a tier.
 
-    :param disk: the disk's name, which its tracing instance takes; a lab's is on no card.
+    :param disk: the disk's name, which its tracing instance takes; a lab's is on no flash device.
     :raises ValueError: its device is not what was recorded for it.
     """
     machine, regions = tier.machine, tier.regions

@@ -59,7 +59,7 @@ class HitRatios(Record):
         lines = _lines(self)
         columns = [column for column in columns_of(HitRow) if column != "system"]
         shown = [column for column in columns if column == "name" or _is_known(lines, column)]
-        of = "card" if self.by == "volume" else "disk"
+        of = "flash device" if self.by == "volume" else "disk"
         what = "disk" if self.by == "total" else self.by
         heads = [what if column == "name" else _HEADS.get(column, column) for column in shown]
         cells = [[_cell(column, getattr(row, column)) for column in shown] for row in lines]

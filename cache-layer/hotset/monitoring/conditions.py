@@ -10,9 +10,9 @@ from typing import get_args
 from hotset.block.condition import thin_pools, wear
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine, MachineGoneError
-from hotset.disk import cache_device
+from hotset.disk import flash_devices
 from hotset.disk.boot import schedules
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.tier.base import Report, State
 
 from .metrics import Family, Sample
@@ -44,7 +44,7 @@ class Condition:
 
 def inspect(machine: Machine) -> list[Condition]:
     """The condition of all accelerated disks of a machine; each tier is asked once."""
-    return cache_device.of_each(cache_device.list_disks(machine), _of_disk)
+    return flash_devices.of_each(flash_devices.list_disks(machine), _of_disk)
 
 
 def families(conditions: Sequence[Condition]) -> list[Family]:
@@ -95,7 +95,7 @@ def _pins(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _pools(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
-    places = (attached.disk.origin, attached.card.flash)
+    places = (attached.disk.origin, attached.flash.path)
     for pool in thin_pools.measure(attached.machine, places):
         labels = {**disk, "pool": pool.name}
         yield "hotset_thin_pool_data_used_ratio", Sample(labels, pool.data)
@@ -103,7 +103,7 @@ def _pools(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _wear(attached: AttachedDisk, disk: Mapping[str, str]) -> Iterator[Line]:
-    for drive in wear.measure(attached.machine, attached.card.flash):
+    for drive in wear.measure(attached.machine, attached.flash.path):
         labels = {**disk, "drive": str(drive.drive)}
         yield "hotset_flash_wear_ratio", Sample(labels, drive.used)
         yield "hotset_flash_failing", Sample(labels, float(bool(drive.failing)))

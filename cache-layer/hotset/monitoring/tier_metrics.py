@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hotset.core.machines.base import Machine
-from hotset.disk import cache_device
-from hotset.disk.cache_device import AttachedDisk, Disk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.hitratio.heatstore import open_store, store_path
 from hotset.tier.base import Counters, TierFailedError
 
@@ -37,7 +37,7 @@ _COUNTERS: tuple[tuple[str, str, Value], ...] = (
 
 def measure(machine: Machine) -> list[Measured]:
     """The counters of every accelerated disk now."""
-    return cache_device.of_each(cache_device.list_disks(machine), _measure)
+    return flash_devices.of_each(flash_devices.list_disks(machine), _measure)
 
 
 def _measure(disk: AttachedDisk) -> Measured:

@@ -28,8 +28,8 @@ class DiskStatus:
     origin: str
     flash: str
     flash_answers: bool
-    card: str
-    card_free_bytes: int
+    flash_name: str
+    flash_free_bytes: int
     volume: str | None
     volume_bytes: int
     mode: str
@@ -100,7 +100,7 @@ class CachedRanges(Versioned):
 
 @dataclass(frozen=True, slots=True)
 class LabelledDisk:
-    """A disk of a card, and its origin as the label has it."""
+    """A disk of a flash device, and its origin as the label has it."""
 
     disk: str
     origin: str
@@ -108,10 +108,10 @@ class LabelledDisk:
 
 @dataclass(frozen=True, slots=True)
 class FlashLabel:
-    """A flash device with a label. ``known_as``: this machine's name for the card, if it has it."""
+    """A flash device with a label. ``known_as``: this machine's name for it, if it knows it."""
 
     flash: str
-    card: str
+    flash_name: str
     uuid: str | None
     machine: str
     this_machine: bool
@@ -121,10 +121,10 @@ class FlashLabel:
 
     @classmethod
     def from_label(cls, label: LabelledDevice) -> FlashLabel:
-        card = label.card
-        disks = tuple(LabelledDisk(disk.name, str(disk.origin)) for disk in card.disks)
-        where = (str(label.flash), card.name, card.uuid, card.host_name)
-        return cls(*where, label.ours, label.known_as, card.generation, disks)
+        flash = label.flash
+        disks = tuple(LabelledDisk(disk.name, str(disk.origin)) for disk in flash.disks)
+        where = (str(label.path), flash.name, flash.uuid, flash.host_name)
+        return cls(*where, label.ours, label.known_as, flash.generation, disks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,9 @@ class LabelledFlash(Versioned):
         for device in self.flash_devices:
             disks = ", ".join(f"{disk.disk} over {disk.origin}" for disk in device.disks)
             known = f"registered here as {device.known_as}" if device.known_as else "not known here"
-            lines.append(f"{device.flash}: card {device.card} of {device.machine}, {known}")
+            lines.append(
+                f"{device.flash}: flash device {device.flash_name} of {device.machine}, {known}"
+            )
             lines.append(f"  disks: {disks or 'none'}")
         if not lines:
             which = "flash device that could be read" if self.unread else "flash device"
@@ -165,7 +167,7 @@ class LabelledFlash(Versioned):
         return "\n".join(lines)
 
     def failure(self) -> Exception | None:
-        """Return the failure for devices that could not be read, as they may be cards."""
+        """Return the failure for devices that could not be read, as they may be flash devices."""
         if not self.unread:
             return None
         reasons = "; ".join(f"{flash.device}: {flash.why}" for flash in self.unread)
@@ -184,12 +186,12 @@ def status_row(state: DiskState) -> DiskStatus:
         database=disk.database,
         device=str(disk.device),
         origin=str(disk.origin),
-        flash=str(state.card.flash),
+        flash=str(state.flash.path),
         flash_answers=state.flash_answers,
-        card=state.card.name,
-        card_free_bytes=int(devicemapper.total(state.card.free())),
-        volume=str(state.card.volume_slice.path) if state.card.volume else None,
-        volume_bytes=int(devicemapper.total(state.card.volume)),
+        flash_name=state.flash.name,
+        flash_free_bytes=int(devicemapper.total(state.flash.free())),
+        volume=str(state.flash.volume_slice.path) if state.flash.volume else None,
+        volume_bytes=int(devicemapper.total(state.flash.volume)),
         mode=spec.mode,
         policy=spec.policy,
         block_bytes=int(spec.block),
@@ -220,7 +222,7 @@ def status_lines(rows: Sequence[DiskStatus]) -> list[str]:
         lines += [f"  ! {note}" for note in row.notes]
         bypass = f", bypass above {size(row.bypass_bytes)}" if row.bypass_bytes else ""
         volume = f"{row.volume}, {size(row.volume_bytes)}" if row.volume else "none"
-        free = f"card {row.card}, {size(row.card_free_bytes)} free"
+        free = f"flash device {row.flash_name}, {size(row.flash_free_bytes)} free"
         asked = f"{row.mode}, {row.policy}, block {size(row.block_bytes)}{bypass}"
         reads = f"{percent(row.read_hit_ratio)} ({row.hit_ratio_of or 'not known'})"
         writes = percent(row.write_hit_ratio)

@@ -51,7 +51,7 @@ _SWAPS = frozenset(("reload", "follow-origin", "follow-cache"))
 
 
 class EngineRefusedError(RequestError):
-    """The engine does not take what the card says; the message says why."""
+    """The engine does not take what the label says; the message says why."""
 
 
 _MISSING = 7

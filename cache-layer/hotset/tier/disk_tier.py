@@ -1,4 +1,4 @@
-"""The tier of a card's disk: on slices of the card's flash, over an origin, active or not."""
+"""The tier of a disk: on slices of a flash device, over an origin, active or not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Contents:
 class Resized:
     """Goal of a resize: a cache of another size, and an origin that has grown.
 
-    :ivar claim: puts a larger cache on record; cut short then, the card names more flash than the
+    :ivar claim: puts a larger cache on record; cut short then, the label names more flash than the
         cache uses, which harms nobody.
     :ivar free: puts a smaller one on record, once nothing uses what becomes free.
     """
@@ -230,7 +230,7 @@ class DiskTier(ABC):
     @abstractmethod
     def discard(self) -> None:
         """Remove the tier's devices without writing back; what is cached, also dirty, stays on the
-        flash, and so does the card's volume."""
+        flash, and so does the volume."""
 
     def uninstall(self) -> None:  # noqa: B027 - the kernel's caches have nothing
         """Remove what works for the disk beside its devices."""

@@ -69,7 +69,7 @@ class DeviceMapperTier(DiskTier):
         return self.perform("empty")
 
     def discard(self) -> None:
-        """Remove the tier's devices without writing back; the card's volume stays. (The kernel
+        """Remove the tier's devices without writing back; the volume stays. (The kernel
         writes the metadata out when the device goes.)"""
         self.perform("remove")
 

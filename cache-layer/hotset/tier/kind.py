@@ -22,7 +22,7 @@ from .disk_tier import DiskTier
 
 _ANY = Bytes(0)
 MadeBy = Literal["mapper", "loop"]
-"""Maker of a card's devices: the kernel's device mapper, or loop devices."""
+"""Maker of the devices on a flash device: the kernel's device mapper, or loop devices."""
 
 
 def any_size(block: Bytes) -> Bytes:
@@ -40,7 +40,7 @@ class Kind:
     """A kind of tier: each keeps its own in its folder, and :mod:`.kinds` lists them.
 
     :ivar in_kernel: the kernel has the cache, so a machine has the kind or has it not.
-    :ivar made_by: what makes its devices; a card has tiers of one make only.
+    :ivar made_by: what makes its devices; a flash device has tiers of one make only.
     :ivar takes_files: origin and flash may be files.
     :ivar keeps_sectors: the accelerated device has the origin's sectors, whatever the flash's are.
     :ivar programs: programs it needs, beside what `looks` look at.

@@ -1,9 +1,8 @@
 """Targets that a disk's cache always keeps (pinned), never takes (excluded), or shares.
 
 hotset's own engine keeps to all of it; with the kernel's tiers only warm-ups do, and they know no
-shares. Kept as JSON on the disk's machine, beside its card, so that any hotset that reaches the
-machine honours it. They are targets as the user wrote them: where a table lies is looked up at each
-plan.
+shares. Kept as JSON on the disk's machine, so that any hotset that reaches it honours them. They
+are targets as the user wrote them: where a table lies is looked up at each plan.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from hotset.databases import connect
 from hotset.databases.connect import EngineName
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import AttachedDisk, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.hitratio import attribution, heatstore
 from hotset.tier import kinds, pins
 from hotset.tier.base import Tier, TierKind

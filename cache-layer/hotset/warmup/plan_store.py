@@ -23,7 +23,7 @@ from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.connect import EngineName
 from hotset.disk import lifecycle
-from hotset.disk.cache_device import AttachedDisk, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.tier.base import Warmup, WarmupFailedError
 from hotset.tier.disk_tier import DiskTier
 from hotset.tier.filling import Filling, Way

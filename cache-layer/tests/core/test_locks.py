@@ -77,7 +77,7 @@ def _add_one(count: Path, times: int) -> None:
 
 
 def test_side_by_side_nothing_is_lost(tmp_path: Path) -> None:
-    """Reads a number and writes it back larger, as a card is read and saved."""
+    """Reads a number and writes it back larger, as a flash device is read and saved."""
     count = tmp_path / "count"
     count.write_text("0")
     workers = [FORK.Process(target=_add_one, args=(count, 6)) for _ in range(4)]

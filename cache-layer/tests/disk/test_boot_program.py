@@ -15,14 +15,13 @@ from hotset.core.errors import PrerequisiteError
 from hotset.core.machines.base import Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
-from hotset.disk import state
+from hotset.disk import flash_devices, state
 from hotset.disk.boot import program
-from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.disk.identity.origin import OriginId
 from hotset.tier.base import TierKind, WriteMode
 from tests.fake_machine import FakeMachine
-from tests.support.cards import CARD, MIB, disk
+from tests.support.flash_devices import FLASH, MIB, disk
 
 HERE = Local()
 ORIGIN_BYTES = 64 * MIB
@@ -48,16 +47,15 @@ class OnFiles:
         self.save(self.disk)
 
     @property
-    def card(self) -> Card:
-        return replace(
-            CARD, flash=PurePosixPath(self.flash), uuid="u", host="h", disks=(self.disk,)
-        )
+    def device(self) -> FlashDevice:
+        path = PurePosixPath(self.flash)
+        return replace(FLASH, path=path, uuid="u", host="h", disks=(self.disk,))
 
     def save(self, changed: Disk) -> None:
-        self.disk, before = changed, label.read(HERE, self.card.flash)
+        self.disk, before = changed, label.read(HERE, self.device.path)
         generation = before.generation + 1 if before else 1
-        text = cards.render(replace(self.card, generation=generation))
-        label.write(HERE, self.card.flash, label.Label(generation, text))
+        text = flash_devices.render(replace(self.device, generation=generation))
+        label.write(HERE, self.device.path, label.Label(generation, text))
 
     def run(self, *words: str) -> Result:
         boot = flashdev.program(HERE).with_name(boot_program.NAME)
@@ -67,7 +65,7 @@ class OnFiles:
 
     def leave(self, word: state.Word) -> None:
         assert self.run("mark", word).rc == 0
-        attached = AttachedDisk(HERE, self.card, self.disk)
+        attached = AttachedDisk(HERE, self.device, self.disk)
         assert state.read(attached) == word, "both read what one writes"
 
     def decided(self) -> tuple[str, str, str]:
@@ -165,9 +163,10 @@ def test_the_mode_is_the_labels(there: OnFiles) -> None:
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        ("HOTSET-CARD-LABEL 9", "version 9"),
-        ("HOTSET-CARD-LABEL 0", "version 0"),
-        ("HOTSET-FLASH-LABEL 1", "before the first release"),
+        ("HOTSET-LABEL 9", "version 9"),
+        ("HOTSET-LABEL 0", "version 0"),
+        ("HOTSET-FLASH-LABEL 1", "before its first release"),
+        ("HOTSET-CARD-LABEL 1", "before its first release"),
     ],
 )
 @pytest.mark.parametrize("places", [(256,), (320,), (256, 320)])
@@ -183,8 +182,8 @@ def test_a_flash_that_nobody_here_understands_is_left_alone(
         done = there.run(*verb)
         assert (done.rc, words in done.stderr) == (4, True), done.stderr
     for act in (
-        lambda: label.read(HERE, there.card.flash),
-        lambda: label.write(HERE, there.card.flash, label.Label(9, "{}")),
+        lambda: label.read(HERE, there.device.path),
+        lambda: label.write(HERE, there.device.path, label.Label(9, "{}")),
     ):
         with pytest.raises(label.LabelError, match=words):
             act()
@@ -194,8 +193,8 @@ def test_a_flash_that_nobody_here_understands_is_left_alone(
 def test_names_that_differ_in_case_or_by_an_ending_are_two_disks(there: OnFiles) -> None:
     other = replace(there.disk, name="data-2", record=6, identity="other")
     there.leave("clean")
-    text = cards.render(replace(there.card, disks=(other, there.disk), generation=9))
-    label.write(HERE, there.card.flash, label.Label(9, text))
+    text = flash_devices.render(replace(there.device, disks=(other, there.disk), generation=9))
+    label.write(HERE, there.device.path, label.Label(9, text))
     assert there.decided() == ("start", "none", "same")
     there.disk = replace(there.disk, name="DATA")
     assert "has no disk of that name" in there.run("decide").stderr

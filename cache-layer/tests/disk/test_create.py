@@ -16,20 +16,19 @@ from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.dry_run import DryRun, only_reads
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import adopt, room, sizing, state
-from hotset.disk import cache_device as cards
+from hotset.disk import adopt, flash_devices, room, sizing, state
 from hotset.disk import create as creation
 from hotset.disk.boot import fstab, mounts, startup
-from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import FlashError
 from hotset.disk.identity import origin, reservation
 from hotset.disk.sizing import KernelKind
 from hotset.tier.base import TierKind
 from hotset.tier.choice import Choice, ChoiceError, DatabaseKind
 from hotset.tier.dm_tier import DeviceMapperTier
 from tests.fake_machine import FakeMachine
-from tests.support.cards import Keeping
-from tests.support.new_disk import FLASH, GIB, MIB, ORIGIN, WANTED, server, with_card
+from tests.support.flash_devices import Keeping
+from tests.support.new_disk import FLASH, GIB, MIB, ORIGIN, WANTED, server, with_flash
 
 
 def made(there: FakeMachine) -> list[str]:
@@ -136,16 +135,16 @@ def test_sizes_that_cannot_be(kind: KernelKind, cache: int, block: int | None, n
         chosen(kind, "oltp", cache, block)
 
 
-def test_the_card_is_known_before_anything_is_cut() -> None:
+def test_the_flash_device_is_known_before_anything_is_cut() -> None:
     there, said = server(), list[str]()
     disk = creation.create(there, WANTED, False, said.append)
     assert str(disk.device) == "/dev/mapper/hotset-oltp"
     lines = made(there)
-    saved = [at for at, line in enumerate(lines) if line.startswith("replace /etc/hotset/cards/")]
+    saved = [at for at, line in enumerate(lines) if line.startswith("replace /etc/hotset/flash/")]
     cut = [at for at, line in enumerate(lines) if line.startswith("dmsetup create")]
     assert saved[0] < cut[0] < saved[1] < cut[-1], "the disk's own last"
-    text = there.files["/etc/hotset/cards/main.json"][0]
-    assert cards.parse(text).disks == (disk,)
+    text = there.files["/etc/hotset/flash/main.json"][0]
+    assert flash_devices.parse(text).disks == (disk,)
     assert "writeback (for oltp)" in said[0]
     assert "instead of /dev/disk/by-id/virtio-slow" in said[-1]
     writes = [line for line in lines if line.startswith(("dd", "wipefs", "make"))]
@@ -159,15 +158,15 @@ def test_a_new_tier_is_on_record_as_active_before_its_first_write() -> None:
     """Another disk's record may be there still, which said that nothing was dirty."""
     there = server()
     disk = creation.create(there, WANTED, False, lambda _: None)
-    card = cards.find(there, "oltp").card
-    assert state.read(cards.AttachedDisk(there, card, disk)) == "active"
+    flash = flash_devices.find(there, "oltp").flash
+    assert state.read(flash_devices.AttachedDisk(there, flash, disk)) == "active"
     lines = made(there)
     written = next(at for at, line in enumerate(lines) if line.endswith(" oltp active"))
     assert written < next(at for at, line in enumerate(lines) if line.startswith("dmsetup create"))
 
 
 def test_a_second_disk_takes_what_is_left() -> None:
-    there = with_card()
+    there = with_flash()
     wanted = replace(
         WANTED,
         disk="dwh",
@@ -180,35 +179,35 @@ def test_a_second_disk_takes_what_is_left() -> None:
         "blockdev --getsize64 /dev/disk/by-id/virtio-other": str(GIB),
     }
     disk = creation.create(there, wanted, False, lambda _: None)
-    first = cards.parse(there.files["/etc/hotset/cards/main.json"][0]).disks[0]
+    first = flash_devices.parse(there.files["/etc/hotset/flash/main.json"][0]).disks[0]
     assert disk.metadata[0].start == first.cache[0].end
     third = replace(wanted, disk="third", origin=PurePosixPath("/dev/disk/by-id/virtio-third"))
     there.answers["readlink -f /dev/disk/by-id/virtio-third"] = "/dev/sdd\n"
-    with pytest.raises(CardError, match=r"a volume of 10 MiB is not possible: .* one of 64 MiB"):
+    with pytest.raises(FlashError, match=r"a volume of 10 MiB is not possible: .* one of 64 MiB"):
         creation.create(there, replace(third, volume=Bytes(10 * MIB)), False, print)
-    with pytest.raises(CardError, match=r"does not fit: .* is free"):
+    with pytest.raises(FlashError, match=r"does not fit: .* is free"):
         creation.create(there, replace(third, cache=Bytes(GIB)), False, print)
 
 
 def test_a_tier_that_stands_as_asked_for_is_left_alone() -> None:
-    there, said = with_card(), list[str]()
+    there, said = with_flash(), list[str]()
     creation.create(there, WANTED, False, said.append)
     there.answers["dmsetup ls"] = "hotset-oltp\t(252:3)\n"
     creation.create(there, WANTED, False, said.append)
     assert made(there) == []
     assert "not active: activate it" in said[0]
     assert "is active as requested: nothing changed" in said[1]
-    with pytest.raises(CardError, match=r"there is a disk oltp already .*set up otherwise"):
+    with pytest.raises(FlashError, match=r"there is a disk oltp already .*set up otherwise"):
         creation.create(there, replace(WANTED, kind="bcache"), False, print)
-    with pytest.raises(CardError, match="virtio-slow is accelerated already, as disk oltp"):
+    with pytest.raises(FlashError, match="virtio-slow is accelerated already, as disk oltp"):
         creation.create(there, replace(WANTED, disk="other"), False, print)
 
 
 def cut_short(**more: Any) -> Keeping:  # noqa: ANN401
     """A server on which a creation was killed."""
-    there = with_card(**more)
-    (card,) = cards.list_cards(there)
-    cards.save(there, card.with_disk(replace(card.disks[0], phase="creating")))
+    there = with_flash(**more)
+    (flash,) = flash_devices.list_all(there)
+    flash_devices.save(there, flash.with_disk(replace(flash.disks[0], phase="creating")))
     return there
 
 
@@ -220,7 +219,7 @@ def test_a_creation_that_was_cut_short_starts_over() -> None:
     lines = made(there)
     first = lines.index("dmsetup remove --retry hotset-oltp-meta")
     assert first < next(at for at, line in enumerate(lines) if line.startswith("replace "))
-    assert cards.find(there, "oltp").disk.phase == "ready"
+    assert flash_devices.find(there, "oltp").disk.phase == "ready"
 
 
 def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_written_to_it() -> (
@@ -231,7 +230,7 @@ def test_a_device_that_a_killed_creation_made_is_not_thrown_away_with_what_was_w
     there.calls.clear()
     creation.create(there, WANTED, False, lambda _: None)
     assert not [line for line in made(there) if "dmsetup remove" in line]
-    assert cards.find(there, "oltp").disk.phase == "ready"
+    assert flash_devices.find(there, "oltp").disk.phase == "ready"
 
 
 def test_a_disk_is_on_record_as_ready_before_anybody_can_write_to_it(
@@ -242,7 +241,7 @@ def test_a_disk_is_on_record_as_ready_before_anybody_can_write_to_it(
     there, create, phases = server(), DeviceMapperTier.create, list[str]()
 
     def noting(tier: DeviceMapperTier) -> PurePosixPath:
-        phases.append(cards.find(there, "oltp").disk.phase)
+        phases.append(flash_devices.find(there, "oltp").disk.phase)
         return create(tier)
 
     monkeypatch.setattr(DeviceMapperTier, "create", noting)
@@ -259,10 +258,10 @@ def test_a_creation_that_was_cut_short_before_its_last_step_still_changes_fstab(
         "dmsetup ls": "hotset-oltp\t(252:3)\n",
         "blkid --probe --output export": "UUID=1234-abcd\nTYPE=ext4\n",
     }
-    there = cut_short(**active) if phase == "creating" else with_card(**active)
+    there = cut_short(**active) if phase == "creating" else with_flash(**active)
     there.files["/etc/fstab"] = (FSTAB, 0o644)
     seen(there, "/dev/sdz1", {"maj:min": "65:145", "wwn": "0x5000c500ffffffff"})
-    with pytest.raises(CardError, match="line 2"):
+    with pytest.raises(FlashError, match="line 2"):
         creation.create(there, WANTED, False, lambda _: None)
     creation.create(there, WANTED, True, lambda _: None)
     assert "/dev/mapper/hotset-oltp /srv/db ext4" in there.files["/etc/fstab"][0]
@@ -282,24 +281,24 @@ def test_a_creation_that_was_killed_before_etc_knew_of_it_starts_over() -> None:
     there = cut_short()
     there.files.clear()
     creation.create(there, WANTED, False, lambda _: None)
-    assert cards.find(there, "oltp").disk.phase == "ready"
+    assert flash_devices.find(there, "oltp").disk.phase == "ready"
 
 
 def test_a_flash_with_a_label_is_never_empty() -> None:
     """The root disk was lost, and with it all that /etc said."""
-    there = with_card()
+    there = with_flash()
     there.files.clear()
     for yes in (False, True):
-        with pytest.raises(DeviceRefusedError, match=r"card main of .*disks: oltp"):
+        with pytest.raises(DeviceRefusedError, match=r"flash device main of .*disks: oltp"):
             creation.create(there, WANTED, yes, print)
     there.answers["cat /etc/machine-id"] = "another\n"
-    with pytest.raises(CardError, match=r"belongs to vm by its label; used by two"):
+    with pytest.raises(FlashError, match=r"belongs to vm by its label; used by two"):
         adopt.adopt(there, FLASH, False, print)
     said: list[str] = []
-    card = adopt.adopt(there, FLASH, True, said.append)
-    assert [disk.name for disk in card.disks] == ["oltp"]
+    flash = adopt.adopt(there, FLASH, True, said.append)
+    assert [disk.name for disk in flash.disks] == ["oltp"]
     assert "never connect it there again" in said[0]
-    assert cards.find(there, "oltp").disk.origin == ORIGIN
+    assert flash_devices.find(there, "oltp").disk.origin == ORIGIN
     assert "is set up as requested" in _said(there)
 
 
@@ -309,8 +308,9 @@ def _said(there: Keeping) -> str:
     return " ".join(said)
 
 
-LATER = ("HOTSET-CARD-LABEL 1 ", "HOTSET-CARD-LABEL 2 ")
-EARLIER = ("HOTSET-CARD-LABEL 1 ", "HOTSET-FLASH-LABEL 1 ")
+LATER = ("HOTSET-LABEL 1 ", "HOTSET-LABEL 2 ")
+EARLIER = ("HOTSET-LABEL 1 ", "HOTSET-FLASH-LABEL 1 ")
+OF_CARDS = ("HOTSET-LABEL 1 ", "HOTSET-CARD-LABEL 1 ")
 
 
 @pytest.mark.parametrize(
@@ -318,31 +318,33 @@ EARLIER = ("HOTSET-CARD-LABEL 1 ", "HOTSET-FLASH-LABEL 1 ")
     [
         (LATER, 1, "of version 2"),
         (LATER, 2, "of version 2"),
-        (EARLIER, 1, "of before the first release"),
-        (EARLIER, 2, "of before the first release"),
+        (EARLIER, 1, "by a hotset of before its first release"),
+        (EARLIER, 2, "by a hotset of before its first release"),
+        (OF_CARDS, 1, "by a hotset of before its first release"),
+        (OF_CARDS, 2, "by a hotset of before its first release"),
         (('"disks"', '"discs"'), 2, "damaged"),
     ],
 )
 def test_a_label_that_cannot_be_read_is_no_empty_flash(
     change: tuple[str, str], copies: int, how: str
 ) -> None:
-    there = with_card()
-    at = sorted(place for place, text in there.sectors.items() if "CARD-LABEL" in text)
+    there = with_flash()
+    at = sorted(place for place, text in there.sectors.items() if "HOTSET-LABEL" in text)
     for place in at[-copies:]:
         there.sectors[place] = there.sectors[place].replace(*change)
-    there.files = {path: kept for path, kept in there.files.items() if "/cards/" not in path}
+    there.files = {path: kept for path, kept in there.files.items() if "/flash/" not in path}
     before = dict(there.sectors)
-    with pytest.raises(CardError, match=rf"its label is .*{how}"):
+    with pytest.raises(FlashError, match=rf"its label .*{how}"):
         creation.create(there, replace(WANTED, disk="other"), True, lambda _: None)
     assert there.sectors == before
     assert devices.inspect(there, FLASH).signatures == ("hotset",)
 
 
 def test_one_disk_under_two_names_gets_no_second_tier() -> None:
-    there = with_card()
+    there = with_flash()
     other = PurePosixPath("/dev/disk/by-id/wwn-0x5000")
     there.answers["readlink -f /dev/disk/by-id/wwn-0x5000"] = "/dev/sda\n"
-    with pytest.raises(CardError, match=r"wwn-0x5000 is accelerated already, as disk oltp over"):
+    with pytest.raises(FlashError, match=r"wwn-0x5000 is accelerated already, as disk oltp over"):
         creation.create(there, replace(WANTED, disk="second", origin=other), True, print)
 
 
@@ -367,7 +369,7 @@ def test_one_disk_in_two_guises_gets_no_second_tier(other: dict[str, Any]) -> No
     name = PurePosixPath("/dev/disk/by-id/another")
     mine = {"name": "sda", "maj:min": "8:0", "wwn": "0x5000c500a1b2c3d4", "size": 2 * GIB}
     mine |= {"type": "disk", "mountpoints": []}
-    plain = with_card()
+    plain = with_flash()
     looked = plain.answers["lsblk"]
 
     def lsblk() -> str:
@@ -381,7 +383,7 @@ def test_one_disk_in_two_guises_gets_no_second_tier(other: dict[str, Any]) -> No
 
     plain.answers |= {"lsblk": lsblk, f"readlink -f {name}": "/dev/other\n"}
     plain.calls.clear()
-    with pytest.raises(CardError, match="another is accelerated already, as disk oltp"):
+    with pytest.raises(FlashError, match="another is accelerated already, as disk oltp"):
         creation.create(plain, replace(WANTED, disk="second", origin=name), True, print)
     assert made(plain) == []
 
@@ -461,7 +463,7 @@ def test_what_would_mount_the_origin_at_boot_is_shown_and_with_yes_changed(
         " noatime,x-systemd.requires=hotset-tier-oltp.service"
         f"{',_netdev' if tran == 'iscsi' else ''} 0 2"
     )
-    with pytest.raises(CardError, match=rf"line 2, `UUID=1234-abcd .*should read `{line}`"):
+    with pytest.raises(FlashError, match=rf"line 2, `UUID=1234-abcd .*should read `{line}`"):
         creation.create(there, WANTED, False, print)
     assert made(there) == []
     creation.create(there, WANTED, True, lambda _: None)
@@ -472,7 +474,7 @@ def test_what_would_mount_the_origin_at_boot_is_shown_and_with_yes_changed(
     unit = there.files["/etc/systemd/system/hotset-tier-oltp.service"][0]
     # Else systemd finds a circle, and leaves something out: the network is up after local mounts.
     assert ("network-online.target" in unit) is (tran == "iscsi")
-    fstab.restore(cards.find(there, "oltp"))
+    fstab.restore(flash_devices.find(there, "oltp"))
     assert there.files["/etc/fstab"][0] == FSTAB
 
 
@@ -528,17 +530,17 @@ def test_what_fails_half_way_is_taken_back() -> None:
     with pytest.raises(CommandError):
         creation.create(there, WANTED, False, print)
     changes = [line for line in made(there) if not line.startswith("sg_persist")]
-    assert changes[-1] == "rm -f /etc/hotset/cards/main.json"
+    assert changes[-1] == "rm -f /etc/hotset/flash/main.json"
 
 
 @pytest.mark.parametrize(
     ("wanted", "error", "named"),
     [
         (replace(WANTED, origin=FLASH), DeviceRefusedError, "same device"),
-        (replace(WANTED, disk="volume"), CardError, "'volume' is not a disk name"),
-        (replace(WANTED, disk="a-meta"), CardError, "'a-meta' is not a disk name"),
-        (replace(WANTED, disk="Big One"), CardError, "'Big One' is not a disk name"),
-        (replace(WANTED, cache=Bytes(2 * GIB)), CardError, "a cache of 2 GiB does not fit"),
+        (replace(WANTED, disk="volume"), FlashError, "'volume' is not a disk name"),
+        (replace(WANTED, disk="a-meta"), FlashError, "'a-meta' is not a disk name"),
+        (replace(WANTED, disk="Big One"), FlashError, "'Big One' is not a disk name"),
+        (replace(WANTED, cache=Bytes(2 * GIB)), FlashError, "a cache of 2 GiB does not fit"),
     ],
 )
 def test_refusals_change_nothing(wanted: CreateRequest, error: type[Exception], named: str) -> None:
@@ -644,7 +646,7 @@ def test_a_rehearsal_prints_all_that_would_change_and_changes_nothing(kind: Kern
     assert made(real) == []
     assert real.files == {}
     text = "\n".join(shown)
-    wants = ("dmsetup create hotset-oltp ", "write /etc/hotset/cards/main.json")
+    wants = ("dmsetup create hotset-oltp ", "write /etc/hotset/flash/main.json")
     if kind == "bcache":
         wants = (*wants, "make-bcache -B", "/sys/fs/bcache/register_quiet")
     for words in wants:
@@ -767,12 +769,12 @@ def test_a_rehearsal_on_a_machine_without_an_id_knows_the_one_that_it_would_get(
 
 def test_who_looks_gives_a_machine_no_id() -> None:
     """The one that a creation gives it meanwhile would be overwritten, and its flash another's."""
-    labelled = with_card()
+    labelled = with_flash()
     there = server(**{"cat /etc/machine-id": 1})
     there.sectors = labelled.sectors
-    card = cards.read_card(there, FLASH)
-    assert card is not None
-    assert not cards.is_ours(there, card)
+    flash = flash_devices.read_flash(there, FLASH)
+    assert flash is not None
+    assert not flash_devices.is_ours(there, flash)
     assert there.files == {}
     creation.create(fresh := server(**{"cat /etc/machine-id": 1}), WANTED, False, lambda _: None)
     assert "/etc/hotset/host-id" in fresh.files

@@ -15,12 +15,11 @@ from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import Command, CommandError, CommandTimeoutError, Machine, Result
 from hotset.core.machines.dry_run import DryRun
 from hotset.core.units import Bytes
-from hotset.disk import adopt, lifecycle, state
-from hotset.disk import cache_device as cards
+from hotset.disk import adopt, flash_devices, lifecycle, state
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
 from hotset.disk.boot import startup, systemd_unit, udev
-from hotset.disk.cache_device import AttachedDisk, Card, CardError, Disk, Inventory, Phase
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice, FlashError, Inventory, Phase
 from hotset.disk.identity.origin import OriginId
 from hotset.disk.identity.reservation import OriginReservedError
 from hotset.disk.lifecycle import TierRefusedError
@@ -33,9 +32,9 @@ from hotset.tier.pins import Preferences
 from tests.disk.test_create import LATER
 from tests.fake_machine import FakeMachine, decided, record_of
 from tests.support.active_disk import FREE, MIB, UP, server
-from tests.support.cards import CARD, SECOND, disk, part
 from tests.support.dm_cache_lines import LINE
-from tests.support.new_disk import with_card
+from tests.support.flash_devices import FLASH, SECOND, disk, part
+from tests.support.new_disk import with_flash
 
 MOUNTED = "/dev/mapper/hotset-data is in use: dm-3 is mounted on /srv: unmount it first"
 DECIDED = "hotset-boot decide"
@@ -46,18 +45,18 @@ DIRTY = '<mapping cache_block="3" origin_block="9" dirty="true"/>'
 
 
 def left(there: FakeMachine, one: Disk | None = None) -> Word | None:
-    return state.read(AttachedDisk(there, CARD, one or disk()))
+    return state.read(AttachedDisk(there, FLASH, one or disk()))
 
 
 def leave(there: FakeMachine, word: Word) -> None:
-    record_of(there, CARD.flash, 0, f'data {word} {{"sequence":1,"seen":{{}}}}')
+    record_of(there, FLASH.path, 0, f'data {word} {{"sequence":1,"seen":{{}}}}')
 
 
 ACTIVATED = "dmsetup create hotset-data --uuid HOTSET-hotset-data"
 
 
-def saved(there: FakeMachine) -> Card:
-    return cards.parse(there.files["/etc/hotset/cards/main.json"][0])
+def saved(there: FakeMachine) -> FlashDevice:
+    return flash_devices.parse(there.files["/etc/hotset/flash/main.json"][0])
 
 
 def nothing(_: object) -> None:
@@ -65,7 +64,7 @@ def nothing(_: object) -> None:
 
 
 def attached(there: Machine) -> AttachedDisk:
-    return AttachedDisk(there, CARD, disk())
+    return AttachedDisk(there, FLASH, disk())
 
 
 def with_mode(there: Machine, mode: WriteMode) -> AttachedDisk:
@@ -74,7 +73,7 @@ def with_mode(there: Machine, mode: WriteMode) -> AttachedDisk:
 
 
 def test_a_flash_is_asked_once_however_many_disks_it_has() -> None:
-    """50 disks on one card asked it, and whose it is, 50 times."""
+    """50 disks on one flash device asked it, and whose it is, 50 times."""
     there = server()
     seen = lifecycle.inspect_each([attached(there)] * 3, lifecycle.inspect)
     assert [state.flash_answers for state in seen] == [True] * 3
@@ -88,7 +87,7 @@ def test_what_is_mounted_stays(verb: str) -> None:
     verbs: dict[str, Callable[[], object]] = {
         "deactivate": lambda: lifecycle.deactivate(attached(there), nothing),
         "detach": lambda: lifecycle.detach(attached(there), False, True, nothing, nothing),
-        "destroy": lambda: lifecycle.destroy(there, CARD, True, lambda _: nothing, nothing),
+        "destroy": lambda: lifecycle.destroy(there, FLASH, True, lambda _: nothing, nothing),
     }
     with pytest.raises(InUseError, match="is mounted on /srv: unmount it first"):
         verbs[verb]()
@@ -98,8 +97,8 @@ def test_what_is_mounted_stays(verb: str) -> None:
 @pytest.mark.parametrize("verb", ["resize", "set", "flush"])
 def test_what_wants_an_active_disk_names_the_version_of_a_later_label(verb: str) -> None:
     """It said that the disk is not active and to activate it, which was refused then."""
-    there = with_card()
-    found = cards.find(there, "oltp")
+    there = with_flash()
+    found = flash_devices.find(there, "oltp")
     for place, text in there.sectors.items():
         there.sectors[place] = text.replace(*LATER)
     verbs: dict[str, Callable[[], object]] = {
@@ -107,7 +106,7 @@ def test_what_wants_an_active_disk_names_the_version_of_a_later_label(verb: str)
         "set": lambda: retune(found, "smq", None, print, print),
         "flush": lambda: lifecycle.flush(found, print),
     }
-    with pytest.raises(CardError, match="its label is of version 2, and this hotset reads"):
+    with pytest.raises(FlashError, match="its label is of version 2, and this hotset reads"):
         verbs[verb]()
 
 
@@ -124,12 +123,12 @@ def test_a_volume_is_not_given_up_unasked(up: str, says: str) -> None:
     there = server(
         **{"dmsetup ls": up, "wipefs --json": ext4, "lsblk": json.dumps({"blockdevices": [volume]})}
     )
-    bare = CARD.without("data")
+    bare = FLASH.without("data")
     with pytest.raises(TierRefusedError, match=says):
         lifecycle.destroy(there, bare, False, lambda _: nothing, nothing)
     assert not [line for line in there.commands if "remove" in line or "wipefs --all" in line]
     lifecycle.destroy(there, bare, True, lambda _: nothing, nothing)
-    assert "rm -f /etc/hotset/cards/main.json" in there.commands
+    assert "rm -f /etc/hotset/flash/main.json" in there.commands
 
 
 def test_how_a_tier_was_left_is_known_from_its_own_metadata() -> None:
@@ -212,13 +211,13 @@ def test_writes_on_both_sides_are_not_mixed() -> None:
     assert ACTIVATED in there.commands
 
 
-def reserved_by_another(there: FakeMachine, one: Disk) -> tuple[Card, Disk]:
+def reserved_by_another(there: FakeMachine, one: Disk) -> tuple[FlashDevice, Disk]:
     """A disk on a LUN that another host has reserved."""
     listed = {"name": "sdb", "maj:min": "8:16", "type": "disk", "size": 2**31, "mountpoints": []}
     there.answers["lsblk"] = json.dumps({"blockdevices": [listed]})
     there.answers["sg_persist --in --read-reservation"] = "  Key=0xabc\n"
     one = replace(one, reserve=True)
-    return CARD.with_disk(one), one
+    return FLASH.with_disk(one), one
 
 
 @pytest.mark.parametrize("state_", ["inactive", "restarting"])
@@ -228,13 +227,13 @@ def test_the_flash_does_not_count_over_an_origin_that_another_host_has(
     """That host may write. Once it had gone, its writes were taken for those of before, and the old
     flash was laid over them."""
     there = server(up=False)
-    card, one = reserved_by_another(there, disk())
+    flash, one = reserved_by_another(there, disk())
     if state_ == "restarting":
         monkeypatch.setattr(DmCache, "report", lambda _: Report("restarting", None))
     leave(there, "dirty")
     with pytest.raises(OriginReservedError):
         lifecycle.activate(
-            AttachedDisk(there, card, one), nothing, flash_counts=state_ == "inactive"
+            AttachedDisk(there, flash, one), nothing, flash_counts=state_ == "inactive"
         )
     assert left(there) == "dirty"
     assert not [line for line in there.commands if "hotset-boot mark" in line]
@@ -320,7 +319,7 @@ def test_the_flash_counts_only_over_an_origin_that_is_not_proved_to_be_another_d
     there = server(up=False, lsblk=json.dumps({"blockdevices": [listed]}), **{DECIDED: verdict})
     leave(there, "dirty")
     one = replace(disk(), phase=phase, origin_id=OriginId(Bytes(2**31), wwn))
-    with pytest.raises((DeviceRefusedError, TierRefusedError, CardError), match=says):
+    with pytest.raises((DeviceRefusedError, TierRefusedError, FlashError), match=says):
         lifecycle.keep_flash(attached(there).with_disk(one))
     assert left(there) == "dirty"
 
@@ -466,13 +465,13 @@ def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
     there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")})
     pins.save(there, "data", Preferences(("table:stock",)))
     pins.save(there, "data2", Preferences(("table:item",)))
-    card = lifecycle.detach(attached(there), False, False, nothing, nothing)
-    assert card.disks == saved(there).disks == ()
+    flash = lifecycle.detach(attached(there), False, False, nothing, nothing)
+    assert flash.disks == saved(there).disks == ()
     assert "rm -f /etc/hotset/warmup/data.json" in there.commands, (
         "the next of its name has no pins"
     )
     assert "rm -f /etc/hotset/warmup/data2.json" not in there.commands
-    found = cards.read_card(there, CARD.flash)
+    found = flash_devices.read_flash(there, FLASH.path)
     assert found is not None
     assert found.disks == ()
     blanked = [line for line in there.commands if line.startswith("dd if=/dev/zero")]
@@ -480,12 +479,12 @@ def test_a_detached_disk_leaves_nothing_that_could_be_found_again() -> None:
     assert "rmdir /sys/kernel/tracing/instances/hotset-data" in there.commands, "its heat"
 
 
-def test_rules_of_udev_go_with_the_last_card_that_needs_them() -> None:
+def test_rules_of_udev_go_with_the_last_flash_that_needs_them() -> None:
     there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 "), "test -e /etc/udev": 0})
     loops = replace(SECOND, devices="loop", disks=(replace(disk("dwh", 100), kind="userspace"),))
-    cards.save(there, CARD)
-    for one in (*CARD.disks, *loops.disks):
-        udev.prepare(AttachedDisk(there, CARD, one))
+    flash_devices.save(there, FLASH)
+    for one in (*FLASH.disks, *loops.disks):
+        udev.prepare(AttachedDisk(there, FLASH, one))
 
     def rules() -> list[str]:
         return sorted(path for path in there.files if path.startswith("/etc/udev/rules.d/"))
@@ -494,13 +493,13 @@ def test_rules_of_udev_go_with_the_last_card_that_needs_them() -> None:
     inner = [f"{folder}/11-dm-hotset.rules", f"{folder}/56-dm-hotset.rules"]
     of_loops = f"{folder}/99-hotset.rules"
     assert rules() == [*inner, of_loops]
-    udev.forget(there, Inventory((CARD, replace(loops, disks=())), ()))
+    udev.forget(there, Inventory((FLASH, replace(loops, disks=())), ()))
     assert rules() == [*inner, of_loops], "a volume is a loop device, too"
-    udev.forget(there, Inventory((CARD,), ("card2 cannot be read",)))
+    udev.forget(there, Inventory((FLASH,), ("flash2 cannot be read",)))
     assert rules() == [*inner, of_loops]
-    udev.forget(there, Inventory((CARD,)))
+    udev.forget(there, Inventory((FLASH,)))
     assert rules() == inner
-    found = cards.find(there, "data")
+    found = flash_devices.find(there, "data")
     one = found.disk
     lifecycle.detach(found, False, False, nothing, nothing)
     assert rules() == []
@@ -511,7 +510,7 @@ def test_a_volume_that_no_boot_makes_any_more_is_named_where_fstab_mounts_it() -
     there = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")})
     lines = "/dev/sda1 / ext4 rw 0 1\n/dev/mapper/hotset-volume /srv/log ext4 rw 0 2\n"
     there.files["/etc/fstab"] = (lines, 0o644)
-    both = replace(CARD, disks=(*CARD.disks, disk("dwh", 100)))
+    both = replace(FLASH, disks=(*FLASH.disks, disk("dwh", 100)))
     said: list[str] = []
     rest = lifecycle.detach(
         AttachedDisk(there, both, both.disks[1]), False, False, nothing, said.append
@@ -532,7 +531,7 @@ def test_a_resize_that_would_drop_dirty_blocks_is_refused() -> None:
     there = server()
     with pytest.raises(TierRefusedError, match=r"33 dirty blocks \(2.1 MiB\)"):
         resizing.resize(
-            AttachedDisk(there, CARD, known()), Bytes(32 * MIB), False, nothing, nothing
+            AttachedDisk(there, FLASH, known()), Bytes(32 * MIB), False, nothing, nothing
         )
     assert there.sectors == {}
     sizes = {"blockdev --getsize64 /dev/mapper/hotset-data": str(1537 * MIB)}
@@ -548,7 +547,7 @@ def test_a_cache_grows_into_what_is_free() -> None:
     resizing.resize(attached(there), Bytes(80 * MIB), False, nothing, nothing)
     # Behind it, next to what it has: one part.
     assert saved(there).disks[0].cache == (part(22, 80),)
-    taken = CARD.with_disk(disk("other", 91))
+    taken = FLASH.with_disk(disk("other", 91))
     resizing.resize(AttachedDisk(there, taken, disk()), Bytes(80 * MIB), False, nothing, nothing)
     assert saved(there).disks[0].cache == (part(22, 69), part(160, 11))
 
@@ -590,7 +589,7 @@ def test_a_number_that_is_not_on_record_does_not_end_the_warning(verb: str, has:
     one, heard = known(), list[str]()
     if verb == "resize":
         resizing.resize(
-            AttachedDisk(there, CARD, one), Bytes(80 * MIB), False, nothing, heard.append
+            AttachedDisk(there, FLASH, one), Bytes(80 * MIB), False, nothing, heard.append
         )
     else:
         leave(there, "clean")
@@ -626,7 +625,7 @@ def test_a_warning_that_cannot_be_given_fails_nothing(verb: str, fails: str) -> 
     there, heard = server(up=verb != "activate", **{"hotset-boot content": answer}), list[str]()
     if verb == "resize":
         resizing.resize(
-            AttachedDisk(there, CARD, known()), Bytes(80 * MIB), False, nothing, heard.append
+            AttachedDisk(there, FLASH, known()), Bytes(80 * MIB), False, nothing, heard.append
         )
         assert saved(there).disks[0].spec.cache == Bytes(80 * MIB)
     else:
@@ -639,7 +638,7 @@ def test_a_warning_that_cannot_be_given_fails_nothing(verb: str, fails: str) -> 
 def test_a_resize_takes_no_numbers_for_its_own_that_nothing_proves() -> None:
     listed = {"name": "sdb", "maj:min": "8:16", "size": 2**31, "wwn": "0x5000", "mountpoints": []}
     there = server(lsblk=json.dumps({"blockdevices": [listed]}))
-    resizing.resize(AttachedDisk(there, CARD, known()), Bytes(80 * MIB), False, nothing, nothing)
+    resizing.resize(AttachedDisk(there, FLASH, known()), Bytes(80 * MIB), False, nothing, nothing)
     assert saved(there).disks[0].origin_id == OriginId(Bytes(2**31))
 
 
@@ -656,13 +655,13 @@ def test_the_unit_names_its_devices_and_calls_the_program() -> None:
     called = r"/usr/local/lib/hotset/[0-9a-f]+/hotset-boot"
     words = r'--flash "/dev/disk/by-id/flash" data'
     assert re.search(rf"\nExecStart={called} start {words}\nExecStop={called} stop {words}\n", text)
-    plain = systemd_unit.text(disk(), CARD, remote=False, called="/x")
+    plain = systemd_unit.text(disk(), FLASH, remote=False, called="/x")
     # systemd's own for a oneshot is none: a flash that hangs would hold the boot for ever.
     assert "\nTimeoutStartSec=900\n" in plain
     assert "Before=local-fs-pre.target shutdown.target\nWants=local-fs-pre.target\n" in plain
     # A file lies on a mount, which is after that target: systemd would find a circle.
     on_files = systemd_unit.text(
-        replace(disk(), origin=PurePosixPath("/data/origin.img")), CARD, remote=False, called="/x"
+        replace(disk(), origin=PurePosixPath("/data/origin.img")), FLASH, remote=False, called="/x"
     )
     assert "Before=local-fs.target shutdown.target\nConflicts=" in on_files
 
@@ -702,10 +701,10 @@ def test_a_unit_is_started_at_once_and_what_systemd_refuses_is_an_error() -> Non
 def test_a_unit_goes_with_the_disk() -> None:
     there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
     path = str(systemd_unit.path_of(disk()))
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     clean = LINE.replace(" 12 33 ", " 12 0 ")
     there.answers["dmsetup status"] = clean
-    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
     ended = [
         "systemctl disable hotset-tier-data.service",
         "systemctl stop hotset-tier-data.service",
@@ -721,8 +720,8 @@ def test_a_unit_goes_with_the_disk() -> None:
 def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     boots = "/etc/systemd/system/hotset-boots.service"
     there = server(**{"test -d /run/systemd": 0, "dmsetup status": CLEAN})
-    card = cards.save(there, CARD)
-    lifecycle.activate(AttachedDisk(there, card, disk()), nothing)
+    flash = flash_devices.save(there, FLASH)
+    lifecycle.activate(AttachedDisk(there, flash, disk()), nothing)
     text = there.files[boots][0]
     assert re.search(r"\nExecStart=/usr/local/lib/hotset/[0-9a-f]+/hotset-boot boot\n", text)
     assert ".device" not in text, "it waits for none"
@@ -730,9 +729,9 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     there.answers = {f"test -e {boots}": 0, f"rm -f {boots}": 137, **there.answers}
     for _ in range(2):
         with pytest.raises(CommandError):
-            lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+            lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
     del there.answers[f"rm -f {boots}"]
-    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
     assert boots not in there.files
     lines = there.commands
     gone = max(at for at, line in enumerate(lines) if line.startswith(f"rm -f {boots}"))
@@ -775,11 +774,11 @@ def test_a_change_of_mode_that_is_cut_short_leaves_no_boot_that_drops_dirty_bloc
         there.lives = None
         tables = "".join(map(repr, there.calls[begun:])).replace(before, "")
         kernel = mode if f" {mode} " in tables else before
-        label_says = cards.find(there, "data").disk.spec.mode
+        label_says = flash_devices.find(there, "data").disk.spec.mode
         if kernel == "writeback":
             assert label_says == "writeback", there.commands[-1]
-        retune(cards.find(there, "data"), None, mode, nothing, nothing)
-        assert cards.find(there, "data").disk.spec.mode == mode
+        retune(flash_devices.find(there, "data"), None, mode, nothing, nothing)
+        assert flash_devices.find(there, "data").disk.spec.mode == mode
     assert lives > 5
 
 
@@ -823,8 +822,8 @@ def test_giving_up_a_flash_that_hangs_waits_for_no_unit_that_waits_for_it() -> N
 def test_a_unit_that_is_taken_away_waits_for_no_lock_of_whoever_takes_it() -> None:
     quiet = {"dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")}
     there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0, **quiet})
-    cards.save(there, CARD)
-    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+    flash_devices.save(there, FLASH)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
     lines = there.commands
     told = lines.index("replace /run/hotset/removing-data")
     assert told < lines.index("systemctl stop hotset-tier-data.service")
@@ -836,33 +835,33 @@ def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> Non
     there = server(
         **{"test -e /etc/systemd": 0, "dmsetup status": LINE.replace(" 12 33 ", " 12 0 ")}
     )
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     there.answers = {killed_at: 137, **there.answers}
     with pytest.raises(CommandError):
-        lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+        lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
     del there.answers[killed_at]
     there.answers["dmsetup ls"] = "No devices found\n"
-    found = cards.find(there, "data")
+    found = flash_devices.find(there, "data")
     one = found.disk
     assert one.phase == "detaching"
-    with pytest.raises(CardError, match="its detach was cut short"):
+    with pytest.raises(FlashError, match="its detach was cut short"):
         lifecycle.activate(found, nothing)
     lifecycle.detach(found, False, False, nothing, nothing)
-    assert cards.list_disks(there) == []
+    assert flash_devices.list_disks(there) == []
 
 
 def test_a_flash_that_was_given_up_is_not_believed_when_it_comes_back() -> None:
-    flash = f"{CARD.flash}\n"
-    there = server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})
-    cards.save(there, CARD)
-    found = cards.find(there, "data")
+    flash = f"{FLASH.path}\n"
+    there = server(**{"find -L": flash, f"readlink -f {FLASH.path}": flash})
+    flash_devices.save(there, FLASH)
+    found = flash_devices.find(there, "data")
     kept = dict(there.sectors)
     lifecycle.detach(found, True, True, nothing, nothing)
     there.sectors = kept
     there.answers["lsblk"] = FREE.replace('"dm"', '"dm", "size": 1')
     there.answers["dmsetup ls"] = "No devices found\n"
     said: list[str] = []
-    assert adopt.adopt(there, CARD.flash, True, said.append).disks == ()
+    assert adopt.adopt(there, FLASH.path, True, said.append).disks == ()
     assert "has gone on without what this flash holds" in said[0]
 
 

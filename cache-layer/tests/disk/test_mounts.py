@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hotset.core.machines.local import Local
 from hotset.disk import create as creation
 from hotset.disk.boot import fstab, mounts, startup
-from hotset.disk.cache_device import AttachedDisk, CardError
+from hotset.disk.flash_devices import AttachedDisk, FlashError
 from tests.disk.test_create import made
-from tests.support.cards import CARD, Keeping, disk
+from tests.support.flash_devices import FLASH, Keeping, disk
 from tests.support.new_disk import ORIGIN, WANTED, server
 
 PROBED = "UUID=1234-abcd\nLABEL=my\\ data\nPART_ENTRY_UUID=77-01\nPART_ENTRY_NAME=db\nTYPE=ext4\n"
@@ -53,14 +53,14 @@ def with_fstab(*lines: str, **more: Any) -> Keeping:  # noqa: ANN401
 def test_a_line_that_mounts_the_origin_is_found_by_whatever_name(line: str, becomes: str) -> None:
     """With two fields, as systemd takes it, with three, as mount does, and with quotes."""
     there = with_fstab("# none", line, "tmpfs /tmp tmpfs", "UUID=other /home ext4", "srv:/x /n nfs")
-    with pytest.raises(CardError, match="line 2, `"):
+    with pytest.raises(FlashError, match="line 2, `"):
         creation.create(there, WANTED, False, print)
     assert made(there) == []
     creation.create(there, WANTED, True, lambda _: None)
     now = there.files["/etc/fstab"][0].split("\n")
     separator = "" if becomes.startswith("\t") else " "
     assert now[1:3] == [f"# hotset oltp: {line}", f"/dev/mapper/hotset-oltp{separator}{becomes}"]
-    fstab.restore(AttachedDisk(there, CARD, disk("oltp")))
+    fstab.restore(AttachedDisk(there, FLASH, disk("oltp")))
     assert there.files["/etc/fstab"][0].split("\n")[1] == line
 
 
@@ -72,7 +72,7 @@ def test_an_fstab_of_thousands_of_lines_costs_a_few_commands_more() -> None:
     assert found.number == 2501
     assert len(there.commands) < 50
     text = there.files["/etc/fstab"][0]
-    attached = AttachedDisk(there, CARD, disk())
+    attached = AttachedDisk(there, FLASH, disk())
     fstab.rewrite(attached, [found], UNIT)
     changed = there.files["/etc/fstab"][0].split("\n")
     assert [*changed[:2500], *changed[2502:]] == [*lines[:2500], *lines[2500:], ""]
@@ -102,7 +102,7 @@ ELSEWHERE = {
 @pytest.mark.parametrize("where", ELSEWHERE)
 def test_what_is_not_in_fstab_is_refused_also_with_yes(where: str) -> None:
     there = with_fstab(**ELSEWHERE[where])
-    with pytest.raises(CardError, match=r"used past the tier: /etc/.*hotset does not chan"):
+    with pytest.raises(FlashError, match=r"used past the tier: /etc/.*hotset does not chan"):
         creation.create(there, WANTED, True, print)
     assert made(there) == []
 
@@ -119,14 +119,14 @@ def test_what_is_not_in_fstab_is_refused_also_with_yes(where: str) -> None:
 def test_the_kernels_command_line_mounts_too(word: str) -> None:
     there = with_fstab()
     there.files["/proc/cmdline"] = (f"root=/dev/vda1 ro {word} quiet\n", 0o444)
-    with pytest.raises(CardError, match="used past the tier: the kernel's command line uses"):
+    with pytest.raises(FlashError, match="used past the tier: the kernel's command line uses"):
         creation.create(there, WANTED, True, print)
     assert made(there) == []
 
 
 def test_a_line_for_the_initrd_comes_before_every_unit() -> None:
     there = with_fstab("UUID=1234-abcd /srv/db ext4 rw,x-initrd.mount 0 2")
-    with pytest.raises(CardError, match=r"line 1, .* mounts it before any unit runs"):
+    with pytest.raises(FlashError, match=r"line 1, .* mounts it before any unit runs"):
         creation.create(there, WANTED, True, print)
     assert made(there) == []
 
@@ -146,7 +146,7 @@ def test_what_lies_on_the_origin_is_mounted_by_no_line_either() -> None:
         return asked()
 
     there.answers["lsblk"] = lsblk
-    with pytest.raises(CardError, match=r"line 1, .* mounts what lies on it"):
+    with pytest.raises(FlashError, match=r"line 1, .* mounts what lies on it"):
         creation.create(there, WANTED, True, print)
     there.files["/etc/fstab"] = ("/dev/mapper/hotset-oltp /srv/db ext4 rw 0 2\n", 0o644)
     assert mounts.find_mounts(there, ORIGIN) == mounts.Mounting(), "that is the tier"
@@ -160,14 +160,14 @@ def test_a_map_that_nobody_but_autofs_can_read_is_named() -> None:
         }
     )
     said = list[str]()
-    startup.warn(AttachedDisk(there, CARD, disk("oltp")), said.append)
+    startup.warn(AttachedDisk(there, FLASH, disk("oltp")), said.append)
     assert len(said) == 1
     assert "what autofs mounts by `/etc/auto.master: /x ldap:o=1`" in said[0]
 
 
 def test_an_fstab_that_is_read_only_is_refused_before_anything_is_changed() -> None:
     there = with_fstab("UUID=1234-abcd /srv/db ext4", **{"test -w": 1})
-    with pytest.raises(CardError, match="cannot be changed"):
+    with pytest.raises(FlashError, match="cannot be changed"):
         creation.create(there, WANTED, True, print)
     assert made(there) == []
 
@@ -212,7 +212,7 @@ def test_a_link_stays_a_link_and_all_else_as_it_was(table: Path, tmp_path: Path)
     real.write_text("\n".join(lines))
     table.symlink_to(real)
     here = Local()
-    one = AttachedDisk(here, CARD, replace(disk("oltp"), origin=PurePosixPath(image)))
+    one = AttachedDisk(here, FLASH, replace(disk("oltp"), origin=PurePosixPath(image)))
     found = mounts.find_mounts(here, PurePosixPath(image))
     assert [entry.number for entry in found.entries] == [4001]
     assert len(fstab.rewrite(one, found.entries, UNIT)) == 1

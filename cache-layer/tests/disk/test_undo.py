@@ -15,11 +15,10 @@ from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import abandoned, adopt, lifecycle
-from hotset.disk import cache_device as cards
+from hotset.disk import abandoned, adopt, flash_devices, lifecycle
 from hotset.disk import create as creation
 from hotset.disk import settings as rename
-from hotset.disk.cache_device import AttachedDisk, Card, CardError, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice, FlashError
 from hotset.disk.identity import reservation
 from hotset.disk.identity.origin import OriginId
 from hotset.disk.lifecycle import TierRefusedError
@@ -30,8 +29,8 @@ from hotset.tier.engine.tier import Userspace
 from tests.disk import test_lifecycle as tl
 from tests.disk.test_create import made
 from tests.fake_machine import FakeMachine, record_of
-from tests.support.cards import CARD, Keeping
-from tests.support.new_disk import WANTED, server, with_card
+from tests.support.flash_devices import FLASH, Keeping
+from tests.support.new_disk import WANTED, server, with_flash
 
 MIB = 2**20
 NEXT = replace(WANTED, disk="next", volume=None)
@@ -44,17 +43,17 @@ def nothing(_: object) -> None:
 
 
 def with_volume_alone(there: Keeping | None = None) -> Keeping:
-    """A card whose last disk was detached: it keeps its volume, on which a log may lie."""
-    there = there or with_card()
-    card = cards.inventory(there).cards[0]
-    cards.save(there, card.without("oltp"))
+    """A flash device whose last disk was detached: it keeps its volume, on which a log may lie."""
+    there = there or with_flash()
+    flash = flash_devices.inventory(there).flash_devices[0]
+    flash_devices.save(there, flash.without("oltp"))
     there.calls.clear()
     return there
 
 
-def layout(machine: FakeMachine) -> Card:
+def layout(machine: FakeMachine) -> FlashDevice:
     """What the label says, but for how often it was written."""
-    return replace(cards.inventory(machine).cards[0], generation=0)
+    return replace(flash_devices.inventory(machine).flash_devices[0], generation=0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_creation_that_fails_leaves_the_volume_that_was_there(
         creation.create(there, NEXT, False, nothing)
     assert layout(there) == before
     assert "dmsetup remove --retry hotset-volume" not in there.commands
-    assert "rm -f /etc/hotset/cards/main.json" not in there.commands
+    assert "rm -f /etc/hotset/flash/main.json" not in there.commands
 
 
 def test_a_volume_that_a_failed_creation_set_up_goes_down_again() -> None:
@@ -140,7 +139,7 @@ def test_a_first_creation_that_was_killed_leaves_a_flash_that_is_nobodys() -> No
 
 
 def test_a_second_creation_that_fails_leaves_the_first_disk() -> None:
-    there = with_card()
+    there = with_flash()
     before = layout(there)
     slow = PurePosixPath("/dev/disk/by-id/virtio-other")
     there.answers = {
@@ -158,10 +157,10 @@ def test_a_second_creation_that_fails_leaves_the_first_disk() -> None:
 def test_a_volume_in_use_is_never_taken_down(devices: str) -> None:
     """A loop device would let itself be detached, and its file system go on without it."""
     there = server(**{"hotset-boot users": IN_USE, "dmsetup ls": VOLUME_UP})
-    card = replace(cards.inventory(with_card()).cards[0], devices=devices)
+    flash = replace(flash_devices.inventory(with_flash()).flash_devices[0], devices=devices)
     there.calls.clear()
     with pytest.raises(InUseError, match="is mounted on /srv/log: unmount it first"):
-        cards.remove_volume(there, card)
+        flash_devices.remove_volume(there, flash)
     assert made(there) == []
 
 
@@ -178,7 +177,7 @@ ORIGIN_GONE = {
 def without_origin(up: bool, **more: str | int) -> FakeMachine:
     """A server that has lost a disk's origin for good: the LUN was deleted on the array."""
     there = tl.server(up, **more)
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     there.answers = {**ORIGIN_GONE, **there.answers}
     there.calls.clear()
     return there
@@ -188,61 +187,61 @@ def without_origin(up: bool, **more: str | int) -> FakeMachine:
 def test_an_origin_that_is_gone_for_good_can_be_detached(up: bool) -> None:
     """Its flash was taken for ever, and the status failed for ever."""
     there, said = without_origin(up), list[str]()
-    found = cards.find(there, "data")
+    found = flash_devices.find(there, "data")
     seen = lifecycle.inspect(found)
     assert any("is not there: connect it" in note for note in seen.report.notes)
     assert up or seen.report.state == "failed"
     lost = r"33 blocks \(2.1 MiB\)" if up else "an unknown number of blocks"
     with pytest.raises(TierRefusedError, match=f"so {lost} that are only on the flash"):
         lifecycle.detach(found, False, False, nothing, said.append)
-    assert cards.find(there, "data").disk.phase == "ready"
+    assert flash_devices.find(there, "data").disk.phase == "ready"
     lifecycle.detach(found, False, True, nothing, said.append)
     assert re.match(f"LOST: {lost} that were only on the flash", said[0])
     assert said[-1].startswith("disk data is given up")
-    assert cards.list_disks(there) == []
-    assert cards.inventory(there).cards[0].volume, "the volume is another's data"
+    assert flash_devices.list_disks(there) == []
+    assert flash_devices.inventory(there).flash_devices[0].volume, "the volume is another's data"
 
 
 def test_with_nothing_to_lose_an_origin_that_is_gone_is_detached_unasked() -> None:
     there, said = without_origin(up=False), list[str]()
     tl.leave(there, "clean")
-    lifecycle.detach(cards.find(there, "data"), False, False, nothing, said.append)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, said.append)
     assert "nothing that it lacks" in said[0]
-    assert cards.list_disks(there) == []
+    assert flash_devices.list_disks(there) == []
 
 
 @pytest.mark.parametrize("dead", [True, False])
 def test_a_flash_that_is_gone_too_hinders_nobody(dead: bool) -> None:
     there, said = without_origin(up=False), list[str]()
     there.answers["dd"] = 1
-    found = cards.find(there, "data")
-    card = found.card
+    found = flash_devices.find(there, "data")
+    flash = found.flash
     if dead:
         lifecycle.detach(found, True, True, nothing, said.append)
     else:
         with pytest.raises(TierRefusedError, match="nothing can be written back"):
-            lifecycle.destroy(there, card, False, lambda _: nothing, said.append)
+            lifecycle.destroy(there, flash, False, lambda _: nothing, said.append)
         assert said == []
-        lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
-        assert said[-1].startswith("the card main is gone")
+        lifecycle.destroy(there, flash, True, lambda _: nothing, said.append)
+        assert said[-1].startswith("flash device main is removed")
     assert said[0].startswith("LOST: an unknown number of blocks")
-    assert cards.list_disks(there) == []
+    assert flash_devices.list_disks(there) == []
 
 
-def test_a_card_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
+def test_a_flash_device_whose_origin_is_gone_is_destroyed_with_its_loss_named() -> None:
     there, said = without_origin(up=False), list[str]()
-    card = cards.inventory(there).cards[0]
+    flash = flash_devices.inventory(there).flash_devices[0]
     there.answers |= {"dmsetup ls": VOLUME_UP, "lsblk": tl.FREE.replace('"dm"', '"dm", "size": 1')}
     with pytest.raises(TierRefusedError, match="an unknown number of blocks"):
-        lifecycle.destroy(there, card, False, lambda _: nothing, said.append)
-    lifecycle.destroy(there, card, True, lambda _: nothing, said.append)
+        lifecycle.destroy(there, flash, False, lambda _: nothing, said.append)
+    lifecycle.destroy(there, flash, True, lambda _: nothing, said.append)
     assert said[0].startswith("LOST: an unknown number of blocks")
-    assert cards.list_cards(there) == []
+    assert flash_devices.list_all(there) == []
 
 
 def test_a_tier_whose_origin_went_is_deactivated_and_not_called_clean() -> None:
     there, said = without_origin(up=True), list[str]()
-    lifecycle.deactivate(cards.find(there, "data"), said.append)
+    lifecycle.deactivate(flash_devices.find(there, "data"), said.append)
     assert tl.left(there) == "dirty"
     assert "OLD data" in said[-1]
 
@@ -263,25 +262,25 @@ def label_writes(there: FakeMachine, words: str) -> list[int]:
 def test_the_copy_on_the_flash_goes_only_after_the_origins_is_durable() -> None:
     """An origin with a volatile write cache lost what had just been written back to it."""
     there = tl.server(**NOTHING_DIRTY)
-    cards.save(there, CARD)
-    lifecycle.deactivate(cards.find(there, "data"), nothing)
+    flash_devices.save(there, FLASH)
+    lifecycle.deactivate(flash_devices.find(there, "data"), nothing)
     clean = next(at for at, line in enumerate(there.commands) if line.endswith(" data flushed"))
     assert SYNC in there.commands[:clean]
     there = tl.server(**NOTHING_DIRTY)
-    cards.save(there, CARD)
-    lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
+    flash_devices.save(there, FLASH)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
     assert there.commands.index(SYNC) < label_writes(there, '"phase":"detaching"')[0]
     there = tl.server(**NOTHING_DIRTY)
-    cards.save(there, CARD)
-    retune(cards.find(there, "data"), None, "writethrough", nothing, nothing)
+    flash_devices.save(there, FLASH)
+    retune(flash_devices.find(there, "data"), None, "writethrough", nothing, nothing)
     assert there.commands.index(SYNC) < label_writes(there, '"mode":"writethrough"')[0]
 
 
 @pytest.mark.parametrize("verb", ["detach", "set"])
 def test_an_origin_that_takes_no_flush_keeps_its_copy_on_the_flash(verb: str) -> None:
     there = tl.server(**NOTHING_DIRTY, **{SYNC: 1})
-    cards.save(there, CARD)
-    found = cards.find(there, "data")
+    flash_devices.save(there, FLASH)
+    found = flash_devices.find(there, "data")
     one = found.disk
     verbs: dict[str, Callable[[], object]] = {
         "detach": lambda: lifecycle.detach(found, False, False, nothing, nothing),
@@ -289,7 +288,7 @@ def test_an_origin_that_takes_no_flush_keeps_its_copy_on_the_flash(verb: str) ->
     }
     with pytest.raises(CommandError, match="sync"):
         verbs[verb]()
-    assert cards.find(there, "data").disk == one
+    assert flash_devices.find(there, "data").disk == one
     assert not [line for line in there.commands if line.startswith("dd if=/dev/zero")]
 
 
@@ -305,8 +304,8 @@ def test_a_fsync_of_a_device_reaches_it_as_a_flush(tmp_path: Path) -> None:
     try:
         flushes = Path(f"/sys/block/{loop.name}/stat")
         before = int(flushes.read_text().split()[15])
-        place = replace(CARD.place(CARD.disks[0]), origin=loop)
-        Userspace(here, CARD.disks[0].spec, place, "").make_durable()
+        place = replace(FLASH.place(FLASH.disks[0]), origin=loop)
+        Userspace(here, FLASH.disks[0].spec, place, "").make_durable()
         assert int(flushes.read_text().split()[15]) > before
     finally:
         here.run(["losetup", "--detach", str(loop)])
@@ -315,8 +314,8 @@ def test_a_fsync_of_a_device_reaches_it_as_a_flush(tmp_path: Path) -> None:
 def test_giving_up_a_flash_that_answers_waits_for_no_unit_that_waits_for_its_lock() -> None:
     """The unit's stop wants the lock of the very command that stops it."""
     there = tl.server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
-    cards.save(there, CARD)
-    lifecycle.detach(cards.find(there, "data"), True, True, nothing, nothing)
+    flash_devices.save(there, FLASH)
+    lifecycle.detach(flash_devices.find(there, "data"), True, True, nothing, nothing)
     (stop,) = [line for line in there.commands if line.startswith("systemctl stop")]
     assert "--no-block" in stop
 
@@ -328,10 +327,10 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(
     """An old boot script had made it again, and the database had worked on it for days; or it had
     taken it down since, too."""
     there, said = tl.server(up), list[str]()
-    cards.save(there, CARD)
-    found = cards.find(there, "data")
-    card, one = found.card, found.disk
-    card = cards.save(there, card.with_disk(replace(one, phase="detaching")))
+    flash_devices.save(there, FLASH)
+    found = flash_devices.find(there, "data")
+    flash, one = found.flash, found.disk
+    flash = flash_devices.save(there, flash.with_disk(replace(one, phase="detaching")))
     tl.leave(there, word)
     flushed = list[object]()
 
@@ -347,36 +346,36 @@ def test_a_disk_that_came_up_in_its_detach_is_written_back_by_the_next(
             return ""
 
         there.answers = {tl.ACTIVATED: made_again, **there.answers}
-    lifecycle.detach(cards.find(there, "data"), False, False, flushed.append, said.append)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, flushed.append, said.append)
     assert flushed, "33 blocks were dirty"
-    assert cards.list_disks(there) == []
+    assert flash_devices.list_disks(there) == []
 
 
 def test_of_a_detach_cut_short_nothing_is_thrown_away_that_may_be_needed() -> None:
     """Its record cannot be read: nobody knows whether it came up again."""
     there = tl.server(False, cache_dump=tl.DIRTY, **{tl.DECIDED: tl.CONFLICT})
-    cards.save(there, CARD)
-    found = cards.find(there, "data")
-    card, one = found.card, found.disk
-    cards.save(there, card.with_disk(replace(one, phase="detaching")))
+    flash_devices.save(there, FLASH)
+    found = flash_devices.find(there, "data")
+    flash, one = found.flash, found.disk
+    flash_devices.save(there, flash.with_disk(replace(one, phase="detaching")))
     with pytest.raises(lifecycle.OriginChangedError, match="Both cannot be kept"):
-        lifecycle.detach(cards.find(there, "data"), False, False, nothing, nothing)
-    assert cards.find(there, "data").disk.phase == "ready"
+        lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, nothing)
+    assert flash_devices.find(there, "data").disk.phase == "ready"
 
 
-CLONE = PurePosixPath("/dev/disk/by-id/new-card")
+CLONE = PurePosixPath("/dev/disk/by-id/new-flash")
 
 
 def with_a_copy_of_the_flash(up: bool, **more: str | int) -> FakeMachine:
     """A server, and a second flash device with the same bytes: a mirror, or made by dd."""
     there = tl.server(up, **more)
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     for (_, at), text in list(there.sectors.items()):
         there.sectors[str(CLONE), at] = text
     listed = tl.FREE.replace('"dm"', '"disk", "size": 268435456')
     there.answers = {
         f"readlink -f {CLONE}": f"{CLONE}\n",
-        f"readlink -f {CARD.flash}": f"{CARD.flash}\n",
+        f"readlink -f {FLASH.path}": f"{FLASH.path}\n",
         "find -L": f"{CLONE}\n",
         "lsblk": listed,
         **{name: answer for name, answer in there.answers.items() if name != "lsblk"},
@@ -389,30 +388,30 @@ def test_a_copy_of_the_flash_is_not_imported_beside_the_original() -> None:
     """The kernel wrote to the one, and hotset believed the other's old metadata."""
     there = with_a_copy_of_the_flash(up=True)
     for take_over in (False, True):
-        with pytest.raises(CardError, match="data is active, on another flash device"):
+        with pytest.raises(FlashError, match="data is active, on another flash device"):
             adopt.adopt(there, CLONE, take_over, nothing)
     there = with_a_copy_of_the_flash(up=False)
-    with pytest.raises(CardError, match="flash answers with the same label"):
+    with pytest.raises(FlashError, match="flash answers with the same label"):
         adopt.adopt(there, CLONE, True, nothing)
-    assert cards.find(there, "data").card.flash == CARD.flash
-    there.answers = {f"dd if={CARD.flash}": 1, **there.answers}
-    assert adopt.adopt(there, CLONE, False, nothing).flash == CLONE, "the original is gone"
+    assert flash_devices.find(there, "data").flash.path == FLASH.path
+    there.answers = {f"dd if={FLASH.path}": 1, **there.answers}
+    assert adopt.adopt(there, CLONE, False, nothing).path == CLONE, "the original is gone"
 
 
 def test_the_same_flash_is_imported_again_by_another_name() -> None:
     there = with_a_copy_of_the_flash(up=True)
-    there.answers[f"readlink -f {CARD.flash}"] = f"{CLONE}\n"
-    assert adopt.adopt(there, CLONE, False, nothing).flash == CLONE
+    there.answers[f"readlink -f {FLASH.path}"] = f"{CLONE}\n"
+    assert adopt.adopt(there, CLONE, False, nothing).path == CLONE
 
 
 def test_an_import_says_what_its_disks_lack_here() -> None:
     """A boot would not know the origin, or cannot check the cache: said, and not refused, since
     what the flash holds has to come back."""
     there, said = with_a_copy_of_the_flash(up=False), list[str]()
-    there.answers[f"readlink -f {CARD.flash}"] = f"{CLONE}\n"
-    found = cards.find(there, "data")
-    card, one = found.card, found.disk
-    cards.save(there, card.with_disk(replace(one, origin_id=OriginId(Bytes(0)))))
+    there.answers[f"readlink -f {FLASH.path}"] = f"{CLONE}\n"
+    found = flash_devices.find(there, "data")
+    flash, one = found.flash, found.disk
+    flash_devices.save(there, flash.with_disk(replace(one, origin_id=OriginId(Bytes(0)))))
     there.answers |= {"hotset-boot content": "\n", "sh -c 'for one": "cache_check\n"}
     adopt.adopt(there, CLONE, False, said.append)
     assert any("disk data then stays down" in line for line in said)
@@ -420,16 +419,16 @@ def test_an_import_says_what_its_disks_lack_here() -> None:
 
 
 def test_a_disk_in_use_is_not_dropped_as_one_that_was_given_up() -> None:
-    flash = f"{CARD.flash}\n"
-    there = tl.server(**{"find -L": flash, f"readlink -f {CARD.flash}": flash})
-    cards.save(there, CARD)
-    found = cards.find(there, "data")
+    flash = f"{FLASH.path}\n"
+    there = tl.server(**{"find -L": flash, f"readlink -f {FLASH.path}": flash})
+    flash_devices.save(there, FLASH)
+    found = flash_devices.find(there, "data")
     one = found.disk
     abandoned.add(found)
     there.answers["lsblk"] = tl.FREE.replace('"dm"', '"dm", "size": 1')
-    with pytest.raises(CardError, match="is active, although it was about to be given up"):
-        adopt.adopt(there, CARD.flash, False, nothing)
-    assert cards.find(there, "data").disk == one
+    with pytest.raises(FlashError, match="is active, although it was about to be given up"):
+        adopt.adopt(there, FLASH.path, False, nothing)
+    assert flash_devices.find(there, "data").disk == one
 
 
 NEW_NAME = PurePosixPath("/dev/disk/by-id/renamed")
@@ -443,9 +442,9 @@ def renamed(found: OriginId, known: OriginId | None = LUN, up: bool = False) -> 
     listed |= {"partuuid": found.partition}
     there = tl.server(up, lsblk=json.dumps({"blockdevices": [listed]}), **{"find -L": ""})
     there.answers["cat /sys/dev/block/8:16/dm/uuid"] = found.mapper or 1
-    cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=known)))
-    rename.rename_origin(cards.find(there, "data"), NEW_NAME, nothing)
-    return cards.find(there, "data").disk
+    flash_devices.save(there, FLASH.with_disk(replace(FLASH.disks[0], origin_id=known)))
+    rename.rename_origin(flash_devices.find(there, "data"), NEW_NAME, nothing)
+    return flash_devices.find(there, "data").disk
 
 
 def test_an_origin_that_has_another_name_is_taken_as_the_same_disk() -> None:
@@ -473,10 +472,12 @@ def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
     answers["lsblk --json --bytes --list"] = json.dumps({"blockdevices": []})
     there = tl.server(False, **answers, lsblk=json.dumps({"blockdevices": [listed]}))
     there.answers["cat /sys/dev/block/8:16/dm/uuid"] = 1
-    cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
+    flash_devices.save(
+        there, FLASH.with_disk(replace(FLASH.disks[0], origin_id=OriginId(Bytes(2**31))))
+    )
     tail = json.dumps({"sequence": 1, "seen": {"content": had}})
-    record_of(there, CARD.flash, 0, f"data dirty {tail}")
-    found = cards.find(there, "data")
+    record_of(there, FLASH.path, 0, f"data dirty {tail}")
+    found = flash_devices.find(there, "data")
     if refused is None:
         assert rename.rename_origin(found, NEW_NAME, nothing).origin == NEW_NAME
         return
@@ -484,7 +485,7 @@ def test_an_origin_without_numbers_is_the_same_by_what_lies_on_it(
         rename.rename_origin(found, NEW_NAME, nothing)
 
 
-OLD_NAME = CARD.disks[0].origin
+OLD_NAME = FLASH.disks[0].origin
 
 
 def beside_another(size: int, content: str | int, is_old: bool) -> FakeMachine:
@@ -522,9 +523,11 @@ def beside_another(size: int, content: str | int, is_old: bool) -> FakeMachine:
         f"hotset-boot content {OLD_NAME}": content,
         f"hotset-boot content {NEW_NAME}": "5f3c\n",
     }
-    cards.save(there, CARD.with_disk(replace(CARD.disks[0], origin_id=OriginId(Bytes(2**31)))))
+    flash_devices.save(
+        there, FLASH.with_disk(replace(FLASH.disks[0], origin_id=OriginId(Bytes(2**31))))
+    )
     tail = json.dumps({"sequence": 1, "seen": {"content": "5f3c"}})
-    record_of(there, CARD.flash, 0, f"data dirty {tail}")
+    record_of(there, FLASH.path, 0, f"data dirty {tail}")
     return there
 
 
@@ -547,15 +550,15 @@ def test_a_copy_of_an_origin_without_numbers_is_not_taken_for_it(
     """A snapshot has the UUID of its original, and what was dirty went to the wrong LUN. Its
     numbers were put on record as proof, too."""
     there = beside_another(size, content, is_old)
-    found = cards.find(there, "data")
+    found = flash_devices.find(there, "data")
     one = found.disk
     if refused:
         with pytest.raises(DeviceRefusedError, match=refused):
             rename.rename_origin(found, NEW_NAME, nothing)
-        assert cards.find(there, "data").disk == one
+        assert flash_devices.find(there, "data").disk == one
         return
     rename.rename_origin(found, NEW_NAME, nothing)
-    now = cards.find(there, "data").disk
+    now = flash_devices.find(there, "data").disk
     assert (now.origin, now.origin_id) == (NEW_NAME, OriginId(Bytes(2**31)))
 
 
@@ -582,23 +585,25 @@ def test_what_nothing_proves_to_be_the_same_disk_is_refused(
 
 
 def test_an_active_disks_origin_keeps_its_name() -> None:
-    with pytest.raises(CardError, match="is active: its origin's name is changed while it is down"):
+    with pytest.raises(
+        FlashError, match="is active: its origin's name is changed while it is down"
+    ):
         renamed(LUN, up=True)
 
 
 def test_a_file_that_is_mounted_beside_its_tier_is_seen() -> None:
     """No lock of the engine's hinders whoever makes a loop device of it."""
-    one = replace(CARD.disks[0], origin=PurePosixPath("/srv/origin.img"))
+    one = replace(FLASH.disks[0], origin=PurePosixPath("/srv/origin.img"))
     there = tl.server(
         up=False,
         **{"test -b /srv/": 1, "test -f /srv/": 0, "sh -c '\nfile=": "/dev/loop7\n", "stat": "1\n"},
     )
-    card = cards.save(there, CARD.with_disk(one))
-    seen = lifecycle.inspect(AttachedDisk(there, card, one)).report
+    flash = flash_devices.save(there, FLASH.with_disk(one))
+    seen = lifecycle.inspect(AttachedDisk(there, flash, one)).report
     assert seen.state == "failed"
     assert "is used past its cache: origin.img is behind /dev/loop7" in seen.notes[-1]
     with pytest.raises(TierRefusedError, match="behind /dev/loop7"):
-        lifecycle.activate(AttachedDisk(there, card, one), nothing)
+        lifecycle.activate(AttachedDisk(there, flash, one), nothing)
 
 
 FIRMWARE = "cat /sys/class/dmi/id/product_uuid"
@@ -610,55 +615,55 @@ THERE = "4c4c4544-0042-3510-8051-b7c04f4b4832\n"
 def test_a_clone_of_a_machine_does_not_own_its_flash(seen: str) -> None:
     """It has the same machine-id."""
     there = tl.server(up=False, **{FIRMWARE: HERE})
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     tl.leave(there, "clean")
     there.answers[FIRMWARE] = HERE.lower()
-    found = cards.find(there, "data")
-    card = found.card
-    cards.require_ours(there, card)
+    found = flash_devices.find(there, "data")
+    flash = found.flash
+    flash_devices.require_ours(there, flash)
     there.answers[FIRMWARE] = seen
-    with pytest.raises(CardError, match="on other hardware: this machine is a clone of it"):
+    with pytest.raises(FlashError, match="on other hardware: this machine is a clone of it"):
         lifecycle.activate(found, nothing)
     assert lifecycle.inspect(found).report.state == "failed"
     there.answers[FIRMWARE] = THERE
-    there.answers |= {"find -L": f"{CARD.flash}\n", f"readlink -f {CARD.flash}": f"{CARD.flash}\n"}
+    there.answers |= {"find -L": f"{FLASH.path}\n", f"readlink -f {FLASH.path}": f"{FLASH.path}\n"}
     there.answers["lsblk"] = tl.FREE.replace('"dm"', '"dm", "size": 1')
-    with pytest.raises(CardError, match="on other hardware"):
-        adopt.adopt(there, CARD.flash, False, nothing)
-    cards.require_ours(there, adopt.adopt(there, CARD.flash, True, nothing))
+    with pytest.raises(FlashError, match="on other hardware"):
+        adopt.adopt(there, FLASH.path, False, nothing)
+    flash_devices.require_ours(there, adopt.adopt(there, FLASH.path, True, nothing))
 
 
 @pytest.mark.parametrize("says_nothing", ["", "Not Settable", re.sub(r"\w", "0", HERE)])
 def test_a_label_of_before_is_the_machines_until_it_says_whose(says_nothing: str) -> None:
     there = tl.server(up=False, **{FIRMWARE: says_nothing})
-    cards.save(there, CARD.with_disk(tl.known()))
+    flash_devices.save(there, FLASH.with_disk(tl.known()))
     tl.leave(there, "clean")
-    assert cards.find(there, "data").card.hardware == ""
+    assert flash_devices.find(there, "data").flash.hardware == ""
     there.answers[FIRMWARE] = HERE
-    lifecycle.activate(cards.find(there, "data"), nothing)
-    assert cards.find(there, "data").card.hardware
+    lifecycle.activate(flash_devices.find(there, "data"), nothing)
+    assert flash_devices.find(there, "data").flash.hardware
     there.answers[FIRMWARE] = THERE
-    with pytest.raises(CardError, match="on other hardware"):
-        cards.require_ours(there, cards.find(there, "data").card)
+    with pytest.raises(FlashError, match="on other hardware"):
+        flash_devices.require_ours(there, flash_devices.find(there, "data").flash)
 
 
 def test_a_disk_that_is_down_gives_back_what_is_reserved() -> None:
     """A refused activation, or a crash, had left it so."""
     listed = json.dumps({"blockdevices": [{"name": "sdb", "type": "disk", "mountpoints": []}]})
     there, said = tl.server(up=False, lsblk=listed), list[str]()
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     there.answers["sg_persist --in --read-reservation"] = f"    Key={reservation.key(there)}\n"
-    lifecycle.deactivate(cards.find(there, "data"), said.append)
+    lifecycle.deactivate(flash_devices.find(there, "data"), said.append)
     assert "was still reserved, and is no longer" in said[-1]
     assert any("--release" in line for line in there.commands)
     there.answers["sg_persist --in --read-reservation"] = "    Key=0x77\n"
-    lifecycle.deactivate(cards.find(there, "data"), said.append)
+    lifecycle.deactivate(flash_devices.find(there, "data"), said.append)
     assert said[-1].endswith("is not active: nothing changed")
 
 
 def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
     there, said = tl.server(**NOTHING_DIRTY), list[str]()
-    cards.save(there, CARD)
+    flash_devices.save(there, FLASH)
     lines = "# hotset data: UUID=7 /srv ext4\n/dev/mapper/hotset-data /srv ext4 rw\n"
     there.files["/etc/fstab"] = (lines, 0o644)
     write = there.replace
@@ -670,9 +675,9 @@ def test_an_fstab_that_became_read_only_does_not_hold_a_detach_back() -> None:
 
     there.replace = replace_  # type: ignore[method-assign]
     there.answers = {"sh -c read-only": 1, **there.answers}
-    lifecycle.detach(cards.find(there, "data"), False, False, nothing, said.append)
+    lifecycle.detach(flash_devices.find(there, "data"), False, False, nothing, said.append)
     assert "/etc/fstab cannot be changed" in said[0]
-    assert cards.list_disks(there) == []
+    assert flash_devices.list_disks(there) == []
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -680,7 +685,7 @@ def test_a_refused_activation_keeps_no_reservation_but_one_of_before(held: bool)
     """Since a crash, it keeps others from an origin whose flash holds writes."""
     listed = json.dumps({"blockdevices": [{"name": "sdb", "type": "disk", "mountpoints": []}]})
     there = tl.server(up=False, lsblk=listed, cache_check=1)
-    cards.save(there, CARD.with_disk(tl.known()))
+    flash_devices.save(there, FLASH.with_disk(tl.known()))
     tl.leave(there, "clean")
     holder = f"    Key={reservation.key(there)}\n"
     there.answers["sg_persist --in --read-reservation"] = holder if held else ""
@@ -691,5 +696,5 @@ def test_a_refused_activation_keeps_no_reservation_but_one_of_before(held: bool)
 
     there.answers["sg_persist --out --reserve"] = taken
     with pytest.raises(MetadataDamagedError):
-        lifecycle.activate(cards.find(there, "data"), nothing)
+        lifecycle.activate(flash_devices.find(there, "data"), nothing)
     assert any("--release" in line for line in there.commands) is not held

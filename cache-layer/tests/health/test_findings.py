@@ -11,13 +11,13 @@ import pytest
 
 from hotset.core.errors import FAILED, LACKS, MISSED, HotsetError, Remedy
 from hotset.core.machines.base import MachineGoneError
-from hotset.disk import cache_device, lifecycle
-from hotset.disk.cache_device import Inventory
+from hotset.disk import flash_devices, lifecycle
+from hotset.disk.flash_devices import Inventory
 from hotset.health import examination
 from hotset.health.findings import Ask, Finding, Health, State
 from hotset.warmup.plan import Request as Planning
 from tests.fake_machine import FakeMachine
-from tests.support.hit_counters import CARD, DISK
+from tests.support.hit_counters import DISK, FLASH
 
 RATIO = Finding("shop", "hit ratio", "ok", "95.0 % hit in the last day")
 
@@ -57,7 +57,7 @@ def test_nothing_to_say_is_one_line_with_the_hit_ratio() -> None:
 
 
 def test_a_machine_without_disks_is_not_in_order() -> None:
-    """A monitor of a machine whose card was gone saw code 0: all is well."""
+    """A monitor of a machine whose flash device was gone saw code 0: all is well."""
     nothing = Health("local", (), ()).failure()
     assert isinstance(nothing, HotsetError)
     assert (nothing.exit_code, nothing.remedies[0].operation) == (LACKS, "tier scan")
@@ -65,7 +65,7 @@ def test_a_machine_without_disks_is_not_in_order() -> None:
     far = Health("ssh://db1", (), ()).failure()
     assert isinstance(far, HotsetError)
     assert far.remedies[0].parameters == {"machine": "ssh://db1"}
-    broken = Finding("", "card", "critical", "the label is damaged")
+    broken = Finding("", "flash", "critical", "the label is damaged")
     assert code(Health("local", (), (broken,))) == MISSED
 
 
@@ -95,8 +95,8 @@ def test_a_line_of_csv_says_what_helps_in_words_of_nobodys_own() -> None:
 def test_a_look_that_fails_hinders_no_other_and_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    inventory = Inventory((CARD,), ("card spare cannot be read",))
-    monkeypatch.setattr(cache_device, "inventory", lambda _: inventory)
+    inventory = Inventory((FLASH,), ("flash device spare cannot be read",))
+    monkeypatch.setattr(flash_devices, "inventory", lambda _: inventory)
 
     def refuse(_: object, __: object) -> object:
         raise HotsetError("the tier says nothing")
@@ -104,7 +104,7 @@ def test_a_look_that_fails_hinders_no_other_and_is_not_known(
     monkeypatch.setattr(lifecycle, "inspect", refuse)
     found = examination.examine(FakeMachine(), None, None, Planning("local", ()))
     assert [(one.subject, one.state) for one in found.findings] == [
-        ("card", "critical"),
+        ("flash", "critical"),
         ("state", "unknown"),
     ]
     assert found.disks == (DISK.name,)

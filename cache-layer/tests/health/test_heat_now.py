@@ -10,7 +10,7 @@ import pytest
 from hotset.block.extents import Extent
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.health import heat_now
 from hotset.health.findings import Ask
 from hotset.health.heat_now import Heat
@@ -19,7 +19,7 @@ from hotset.hitratio.attribution import Owner
 from hotset.hitratio.heat import Grid, Tally
 from hotset.hitratio.heatstore import CounterDelta
 from hotset.hitratio.hit_report import Target
-from tests.support.hit_counters import CARD, DISK, NOW, counters
+from tests.support.hit_counters import DISK, FLASH, NOW, counters
 
 MIB = 1024**2
 GRID = Grid(Bytes(256 * MIB), Bytes(MIB), Bytes(0))
@@ -47,7 +47,7 @@ def heat(
 
 def target(cache: int) -> Target:
     spec = replace(DISK.spec, cache=Bytes(cache * MIB))
-    return Target("local", AttachedDisk(Local(), CARD, replace(DISK, spec=spec)))
+    return Target("local", AttachedDisk(Local(), FLASH, replace(DISK, spec=spec)))
 
 
 FULL = replace(counters(1), used=Blocks(1024), total=Blocks(1024))

@@ -14,8 +14,8 @@ from hotset.block.condition.wear import Wear
 from hotset.core import errors
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.disk.lifecycle import DiskState
 from hotset.health import tier_now
 from hotset.health.findings import Ask, Finding
@@ -27,7 +27,7 @@ from hotset.tier.pins import Preferences, Share
 from hotset.warmup import division
 from hotset.warmup.division import Kept, Location
 from hotset.warmup.plan import Request as Planning
-from tests.support.hit_counters import CARD, DISK, counters
+from tests.support.hit_counters import DISK, FLASH, counters
 
 ASK = Ask("local", "erp", "state")
 AWAY = Ask("ssh://db1", "erp", "state")
@@ -40,18 +40,18 @@ NOBODY = Planning("local", ())
 def seen(state: TierState, metadata: float | None = None, **more: object) -> DiskState:
     told = None if state in ("failed", "inactive") else COUNTED
     report = Report(state, told, (), ("why",), metadata)
-    return replace(DiskState(CARD, DISK, report, True), **more)  # type: ignore[arg-type]
+    return replace(DiskState(FLASH, DISK, report, True), **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
 def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The origin is there, and the flash is this machine's."""
     monkeypatch.setattr(devices, "type_of", lambda _, __: "device")
-    monkeypatch.setattr(cache_device, "is_ours", lambda _, __: True)
+    monkeypatch.setattr(flash_devices, "is_ours", lambda _, __: True)
 
 
 def told(ask: Ask, how: DiskState) -> Finding:
-    (found,) = tier_now.state(ask, how, AttachedDisk(Local(), CARD, DISK))
+    (found,) = tier_now.state(ask, how, AttachedDisk(Local(), FLASH, DISK))
     return found
 
 
@@ -84,7 +84,7 @@ def test_a_dead_flash_is_given_up_and_a_detach_is_ended() -> None:
 def test_what_another_machine_owns_is_taken_over_and_what_is_gone_has_no_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cache_device, "is_ours", lambda _, __: False)
+    monkeypatch.setattr(flash_devices, "is_ours", lambda _, __: False)
     assert commands(told(ASK, seen("failed"))) == ["hotset tier import --flash /dev/flash"]
     monkeypatch.setattr(devices, "type_of", lambda _, __: None)
     assert commands(told(ASK, seen("failed"))) == []
@@ -112,7 +112,7 @@ def test_metadata_that_nobody_tells_are_not_taken_for_empty(
 
 
 def attached() -> AttachedDisk:
-    return AttachedDisk(Local(), CARD, replace(DISK, kind="userspace"))
+    return AttachedDisk(Local(), FLASH, replace(DISK, kind="userspace"))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_kind_that_does_not_say_what_it_has_of_a_pin_is_not_known(
     monkeypatch.setattr(pins, "read_preferences", lambda _, __: Preferences(("/a",)))
     gone = {"/a": Location("gone", Bytes(0), Bytes(0), "no such file")}
     monkeypatch.setattr(division, "find_again", lambda *_: gone)
-    found, missing = tier_now.preferences(ASK, AttachedDisk(Local(), CARD, DISK), NOBODY)
+    found, missing = tier_now.preferences(ASK, AttachedDisk(Local(), FLASH, DISK), NOBODY)
     assert found.state == "unknown"
     assert missing.text == "/a: it is gone (no such file)"
     assert commands(missing) == ["hotset warmup unpin /a --disk erp"]

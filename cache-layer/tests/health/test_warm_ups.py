@@ -9,14 +9,14 @@ import pytest
 
 from hotset.core import errors
 from hotset.core.units import Bytes
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.health.findings import Ask
 from hotset.health.warm_ups import warm_ups
 from hotset.warmup import plan_store, schedule
 from hotset.warmup.plan_store import SavedPlan
 from hotset.warmup.schedule import ScheduleRequest
 from tests.fake_machine import FakeMachine
-from tests.support.hit_counters import CARD, DISK
+from tests.support.hit_counters import DISK, FLASH
 
 ASK = Ask("local", "erp", "warm-ups")
 TIMED = ScheduleRequest(("/a",), "07:00", False, False, None, "read", None, "postgres", None, None)
@@ -80,7 +80,7 @@ def without_systemd() -> FakeMachine:
     ],
 )
 def test_each_schedule(there: FakeMachine, state: str, says: str) -> None:
-    (found,) = warm_ups(ASK, AttachedDisk(there, CARD, DISK))
+    (found,) = warm_ups(ASK, AttachedDisk(there, FLASH, DISK))
     assert found.state == state, found
     assert says in found.text
 
@@ -118,6 +118,6 @@ def test_the_last_plan(own_folders: Path, plan: SavedPlan, state: str, helps: st
     plan_store.save(replace(PLAN, id="1", created="2026-11-20", state="failed"))
     plan_store.save(replace(PLAN, id="2", created="2026-11-27", disk="other", state="failed"))
     plan_store.save(plan)
-    (found,) = warm_ups(ASK, AttachedDisk(FakeMachine({"test -d": 1}), CARD, DISK))
+    (found,) = warm_ups(ASK, AttachedDisk(FakeMachine({"test -d": 1}), FLASH, DISK))
     assert found.state == state
     assert [errors.command(one) for one in found.remedies] == [f"`hotset {helps}`"] * bool(helps)

@@ -13,11 +13,11 @@ from hotset.core.clock import wait_until
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import adopt, cache_device, lifecycle
+from hotset.disk import adopt, flash_devices, lifecycle
 from hotset.disk import create as creation
 from hotset.disk.boot import fstab, mounts, program, startup, systemd_unit, udev
-from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import FlashError
 from hotset.disk.identity import reservation
 from hotset.disk.identity.reservation import OriginReservedError
 from hotset.lab import lab as labs
@@ -126,8 +126,8 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         lun.sh("mv /run/fstab /etc/fstab")
     assert lun.leads_to() == lun.sh(f"readlink -e {lun.origin}")
     lun.create("oltp", lun.origin)
-    found = cache_device.find(machine, "oltp")
-    card, disk = found.card, found.disk
+    found = flash_devices.find(machine, "oltp")
+    flash, disk = found.flash, found.disk
     text = machine.run(["cat", str(systemd_unit.install(found))]).stdout
     assert "Before=remote-fs-pre.target" in text
     assert "network-online.target" in text
@@ -135,7 +135,7 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
     lifecycle.deactivate(found, print)
     assert lun.leads_to() == "", "by no path"
     # The flash comes to a server that knows nothing of it, and so of the origin.
-    lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules /etc/hotset/cards/*.json; udevadm control -R")
+    lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules /etc/hotset/flash/*.json; udevadm control -R")
     lun.sh("udevadm trigger --subsystem-match=block --action=change")
     assert lun.leads_to() != ""
     said = list[str]()
@@ -146,8 +146,8 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
         assert lun.leads_to() == "", "by no path"
         assert "/etc/fstab mounts the origin" in said[-1]
         assert "to activate the disk with a unit changes that" in said[-1]
-        found = cache_device.find(machine, "oltp")
-        card, disk = found.card, found.disk
+        found = flash_devices.find(machine, "oltp")
+        flash, disk = found.flash, found.disk
         lun.sh("rm /etc/udev/rules.d/65-hotset-oltp.rules")
         lifecycle.activate(found, said.append)
         assert lun.leads_to() == lun.sh(f"readlink -e {disk.device}")
@@ -160,9 +160,9 @@ def test_an_origin_below_multipath_is_found_by_each_of_its_paths(lun: Lun) -> No
     for number in (0, 1):
         link = lun.sh(f"find -L /dev/disk/by-id /dev/disk/by-path -samefile {lun.path(number)}")
         for name in [*link.split(), lun.path(number)]:
-            with pytest.raises(CardError, match="is accelerated already, as disk oltp"):
+            with pytest.raises(FlashError, match="is accelerated already, as disk oltp"):
                 lun.create("second", PurePosixPath(name))
-    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, lambda _: None)
     # Without multipathd's own rules, to whichever of the three udev looked at last.
     shown = [lun.sh(f"readlink -e {lun.origin}"), *map(lun.path, (0, 1))]
     assert wait_until(lambda: lun.leads_to() in shown, 30)
@@ -174,8 +174,8 @@ def test_a_path_that_udev_is_just_looking_at_is_hidden_as_well(lun: Lun) -> None
     one for a moment."""
     machine, slow = lun.machine, "/run/udev/rules.d/61-slow.rules"
     lun.create("oltp", lun.origin)
-    found = cache_device.find(machine, "oltp")
-    card = found.card
+    found = flash_devices.find(machine, "oltp")
+    flash = found.flash
     lifecycle.deactivate(found, print)
     udev.show_origin(found)
     assert lun.leads_to() != ""
@@ -186,7 +186,7 @@ def test_a_path_that_udev_is_just_looking_at_is_hidden_as_well(lun: Lun) -> None
     udev.hide_origin(found)
     lun.sh(f"rm {slow}; udevadm control -R")
     assert lun.leads_to() == "", "by no path"
-    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, lambda _: None)
 
 
 @pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
@@ -200,8 +200,8 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
     with second_session(machine, name="third") as third:
         joined = wait_until(lambda: writes(machine, str(third)), 30)
         assert joined, lun.sh(f"udevadm info {third}; sg_persist --in --read-keys {third}")
-    found = cache_device.find(machine, "oltp")
-    card = found.card
+    found = flash_devices.find(machine, "oltp")
+    flash = found.flash
     lifecycle.deactivate(found, print)
     with other_host(machine) as theirs:
         assert writes(machine, theirs)
@@ -218,7 +218,7 @@ def test_every_path_to_an_origin_may_write_and_no_other_host(lun: Lun) -> None:
     with other_host(machine) as theirs:
         assert writes(machine, theirs)
         assert keys(machine, theirs) == ""
-    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, lambda _: None)
 
 
 @pytest.mark.parametrize("lun", [False], ids=["disk"], indirect=True)
@@ -242,8 +242,8 @@ def test_every_path_may_write_after_the_reservation_was_taken_from_a_clone(lun: 
 def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
     machine, said = lun.machine, list[str]()
     creation.create(machine, lun.wanted("oltp", lun.origin), True, said.append)
-    found = cache_device.find(machine, "oltp")
-    card = found.card
+    found = flash_devices.find(machine, "oltp")
+    flash = found.flash
     lifecycle.deactivate(found, print)
     script = program.command(found, "start")
     with dead(lun, 1):
@@ -278,7 +278,7 @@ def test_a_path_that_is_dead_hides_no_other_host(lun: Lun) -> None:
     assert [writes(machine, path) for path in lun.paths] == [True, True]
     with other_host(machine) as theirs:
         assert not writes(machine, theirs)
-    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, lambda _: None)
 
 
 @contextmanager

@@ -12,9 +12,8 @@ import pytest
 from hotset.core.machines import locks
 from hotset.core.machines.base import Result
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.tier import pins
 from hotset.tier.pins import Preferences
@@ -60,8 +59,8 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Enclosed
             pins.save(there, "shop", Preferences(("region:0+1MiB",), (), ()))
             yield there
         finally:
-            for card in cards.inventory(there).cards:
-                lifecycle.destroy(there, card, True, lambda _: lambda _: None, print)
+            for flash in flash_devices.inventory(there).flash_devices:
+                lifecycle.destroy(there, flash, True, lambda _: lambda _: None, print)
 
 
 def as_nobody(machine: Enclosed, *argv: str) -> Result:

@@ -11,8 +11,8 @@ import pytest
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.boot import program
 from hotset.disk.create import CreateRequest
 from hotset.disk.identity import owner, reservation
@@ -87,8 +87,8 @@ def test_no_other_host_writes_to_the_origin_of_an_active_tier(
     assert f"reserved: while the tier is active, no other host can write to {ours}" in said
     assert not writes(machine, theirs)
     assert reads(machine, theirs)
-    found = cache_device.find(machine, "oltp")
-    card, disk = found.card, found.disk
+    found = flash_devices.find(machine, "oltp")
+    flash, disk = found.flash, found.disk
     assert writes(machine, disk.device)
     lifecycle.deactivate(found, said.append)
     assert writes(machine, theirs)
@@ -105,12 +105,12 @@ def test_no_other_host_writes_to_the_origin_of_an_active_tier(
     assert disk.origin_id is not None
     assert disk.origin_id.wwn
     other = replace(disk, origin_id=replace(disk.origin_id, wwn=f"{disk.origin_id.wwn[:-1]}f0"))
-    cache_device.save(machine, card.with_disk(other))
+    flash_devices.save(machine, flash.with_disk(other))
     boot = machine.run(start, check=False)
     assert (boot.rc, "is another disk than the one that was" in boot.stderr) == (4, True)
     assert writes(machine, theirs), "and was not reserved"
-    card = cache_device.save(machine, card)
-    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, said.append)
+    flash = flash_devices.save(machine, flash)
+    lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, said.append)
 
 
 def test_an_origin_that_another_host_has_reserved_is_left_alone(
@@ -129,8 +129,8 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
     assert not writes(machine, ours)
 
     creation.create(machine, wanted(ours, break_reservation=True), True, lambda _: None)
-    found = cache_device.find(machine, "oltp")
-    card, disk = found.card, found.disk
+    found = flash_devices.find(machine, "oltp")
+    flash, disk = found.flash, found.disk
     assert writes(machine, disk.device)
     assert not writes(machine, theirs)
 
@@ -142,7 +142,7 @@ def test_an_origin_that_another_host_has_reserved_is_left_alone(
     assert (boot.rc, "another host holds a reservation" in boot.stderr) == (4, True)
     lifecycle.activate(found, lambda _: None, break_reservation=True)
     assert not writes(machine, theirs)
-    lifecycle.destroy(machine, card, True, lambda _: lambda _: None, lambda _: None)
+    lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, lambda _: None)
     assert writes(machine, theirs)
 
 

@@ -17,11 +17,10 @@ from hotset.block import boot_program
 from hotset.block.boot_program import InUseError
 from hotset.core.errors import HotsetError
 from hotset.core.units import Blocks
-from hotset.disk import adopt, lifecycle
-from hotset.disk import cache_device as cards
+from hotset.disk import adopt, flash_devices, lifecycle
 from hotset.disk import create as creation
 from hotset.disk.boot import program
-from hotset.disk.cache_device import Disk
+from hotset.disk.flash_devices import Disk
 from hotset.disk.lifecycle import TierRefusedError
 
 from .test_userspace import Site, never_cleaned, pytestmark, site, wait_until
@@ -181,13 +180,13 @@ def test_who_opens_a_disk_while_it_is_taken_down_loses_nothing(site: Site, verb:
     site.create("shop")
     with writer(site, DEVICE, "now and then") as one:
         # It may lose the device in the end, and then reads an error.
-        while cards.list_disks(site.machine) and site.tier("shop").is_active():
+        while flash_devices.list_disks(site.machine) and site.tier("shop").is_active():
             with suppress(InUseError, TierRefusedError):
                 VERBS[verb](site)
             if not one.is_at_work():
                 break
         one.end()
-    if cards.list_disks(site.machine):
+    if flash_devices.list_disks(site.machine):
         site.detach("shop", yes=True)
     one.require_on(Path(site.origin("shop")))
 
@@ -249,7 +248,7 @@ def test_a_disk_is_not_taken_from_who_has_it_when_what_is_known_of_it_is_gone(
         assert one.is_at_work()
         one.end()
     site.deactivate("shop")
-    lifecycle.activate(cards.find(site.machine, "shop"), print, flash_counts=True)
+    lifecycle.activate(flash_devices.find(site.machine, "shop"), print, flash_counts=True)
     site.detach("shop")
     one.require_on(Path(site.origin("shop")))
 
@@ -269,7 +268,7 @@ def test_a_disk_with_the_name_of_one_that_was_detached_is_taken_down_in_order(si
     site.sh("touch /run/hotset/removing-shop")
     with writer(site, DEVICE, "open") as one:
         with pytest.raises(InUseError):
-            program.stop(cards.find(site.machine, "shop"))
+            program.stop(flash_devices.find(site.machine, "shop"))
         one.end()
     site.detach("shop")
     one.require_on(Path(site.origin("shop")))
@@ -310,35 +309,35 @@ def test_a_file_that_a_guest_has_is_no_origin_until_it_lets_go(site: Site) -> No
 
 
 def test_a_volume_that_came_to_be_used_while_its_disks_were_flushed_is_kept(site: Site) -> None:
-    """It was empty when the card was to be destroyed, and was wiped hours later."""
+    """It was empty when the flash was to be destroyed, and was wiped hours later."""
     site.create("shop")
 
     def meanwhile(_: Disk) -> Callable[[Blocks], None]:
         site.sh("mke2fs -q -F /dev/hotset/volume")
         return lambda _: None
 
-    (card,) = cards.inventory(site.machine).cards
+    (flash,) = flash_devices.inventory(site.machine).flash_devices
     with pytest.raises(TierRefusedError, match="not empty: ext"):
-        lifecycle.destroy(site.machine, card, False, meanwhile, print)
+        lifecycle.destroy(site.machine, flash, False, meanwhile, print)
     assert site.sh("blkid --output value --match-tag TYPE /dev/hotset/volume").startswith("ext")
     site.destroy()
 
 
-def test_a_card_that_the_root_disk_lost_is_known_again_while_its_disk_is_in_use(
+def test_a_flash_device_that_the_root_disk_lost_is_known_again_while_its_disk_is_in_use(
     site: Site,
 ) -> None:
     site.create("shop")
     with writer(site, DEVICE, "open") as one:
-        site.sh("rm -r /etc/hotset/cards")
-        card = adopt.adopt(site.machine, site.flash, False, print)
-        assert [disk.name for disk in card.disks] == ["shop"]
+        site.sh("rm -r /etc/hotset/flash")
+        flash = adopt.adopt(site.machine, site.flash, False, print)
+        assert [disk.name for disk in flash.disks] == ["shop"]
         assert one.is_at_work()
         one.end()
     site.detach("shop")
     one.require_on(Path(site.origin("shop")))
 
 
-def test_a_volume_that_is_in_use_elsewhere_keeps_its_card(site: Site) -> None:
+def test_a_volume_that_is_in_use_elsewhere_keeps_its_flash(site: Site) -> None:
     site.create("shop")
     site.detach("shop")
     holder = [*site.machine.enter, "sh", "-c", "exec 5<> /dev/hotset/volume; echo open; exec cat"]
@@ -392,7 +391,7 @@ class Computer:
         return done.stderr if done.rc else ""
 
     def of_shop(self, verb: program.Verb) -> str:
-        argv = program.command(cards.find(self.site.machine, "shop"), verb)
+        argv = program.command(flash_devices.find(self.site.machine, "shop"), verb)
         return self.boot(*argv[1:])
 
     def kill(self) -> None:
@@ -504,7 +503,7 @@ def test_a_dead_engine_is_no_other_flash(site: Site, computer: Computer) -> None
     """Its link is still there, and /etc/hotset was lost with the root disk."""
     site.create("shop")
     computer.kill()
-    site.sh("rm -r /etc/hotset/cards")
-    card = adopt.adopt(site.machine, site.flash, True, site.said.append)
-    assert [disk.name for disk in card.disks] == ["shop"]
+    site.sh("rm -r /etc/hotset/flash")
+    flash = adopt.adopt(site.machine, site.flash, True, site.said.append)
+    assert [disk.name for disk in flash.disks] == ["shop"]
     site.deactivate("shop")

@@ -32,14 +32,14 @@ from hotset.core.machines.base import (
 )
 from hotset.core.machines.names import open_machine
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import adopt, cache_device, lifecycle
+from hotset.disk import adopt, flash_devices, lifecycle
 from hotset.disk import create as creation
 from hotset.disk import repair as repairing
 from hotset.disk import resize as resizing
 from hotset.disk import settings as retune
 from hotset.disk.boot import program, systemd_unit
-from hotset.disk.cache_device import AttachedDisk, CardError
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import AttachedDisk, FlashError
 from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
@@ -146,7 +146,7 @@ class Bench:
         return self.sh("cat /proc/[0-9]*/status 2> /dev/null | grep -B 2 '^State:.D' || :")
 
     def found(self, name: str | None = None) -> AttachedDisk:
-        return cache_device.find(self.machine, name)
+        return flash_devices.find(self.machine, name)
 
     def inspect(self, name: str | None = None) -> lifecycle.DiskState:
         return lifecycle.inspect(self.found(name))
@@ -211,7 +211,7 @@ class Bench:
             name for name in devicemapper.active_names(self.machine) if name.startswith("hotset-")
         ]
         # Without a reboot nobody knows that nothing was written meanwhile; here it was not.
-        for one in cache_device.list_disks(self.machine):
+        for one in flash_devices.list_disks(self.machine):
             lifecycle.keep_flash(one)
 
 
@@ -283,7 +283,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     with pytest.raises(devices.DeviceRefusedError, match="lab-origin is mounted on /run/hotset"):
         bench.create(kind)
     bench.umount()
-    assert cache_device.list_cards(machine) == []
+    assert flash_devices.list_all(machine) == []
 
     bench.create(kind)
     device = bench.found().disk.device
@@ -296,9 +296,9 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     now = bench.sums()
     assert bench.inspect().report.state == "active"
 
-    # A second disk takes what is left of the same card.
+    # A second disk takes what is left of the same flash device.
     bench.create(kind, "dwh", OTHER, "warehouse", 80)
-    assert {one.name for one in bench.found("dwh").card.disks} == {"oltp", "dwh"}
+    assert {one.name for one in bench.found("dwh").flash.disks} == {"oltp", "dwh"}
     assert device_size(machine, bench.found("dwh").disk.device) == SIZES[OTHER] * MIB
     lifecycle.detach(bench.found("dwh"), False, False, lambda _: None, print)
 
@@ -335,7 +335,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
                 resizing.resize(bench.found(), Bytes(mib * MIB), False, left.append, print)
         resizing.resize(bench.found(), Bytes(mib * MIB), True, left.append, print)
         assert bench.found().disk.spec.cache == mib * MIB
-        tier = cache_device.find(machine, None).tier
+        tier = flash_devices.find(machine, None).tier
         assert tier.counters().total.bytes(tier.spec.block) == mib * MIB
         assert bench.inspect().report.state == "active"
     assert bench.inspect().report.tunables == was
@@ -354,9 +354,9 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     bench.umount()
     bench.sh(f"e2fsck -fn {by_id(ORIGIN)}")
     lifecycle.destroy(
-        machine, cache_device.list_cards(machine)[0], True, lambda _: left.append, print
+        machine, flash_devices.list_all(machine)[0], True, lambda _: left.append, print
     )
-    assert cache_device.list_cards(machine) == []
+    assert flash_devices.list_all(machine) == []
     assert not [name for name in devicemapper.active_names(machine) if name.startswith("hotset-")]
 
 
@@ -377,7 +377,7 @@ def test_a_server_without_what_the_next_boot_needs_is_refused(
     finally:
         bench.sh(f"mv {there}.away {there}")
     assert bench.sh(f"md5sum {by_id(FLASH)} {by_id(ORIGIN)}") == before
-    assert cache_device.list_cards(bench.machine) == []
+    assert flash_devices.list_all(bench.machine) == []
 
 
 def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> None:
@@ -394,7 +394,7 @@ def test_larger_sectors_of_the_flash_become_the_cached_devices(bench: Bench) -> 
         )
         with pytest.raises(devices.DeviceRefusedError, match=r"of 4096 bytes, \S* of 512:"):
             creation.create(bench.machine, wanted, False, bench.said.append)
-        assert cache_device.list_cards(bench.machine) == []
+        assert flash_devices.list_all(bench.machine) == []
         creation.create(bench.machine, wanted, True, bench.said.append)
         assert "of 4096 bytes" in " ".join(bench.said)
         assert bench.sh(f"blockdev --getss {bench.found().disk.device}") == "4096"
@@ -494,7 +494,7 @@ def test_a_flash_that_hangs_ends_every_wait(
             lifecycle.detach(bench.found(), True, False, lambda _: None, bench.said.append)
         assert "LOST: " in " ".join(bench.said)
         assert "\tdd" in bench.waiting(), "nobody can end it"
-        assert cache_device.list_disks(bench.machine) == []
+        assert flash_devices.list_disks(bench.machine) == []
     # It is back: what it holds is older than the origin by now, and is not taken for the truth.
     bench.said.clear()
     adopt.adopt(bench.machine, by_id(FLASH), True, bench.said.append)
@@ -758,7 +758,7 @@ def test_what_bcache_has_cached(bench_with_debugfs: Bench) -> None:
     machine = bench.machine
     bench.create("bcache", database="warehouse")
     device = bench.found().disk.device
-    tier = cache_device.find(machine, None).tier
+    tier = flash_devices.find(machine, None).tier
     assert isinstance(tier, Bcache)
     bench.mount(device)
     bench.sh(f"dd if={MOUNT}/f1 of=/dev/null bs=64k iflag=direct status=none")
@@ -788,7 +788,7 @@ def test_bcache_is_filled_also_where_the_kernel_does_not_show_what_it_holds(benc
     machine = bench.machine
     bench.create("bcache", database="oltp")
     device = bench.found().disk.device
-    tier = cache_device.find(machine, None).tier
+    tier = flash_devices.find(machine, None).tier
     assert isinstance(tier, Bcache)
     with pytest.raises(PrerequisiteMissingError, match="kernel has no debugfs"):
         tier.resident()
@@ -975,7 +975,7 @@ def test_the_write_mode_changes_while_the_disk_is_in_use(bench: Bench, kind: Ker
     tunables = dict(bench.inspect().report.tunables)
     assert "writethrough" in (tunables.get("mode"), tunables.get("cache_mode"))
     assert "cleaner" not in str(bench.sh(f"dmsetup table {device.name}"))
-    with pytest.raises(CardError, match="has no policy 'arc'"):
+    with pytest.raises(FlashError, match="has no policy 'arc'"):
         retune.retune(bench.found(), "arc", None, lambda _: None, print)
     assert bench.sums() == now
     # Everything is on the origin, at every moment: a crash loses nothing, without the flash either.
@@ -1027,7 +1027,7 @@ def test_ssh_checks_the_host_key(
         assert there.run(["uname", "-r"]).stdout == machine.run(["uname", "-r"]).stdout
         assert there.address(5432) == (host, 5432)
         begun = time.monotonic()
-        assert cache_device.list_cards(there) == []
+        assert flash_devices.list_all(there) == []
         assert time.monotonic() - begun < 10
     other = tmp_path / "other"
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(other))

@@ -13,9 +13,8 @@ import pytest
 from hotset.core.clock import wait_until
 from hotset.core.machines.base import Command, Machine, Result
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.disk.lifecycle import DiskState
 from hotset.lab import lab as labs
@@ -47,17 +46,17 @@ class Site:
         creation.create(self.machine, wanted, True, print)
 
     def inspect(self) -> DiskState:
-        return lifecycle.inspect(cards.find(self.machine, "shop"))
+        return lifecycle.inspect(flash_devices.find(self.machine, "shop"))
 
     def served_by(self) -> str:
         return dict(self.inspect().report.tunables)["served by"]
 
     def activate(self, flash_counts: bool = False) -> None:
-        disk = cards.find(self.machine, "shop")
+        disk = flash_devices.find(self.machine, "shop")
         lifecycle.activate(disk, print, flash_counts=flash_counts)
 
     def deactivate(self) -> None:
-        lifecycle.deactivate(cards.find(self.machine, "shop"), print)
+        lifecycle.deactivate(flash_devices.find(self.machine, "shop"), print)
 
     def devices(self) -> str:
         return self.sh("ls /dev | grep '^ublk[bc]' || :")
@@ -152,8 +151,8 @@ def site_on(machine: Machine) -> Iterator[Site]:
     try:
         yield site
         site.unmount()
-        card = cards.inventory(site.machine).cards[0]
-        lifecycle.destroy(site.machine, card, True, lambda _: lambda _: None, print)
+        flash = flash_devices.inventory(site.machine).flash_devices[0]
+        lifecycle.destroy(site.machine, flash, True, lambda _: lambda _: None, print)
     finally:
         # Of one that failed: the machine is the next test's.
         script = "/etc/hotset/engine/shop.sh"

@@ -1,4 +1,4 @@
-"""The cache in user space on this computer's kernel: the life of a card and its disks, on files."""
+"""The cache in user space on this computer's kernel: the life of flash and disks, on files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from hotset.core.machines import locks
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import adopt, lifecycle, resize
-from hotset.disk import cache_device as cards
+from hotset.disk import adopt, flash_devices, lifecycle, resize
 from hotset.disk import create as creation
 from hotset.disk import repair as repairing
 from hotset.disk import settings as retune
 from hotset.disk.boot import program, systemd_unit
-from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import FlashError
 from hotset.disk.lifecycle import DiskState, OriginChangedError, TierRefusedError
 from hotset.hitratio import region_counters
 from hotset.tier.base import MetadataDamagedError, TierFailedError, WriteMode
@@ -84,33 +83,33 @@ class Site:
         creation.create(self.machine, self.wanted(name, cache, volume), False, print)
 
     def tier(self, name: str) -> Userspace:
-        tier = cards.find(self.machine, name).tier
+        tier = flash_devices.find(self.machine, name).tier
         assert isinstance(tier, Userspace)
         return tier
 
     def inspect(self, name: str) -> DiskState:
-        return lifecycle.inspect(cards.find(self.machine, name))
+        return lifecycle.inspect(flash_devices.find(self.machine, name))
 
     def activate(self, name: str) -> None:
-        lifecycle.activate(cards.find(self.machine, name), print)
+        lifecycle.activate(flash_devices.find(self.machine, name), print)
 
     def deactivate(self, name: str) -> None:
-        lifecycle.deactivate(cards.find(self.machine, name), print)
+        lifecycle.deactivate(flash_devices.find(self.machine, name), print)
 
     def flush(self, name: str) -> int:
-        return lifecycle.flush(cards.find(self.machine, name), lambda _: None)
+        return lifecycle.flush(flash_devices.find(self.machine, name), lambda _: None)
 
     def detach(self, name: str, dead: bool = False, yes: bool = False) -> None:
-        found = cards.find(self.machine, name)
+        found = flash_devices.find(self.machine, name)
         lifecycle.detach(found, dead, yes, lambda _: None, print)
 
     def destroy(self) -> None:
-        card = cards.inventory(self.machine).cards[0]
-        lifecycle.destroy(self.machine, card, True, lambda _: lambda _: None, print)
+        flash = flash_devices.inventory(self.machine).flash_devices[0]
+        lifecycle.destroy(self.machine, flash, True, lambda _: lambda _: None, print)
 
     def resize(self, name: str, cache: int | None) -> None:
         size = None if cache is None else Bytes(cache * MIB)
-        found = cards.find(self.machine, name)
+        found = flash_devices.find(self.machine, name)
         resize.resize(found, size, False, lambda _: None, self.said.append)
 
     def sh(self, script: str) -> str:
@@ -137,7 +136,7 @@ class Site:
         return [self.sh(f"md5sum < {folder}/{name}") for name in names]
 
     def retune(self, name: str, policy: str | None, mode: WriteMode | None) -> None:
-        found = cards.find(self.machine, name)
+        found = flash_devices.find(self.machine, name)
         retune.retune(found, policy, mode, lambda _: None, self.said.append)
 
     def engines(self, name: str) -> list[str]:
@@ -162,10 +161,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
             yield there
         finally:
             machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
-            for one in cards.list_disks(machine):
+            for one in flash_devices.list_disks(machine):
                 one.tier.discard()
-            for card in cards.list_cards(machine):
-                cards.remove_volume(machine, card)
+            for flash in flash_devices.list_all(machine):
+                flash_devices.remove_volume(machine, flash)
             files = machine.run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"])
             assert str(tmp_path) not in files.stdout
 
@@ -207,7 +206,7 @@ def test_a_disk_is_created_used_and_given_back(site: Site) -> None:
     assert site.sums("before", "after") == sums
     site.unmount()
     site.destroy()
-    for folder in ("/dev/hotset", "/etc/hotset/cards", "/etc/hotset/engine"):
+    for folder in ("/dev/hotset", "/etc/hotset/flash", "/etc/hotset/engine"):
         assert site.sh(f"ls {folder}") == ""
 
 
@@ -278,7 +277,7 @@ def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
     shown = dict(site.inspect("shop").report.tunables)
     assert shown.pop("served by").startswith("FUSE and a loop device (")
     assert shown == tunables
-    with pytest.raises(CardError, match="s3-fifo or arc"):
+    with pytest.raises(FlashError, match="s3-fifo or arc"):
         site.retune("shop", "best", None)
     os.truncate(origin, 160 * MIB)
     site.resize("shop", None)
@@ -301,14 +300,14 @@ def test_a_resize_that_was_cut_short_is_done_by_the_next_activation(site: Site) 
     sums = [site.file("data")]
     site.unmount()
     site.deactivate("shop")
-    # As the card is while a cache grows: with the flash of the larger one.
-    found = cards.find(site.machine, "shop")
-    card, disk = found.card, found.disk
+    # As its label is while a cache grows: with the flash of the larger one.
+    found = flash_devices.find(site.machine, "shop")
+    flash, disk = found.flash, found.disk
     size = Bytes(48 * MIB)
-    more = cards.take(card.free(), Bytes(16 * MIB), "more")
+    more = flash_devices.take(flash.free(), Bytes(16 * MIB), "more")
     spec = replace(disk.spec, cache=size)
-    card = cards.save(
-        site.machine, card.with_disk(replace(disk, spec=spec, cache=(*disk.cache, *more)))
+    flash = flash_devices.save(
+        site.machine, flash.with_disk(replace(disk, spec=spec, cache=(*disk.cache, *more)))
     )
     site.activate("shop")
     assert site.tier("shop").counters().total == 768
@@ -455,8 +454,8 @@ def test_the_boot_program_does_what_activate_and_deactivate_do(site: Site) -> No
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
     site.unmount()
-    found = cards.find(site.machine, "shop")
-    card, disk = found.card, found.disk
+    found = flash_devices.find(site.machine, "shop")
+    flash, disk = found.flash, found.disk
     start, stop = (program.command(found, one) for one in ("start", "stop"))
     site.machine.run(stop)
     assert site.inspect("shop").report.state == "inactive"
@@ -481,7 +480,7 @@ def test_the_boot_program_does_what_activate_and_deactivate_do(site: Site) -> No
     refused = site.machine.run(start, check=False)
     assert (refused.rc, "was written to" in refused.stderr) == (4, True)
     # It has a unit that systemd takes.
-    unit = systemd_unit.text(disk, card, remote=False, called="/bin/true")
+    unit = systemd_unit.text(disk, flash, remote=False, called="/bin/true")
     assert f'RequiresMountsFor="{site.flash}" "{disk.origin}"' in unit
 
 
@@ -491,8 +490,8 @@ def test_a_path_may_hold_what_a_shell_or_systemd_would_read(site: Site) -> None:
     with (odd.folder / "flash").open("wb") as file:
         file.truncate(256 * MIB)
     odd.create("odd")
-    found = cards.find(site.machine, "odd")
-    card, disk = found.card, found.disk
+    found = flash_devices.find(site.machine, "odd")
+    flash, disk = found.flash, found.disk
     start, stop = (program.command(found, one) for one in ("start", "stop"))
     site.machine.run(stop)
     assert lifecycle.word_left_by(found) == "dirty"
@@ -500,7 +499,7 @@ def test_a_path_may_hold_what_a_shell_or_systemd_would_read(site: Site) -> None:
     assert lifecycle.word_left_by(found) == "active"
     assert site.inspect("odd").report.state == "active"
     unit = site.folder / "hotset-tier-odd.service"
-    unit.write_text(systemd_unit.text(disk, card, remote=False, called="/bin/true"))
+    unit.write_text(systemd_unit.text(disk, flash, remote=False, called="/bin/true"))
     verified = Local().run(["systemd-analyze", "verify", str(unit)], check=False)
     assert (verified.rc, verified.stderr) == (0, "")
 
@@ -540,7 +539,7 @@ def test_an_engine_that_was_killed_with_its_supervisor_is_started_by_activate(si
     sums = [site.file("data")]
     site.unmount()
     killed_with_its_supervisor(site)
-    lifecycle.activate(cards.find(site.machine, "shop"), print, flash_counts=True)
+    lifecycle.activate(flash_devices.find(site.machine, "shop"), print, flash_counts=True)
     assert site.inspect("shop").report.state == "active"
     site.mount(PurePosixPath("/dev/hotset/shop"))
     assert site.sums("data") == sums
@@ -587,7 +586,7 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(
             site.activate("shop")
         except lifecycle.OriginChangedError:
             # Nobody watches over it any more, so nobody knows; here nothing was written since.
-            lifecycle.keep_flash(cards.find(site.machine, "shop"))
+            lifecycle.keep_flash(flash_devices.find(site.machine, "shop"))
             site.activate("shop")
         tier = site.tier("shop")
         assert int(tier.counters().total) * BLOCK == int(tier.spec.cache)
@@ -599,7 +598,7 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(
     site.unmount()
 
 
-def test_a_card_is_known_again_by_its_label(site: Site) -> None:
+def test_a_flash_device_is_known_again_by_its_label(site: Site) -> None:
     site.create("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))
     sums = [site.file("data")]
@@ -607,7 +606,7 @@ def test_a_card_is_known_again_by_its_label(site: Site) -> None:
     site.deactivate("shop")
     # The root disk is lost.
     site.sh("rm -rf /etc/hotset/* /dev/hotset/shop")
-    assert cards.list_disks(site.machine) == []
+    assert flash_devices.list_disks(site.machine) == []
     adopt.adopt(site.machine, site.flash, False, print)
     site.activate("shop")
     site.mount(PurePosixPath("/dev/hotset/shop"))
@@ -615,7 +614,7 @@ def test_a_card_is_known_again_by_its_label(site: Site) -> None:
     site.unmount()
 
 
-def test_disks_share_a_card_and_no_part_of_it_has_two_engines(site: Site) -> None:
+def test_disks_share_a_flash_device_and_no_part_of_it_has_two_engines(site: Site) -> None:
     site.create("one")
     site.create("two", volume=None)
     for name in ("one", "two"):
@@ -638,9 +637,9 @@ def test_disks_share_a_card_and_no_part_of_it_has_two_engines(site: Site) -> Non
     assert [site.sh(f"head -c 4M /dev/hotset/{name} | md5sum") for name in ("two",)] == sums[1:]
     site.activate("one")
     assert site.sh("head -c 4M /dev/hotset/one | md5sum") == sums[0]
-    card = cards.inventory(site.machine).cards[0]
+    flash = flash_devices.inventory(site.machine).flash_devices[0]
     with pytest.raises(TierRefusedError, match="several disks"):
-        lifecycle.destroy(site.machine, card, False, lambda _: lambda _: None, print)
+        lifecycle.destroy(site.machine, flash, False, lambda _: lambda _: None, print)
     site.destroy()
 
 
@@ -653,7 +652,7 @@ def test_a_flash_that_is_gone_gives_the_origin_back(site: Site) -> None:
     with pytest.raises(TierRefusedError, match="gone or does not answer"):
         site.detach("shop")
     site.detach("shop", dead=True)
-    assert cards.list_disks(site.machine) == []
+    assert flash_devices.list_disks(site.machine) == []
     site.mount(site.origin("shop"))
     site.unmount()
 
@@ -685,9 +684,9 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
         file.write(os.urandom(4 * BLOCK))
     said = list[str]()
     if by == "hotset":
-        lifecycle.activate(cards.find(machine, "shop"), said.append)
+        lifecycle.activate(flash_devices.find(machine, "shop"), said.append)
     else:
-        start = program.command(cards.find(machine, "shop"), "start")
+        start = program.command(flash_devices.find(machine, "shop"), "start")
         said += machine.run(start).stdout.splitlines()
     assert any("begins empty" in one for one in said)
     assert any(re.search(r"\d\d+ blocks .* fetched again", one) for one in said), said
@@ -709,7 +708,7 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
 
 
 def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
-    with pytest.raises(CardError, match="does not fit"):
+    with pytest.raises(FlashError, match="does not fit"):
         site.create("shop", cache=512)
     # From no room for the label to a MiB less than what is asked for.
     for mib, words in (
@@ -718,9 +717,9 @@ def test_what_cannot_be_is_refused_by_name(site: Site) -> None:
         (15, "make the cache at most 9"),
     ):
         (site.folder / "flash").write_bytes(b"\0" * mib * MIB)
-        with pytest.raises(CardError, match=rf"does not fit .*flash \(.*needs 16 MiB.*{words}"):
+        with pytest.raises(FlashError, match=rf"does not fit .*flash \(.*needs 16 MiB.*{words}"):
             site.create("shop", cache=10, volume=0)
-    assert cards.list_disks(site.machine) == []
+    assert flash_devices.list_disks(site.machine) == []
     with pytest.raises(DeviceRefusedError, match="is a file"):
         creation.create(site.machine, replace(site.wanted("x"), kind="dm-cache"), False, print)
     jailed = site.machine.without_mounts()
@@ -748,7 +747,7 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     site.create("shop")
     site.flush("shop")
     site.deactivate("shop")
-    disk = cards.find(site.machine, "shop").disk
+    disk = flash_devices.find(site.machine, "shop").disk
     at = int(disk.metadata[0].start) // 4096
     site.sh(f"dd if=/dev/urandom of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
     with pytest.raises(TierFailedError, match="damaged"):
@@ -757,7 +756,7 @@ def test_damaged_metadata_are_named_and_a_clean_cache_begins_anew(site: Site) ->
     with pytest.raises(MetadataDamagedError):
         tier.activate(lambda: begun.append("it is noted that the disk is in use"))
     assert not begun, "it was clean, and whoever is cut off here must still know that"
-    repairing.repair(cards.find(site.machine, "shop"), print)
+    repairing.repair(flash_devices.find(site.machine, "shop"), print)
     assert site.inspect("shop").report.state == "active"
 
 
@@ -776,7 +775,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
     supervisor = "$(cat /run/hotset/engine/shop/supervisor)"
     site.sh(f"kill -9 {supervisor} {site.engine_pid('shop')}")
     site.deactivate("shop")
-    where = cards.find(machine, "shop").disk.metadata[0]
+    where = flash_devices.find(machine, "shop").disk.metadata[0]
     at = int(where.start) // 4096
     pages = int(where.size) // 4096 - 2 if lost == "everything" else 4
     site.sh(f"dd if=/dev/urandom of={site.flash} bs=4096 count={pages} seek={at + 2} conv=notrunc")
@@ -784,7 +783,7 @@ def test_a_damaged_cache_is_written_back_as_far_as_it_is_certain_and_begins_empt
     said = list[str]()
 
     def repair(yes: bool) -> None:
-        repairing.repair(cards.find(machine, "shop"), said.append, yes)
+        repairing.repair(flash_devices.find(machine, "shop"), said.append, yes)
 
     with pytest.raises(TierRefusedError, match=r"certain: .*Uncertain: .*Nothing was ch") as asked:
         repair(False)
@@ -808,14 +807,14 @@ def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> N
     site.sh(f"head -c 3000000 /dev/urandom > {folder}/there; sync -f {folder}")
     site.unmount()
     site.deactivate("shop")
-    disk = cards.find(site.machine, "shop").disk
+    disk = flash_devices.find(site.machine, "shop").disk
     at = int(disk.metadata[0].start) // 4096
     site.sh(f"dd if=/dev/zero of={site.flash} bs=4096 count=2 seek={at} conv=notrunc")
     with pytest.raises(MetadataDamagedError, match="missing"):
         site.activate("shop")
     # Whose cache it was, nothing says: it is not laid over the origin, whatever was asked for.
     with pytest.raises(TierRefusedError, match=r"nothing was changed.*--unidentified") as refused:
-        repairing.repair(cards.find(site.machine, "shop"), print, True)
+        repairing.repair(flash_devices.find(site.machine, "shop"), print, True)
     assert [one.operation for one in refused.value.remedies] == ["tier detach"]
 
 
@@ -857,7 +856,9 @@ def test_a_name_whose_loop_device_is_somebody_elses_by_now(site: Site) -> None:
 
     def forge() -> None:
         site.deactivate("shop")
-        cards.remove_volume(site.machine, cards.inventory(site.machine).cards[0])
+        flash_devices.remove_volume(
+            site.machine, flash_devices.inventory(site.machine).flash_devices[0]
+        )
         for name in ("shop", "volume"):
             site.sh(f"ln -sfn {theirs} /dev/hotset/{name}")
 

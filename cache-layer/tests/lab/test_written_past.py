@@ -13,11 +13,11 @@ import pytest
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.boot import program
-from hotset.disk.cache_device import AttachedDisk
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.disk.lifecycle import OriginChangedError
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec
@@ -42,7 +42,7 @@ class Crashed:
 
     @property
     def found(self) -> AttachedDisk:
-        return cache_device.find(self.machine, "oltp")
+        return flash_devices.find(self.machine, "oltp")
 
     @property
     def whole(self) -> str:
@@ -88,7 +88,11 @@ def crashed(lab: Lab, tmp_path: Path) -> Iterator[Crashed]:
             there.end()
         lifecycle.detach(there.found, True, True, lambda _: None, lambda _: None)
         lifecycle.destroy(
-            machine, cache_device.inventory(machine).cards[0], True, lambda _: lambda _: None, print
+            machine,
+            flash_devices.inventory(machine).flash_devices[0],
+            True,
+            lambda _: lambda _: None,
+            print,
         )
 
 

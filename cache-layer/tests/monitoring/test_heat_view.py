@@ -16,8 +16,8 @@ from hotset.core.machines.local import Local
 from hotset.core.operation import Context
 from hotset.core.record import document_of
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import Disk, FlashDevice
 from hotset.hitratio import attribution, hit_report, region_counters
 from hotset.hitratio.attribution import FILE_SYSTEM, SHARED, UNOWNED, Owner
 from hotset.hitratio.heat import Grid, Reading, Tally
@@ -158,7 +158,7 @@ class FakeCounter:
 @pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> FakeCounter:
     fake = FakeCounter()
-    monkeypatch.setattr(cache_device.AttachedDisk, "tier", FakeTier())
+    monkeypatch.setattr(flash_devices.AttachedDisk, "tier", FakeTier())
     monkeypatch.setattr(region_counters, "find_counters", lambda *_: fake)
     monkeypatch.setattr(attribution, "files", lambda *_: FOUND)
     monkeypatch.setattr(attribution, "newer", lambda *_: set())
@@ -168,8 +168,8 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> FakeCounter:
     return fake
 
 
-CARD = Card("main", PurePosixPath("/dev/f"), Bytes(1), (), (DISK,))
-TARGET = Target("local", cache_device.AttachedDisk(Local(), CARD, DISK))
+FLASH = FlashDevice("main", PurePosixPath("/dev/f"), Bytes(1), (), (DISK,))
+TARGET = Target("local", flash_devices.AttachedDisk(Local(), FLASH, DISK))
 
 
 def reads(hits: int, misses: int) -> Tally:

@@ -17,18 +17,18 @@ from hotset.core.machines.local import Local
 from hotset.core.record import document_of
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.hitratio import attribution, hit_report, region_counters
 from hotset.hitratio import report as hits
 from hotset.hitratio.attribution import FILE_SYSTEM, UNOWNED, Owner
 from hotset.hitratio.heat import Grid, Reading, Tally
-from hotset.hitratio.hit_report import Target, of_card, of_disk, of_parts, parse_since
+from hotset.hitratio.hit_report import Target, of_disk, of_flash, of_parts, parse_since
 from hotset.hitratio.report import moment
 from hotset.monitoring import metrics, tier_metrics, watch
 from hotset.monitoring.tier_metrics import Measured
 from hotset.operations import table
 from hotset.tier.base import Counters, Counting, hits_over
-from tests.support.hit_counters import CARD, DISK, MIB, NOW, SPEC, counters
+from tests.support.hit_counters import DISK, FLASH, MIB, NOW, SPEC, counters
 
 GRID = Grid(Bytes(64 * MIB), Bytes(MIB))
 
@@ -57,7 +57,7 @@ class FakeTier:
 def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     TIER[:] = [FakeTier()]
     monkeypatch.setattr(AttachedDisk, "tier", property(lambda _: TIER[0]))
-    return Target("local", AttachedDisk(Local(), CARD, DISK))
+    return Target("local", AttachedDisk(Local(), FLASH, DISK))
 
 
 TIER: list[FakeTier] = []
@@ -202,20 +202,20 @@ def test_since_a_time_counts_from_the_reading_before_it(target: Target) -> None:
     assert (report.begun, report.total.reads) == (moment(NOW + 100), 50)
 
 
-def test_a_card_shows_its_disks_and_its_volume(
+def test_a_flash_device_shows_its_disks_and_its_volume(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = {"readlink": "/dev/dm-3\n", "cat": "  120 0 960 5 77 0 616 9 0 1 2\n"}
     monkeypatch.setattr(target.machine, "run", lambda argv: Done(answers[argv[0]]))
     with tier(counters(90, 10, 5, 5)):
-        report = of_card(target, Moment(NOW))
+        report = of_flash(target, Moment(NOW))
     erp, volume = report.rows
     assert (erp.name, erp.hit_ratio) == ("erp", 95 / 110)
     assert (volume.name, volume.reads, volume.writes) == ("hotset-volume", 120, 77)
     assert (volume.hit_ratio, volume.used_bytes) == (None, 2 * MIB)
     assert report.total.reads == 100
     assert "no cache, no ratio" in report.notes[0]
-    assert report.to_text().startswith(f"card {target.card.name} (")
+    assert report.to_text().startswith(f"flash device {target.flash.name} (")
 
 
 class Done:

@@ -16,16 +16,16 @@ from hotset.core import errors
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device
+from hotset.disk import flash_devices
 from hotset.disk.boot import schedules
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.health import thresholds as limits
 from hotset.monitoring import conditions, metrics
 from hotset.operations import table
 from hotset.tier.base import Report
 from hotset.tier.division import Division, Part
 from tests.monitoring.test_grafana import written as counters_written
-from tests.support.hit_counters import CARD, DISK
+from tests.support.hit_counters import DISK, FLASH
 
 FOLDER = repository_file("reports/grafana")
 TEXT = (FOLDER / "hotset-rules.yml").read_text()
@@ -60,9 +60,9 @@ class Telling:
 
 
 def exposed(monkeypatch: pytest.MonkeyPatch, tier: object) -> str:
-    attached = AttachedDisk(Local(), CARD, DISK)
+    attached = AttachedDisk(Local(), FLASH, DISK)
     monkeypatch.setattr(AttachedDisk, "tier", property(lambda _: tier))
-    monkeypatch.setattr(cache_device, "list_disks", lambda _: [attached])
+    monkeypatch.setattr(flash_devices, "list_disks", lambda _: [attached])
     return metrics.text(conditions.families(conditions.inspect(Local())))
 
 

@@ -1,4 +1,4 @@
-"""A disk and its card, and counters of hits."""
+"""A disk and its flash, and counters of hits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import PurePosixPath
 
 from hotset.block.devicemapper import Part
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.flash_devices import Disk, FlashDevice
 from hotset.tier.base import Counters, TierSpec
 
 MIB = 1024**2
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(MIB), Bytes(64 * MIB), Bytes(MIB))
 DISK = Disk("erp", "dm-cache", "oltp", PurePosixPath("/dev/slow"), SPEC, (), ())
-CARD = Card(
+FLASH = FlashDevice(
     "main",
     PurePosixPath("/dev/flash"),
     Bytes(128 * MIB),

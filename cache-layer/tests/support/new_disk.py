@@ -9,7 +9,7 @@ from typing import Any
 from hotset.core.units import Bytes
 from hotset.disk import create as creation
 from hotset.disk.create import CreateRequest
-from tests.support.cards import Keeping
+from tests.support.flash_devices import Keeping
 
 MIB, GIB = 2**20, 2**30
 FLASH, ORIGIN = (PurePosixPath(f"/dev/disk/by-id/virtio-{name}") for name in ("flash", "slow"))
@@ -58,7 +58,7 @@ def server(**more: Any) -> Keeping:  # noqa: ANN401
     return there
 
 
-def with_card(**more: Any) -> Keeping:  # noqa: ANN401
+def with_flash(**more: Any) -> Keeping:  # noqa: ANN401
     """The same after a first disk was created."""
     first = server()
     creation.create(first, WANTED, False, lambda _: None)

@@ -18,11 +18,10 @@ from hotset.block.transfer import Progress
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle, prerequisites, sizing
+from hotset.disk import flash_devices, lifecycle, prerequisites, sizing
 from hotset.disk import settings as retune
-from hotset.disk.cache_device import CardError
+from hotset.disk.flash_devices import FlashError
 from hotset.experiment import table_hits
 from hotset.hitratio import region_counters
 from hotset.hitratio.tracepoints import NotCountedError
@@ -37,7 +36,7 @@ from hotset.tier.regions import NoRegions
 from hotset.warmup import plan as database_blocks
 from hotset.warmup import plan_store
 from hotset.warmup.plan_store import SavedPlan
-from tests.support.cards import Keeping
+from tests.support.flash_devices import Keeping
 from tests.support.new_disk import FLASH, GIB, MIB, ORIGIN, WANTED, server
 
 DRAM: TierKind = "dram"  # type: ignore[assignment]
@@ -208,9 +207,9 @@ def test_it_is_planned_and_created() -> None:
     there, said = created()
     assert "policy fifo: it has no other" in said
     assert said[0].startswith("mode writeback (for oltp)"), "said before the kind is asked"
-    found = cards.find(there, "oltp")
-    card, disk = found.card, found.disk
-    assert (disk.kind, disk.spec.policy, card.devices) == ("dram", "fifo", "mapper")
+    found = flash_devices.find(there, "oltp")
+    flash, disk = found.flash, found.disk
+    assert (disk.kind, disk.spec.policy, flash.devices) == ("dram", "fifo", "mapper")
     assert disk.device == PurePosixPath("/dev/mapper/hotset-oltp")
     assert json.loads(there.file())["disks"][0]["kind"] == "dram"
     assert Dram.standing == {"oltp": []}
@@ -226,27 +225,27 @@ def test_what_it_cannot_have_is_refused_in_its_own_name() -> None:
     there, _ = created()
     another = replace(WANTED, disk="second", kind="userspace", origin=PurePosixPath("/dev/sdc"))
     there.answers["readlink -f /dev/sdc"] = "/dev/sdc\n"
-    with pytest.raises(CardError, match="has caches of the kernel's"):
+    with pytest.raises(FlashError, match="has caches of the kernel's"):
         creation.create(there, another, False, lambda _: None)
 
 
 def test_a_kind_that_is_in_no_table_is_named() -> None:
     there, _ = created()
     kinds.KINDS.pop()
-    with pytest.raises(CardError, match=r"kind: Input should be .*'userspace', not 'dram'"):
-        cards.parse(there.file())
+    with pytest.raises(FlashError, match=r"kind: Input should be .*'userspace', not 'dram'"):
+        flash_devices.parse(there.file())
 
 
 def test_an_experiment_measures_it_without_the_tables_that_nobody_counts() -> None:
     """It is not told to count, and has no regions all the same."""
-    tier = cards.find(created()[0], "oltp").tier
+    tier = flash_devices.find(created()[0], "oltp").tier
     placed: Any = SimpleNamespace(tier=tier)
     assert table_hits.begin(placed) is None
 
 
 def test_its_status_says_whose_word_it_is() -> None:
     there, _ = created()
-    row = tier_status.status_row(lifecycle.inspect(cards.find(there, "oltp")))
+    row = tier_status.status_row(lifecycle.inspect(flash_devices.find(there, "oltp")))
     assert (row.kind, row.read_hits, row.write_hits) == ("dram", 30, None)
     assert row.hit_ratio_of == "hits / (hits + misses) since the module was loaded"
     assert any(line.split()[:2] == ["module", "says"] for line in tier_status.status_lines([row]))
@@ -256,7 +255,7 @@ def test_its_status_says_whose_word_it_is() -> None:
 
 def test_a_plan_is_carried_out_in_its_own_way() -> None:
     there, _ = created()
-    found = cards.find(there, "oltp")
+    found = flash_devices.find(there, "oltp")
     disk = found.disk
     capacity = disk.spec.cache.blocks(disk.spec.block)
     assert database_blocks.fill_limit(DRAM, capacity) == capacity
@@ -274,7 +273,7 @@ def test_a_plan_is_carried_out_in_its_own_way() -> None:
 
 def test_what_nobody_counts_is_said_and_not_taken_for_another_kind_s() -> None:
     there, _ = created()
-    found = cards.find(there, "oltp").tier
+    found = flash_devices.find(there, "oltp").tier
     assert found.parse_devices("30 10") == {}
     assert found.divisible() is None
     before = list(there.commands)
@@ -287,15 +286,15 @@ def test_what_nobody_counts_is_said_and_not_taken_for_another_kind_s() -> None:
 
 def test_a_policy_that_it_has_not_is_refused_with_a_way_out() -> None:
     there, _ = created()
-    found = cards.find(there, "oltp")
-    with pytest.raises(CardError, match="dram has no policy 'lru': give fifo") as refused:
+    found = flash_devices.find(there, "oltp")
+    with pytest.raises(FlashError, match="dram has no policy 'lru': give fifo") as refused:
         retune.retune(found, "lru", None, lambda _: None, lambda _: None)
     assert refused.value.remedies[0].parameters == {"kind": "userspace"}
 
 
 def test_what_it_does_next_is_in_its_own_words() -> None:
     there, _ = created()
-    found = cards.find(there, "oltp")
+    found = flash_devices.find(there, "oltp")
     disk = found.disk
     words = policy_outlook.describe_outlook(DRAM, disk.spec, found.tier.counters(), resident=0.5)
     assert words[-1] == "fifo, False, 50%"
@@ -305,9 +304,9 @@ def test_what_it_does_next_is_in_its_own_words() -> None:
 def test_what_a_kind_says_before_is_what_its_disks_do(name: TierKind) -> None:
     """Some is asked of both, where there is no disk yet and where there is one."""
     kind = kinds.kind_of_name(name)
-    disk = replace(cards.find(created()[0], "oltp").disk, kind=name)
-    card = cards.Card("main", FLASH, Bytes(GIB), (), (disk,), devices=kind.made_by)
-    tier = cards.AttachedDisk(server(), card, disk).tier
+    disk = replace(flash_devices.find(created()[0], "oltp").disk, kind=name)
+    flash = flash_devices.FlashDevice("main", FLASH, Bytes(GIB), (), (disk,), devices=kind.made_by)
+    tier = flash_devices.AttachedDisk(server(), flash, disk).tier
     assert tier.kind == name
     assert tier.path == kind.device(disk.name) == disk.device
     assert tier.origin == ORIGIN

@@ -15,7 +15,7 @@ from hotset.core.errors import HotsetError
 from hotset.core.paths import data_dir
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.tier.base import TierSpec, WarmupFailedError
 from hotset.warmup import plan_store
 from hotset.warmup.plan_store import SavedPlan
@@ -23,7 +23,7 @@ from tests.fake_machine import FakeMachine
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(2**20), Bytes(2**26), Bytes(0))
 DISK = Disk("pg", "dm-cache", "oltp", PurePosixPath("/dev/origin"), SPEC, (), ())
-CARD = Card("main", PurePosixPath("/dev/flash"), Bytes(2**26), (), (DISK,))
+FLASH = FlashDevice("main", PurePosixPath("/dev/flash"), Bytes(2**26), (), (DISK,))
 PLAN = SavedPlan(
     *("one", "2026-11-21T07:00:00+00:00", "local", "pg", "/dev/origin", ("heat",)),
     *(Bytes(65536), (Run(Blocks(3), Blocks(100)),), "auto", 50, 0.9, None),
@@ -46,7 +46,7 @@ class Failing:
 
 def performed(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AttachedDisk, "tier", Failing(error))
-    plan_store.perform(AttachedDisk(FakeMachine(), CARD, DISK), PLAN, Reporter(quiet=True))
+    plan_store.perform(AttachedDisk(FakeMachine(), FLASH, DISK), PLAN, Reporter(quiet=True))
 
 
 @pytest.mark.parametrize(

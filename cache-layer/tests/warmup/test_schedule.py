@@ -23,7 +23,7 @@ from hotset.core.machines.local import Local
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.databases.connect import DsnError
-from hotset.disk import cache_device as cards
+from hotset.disk import flash_devices
 from hotset.disk.boot import fstab, schedules
 from hotset.disk.boot.schedules import ScheduleError, Unit
 from hotset.operations import table
@@ -31,8 +31,8 @@ from hotset.warmup import schedule
 from hotset.warmup.schedule import ScheduleRequest, calendar, quote
 from tests.fake_machine import Answer, FakeMachine
 from tests.support.active_disk import server
-from tests.support.cards import CARD
 from tests.support.dm_cache_lines import LINE
+from tests.support.flash_devices import FLASH
 
 TIMED = ScheduleRequest(
     ("/srv/pg/base",), "07:00 Mon..Fri", False, False, None, "auto", None, "postgres", None, None
@@ -386,7 +386,7 @@ def test_a_schedule_of_a_name_that_is_taken_begins_anew() -> None:
 
 @pytest.mark.parametrize(
     ("operation", "asked"),
-    [("detach", {"disk": "data"}), ("destroy", {"card": "data", "yes": True})],
+    [("detach", {"disk": "data"}), ("destroy", {"flash_name": "data", "yes": True})],
 )
 def test_the_schedules_of_a_disk_end_with_it(
     operation: str, asked: dict[str, str | bool], monkeypatch: pytest.MonkeyPatch
@@ -395,7 +395,7 @@ def test_the_schedules_of_a_disk_end_with_it(
     plain = {"name": "dm-3", "type": "dm", "size": 8 << 20, "mountpoints": []}
     answers = {"lsblk": json.dumps({"blockdevices": [plain]}), "wipefs --json": ""}
     machine = server(**{"dmsetup status": LINE.replace(" 12 33 ", " 12 0 "), **answers})
-    cards.save(machine, CARD)
+    flash_devices.save(machine, FLASH)
     boot = replace(TIMED, targets=(), at=None, on_boot=True)
     down = replace(boot, on_boot=False, on_shutdown=True)
     named = replace(TIMED, name="nightly")

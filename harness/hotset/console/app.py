@@ -31,8 +31,8 @@ from .hosts import KnownHosts
 from .pages import (
     audit,
     benchmarks,
-    card,
     disks,
+    flash,
     history,
     hits,
     jobs,
@@ -105,7 +105,7 @@ def _routes() -> list[BaseRoute]:
         *overview.ROUTES,
         *health.ROUTES,
         *history.ROUTES,
-        *card.ROUTES,
+        *flash.ROUTES,
         *disks.ROUTES,
         *warmup.ROUTES,
         *hits.ROUTES,

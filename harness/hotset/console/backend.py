@@ -1,4 +1,4 @@
-"""Cards, disks and block devices of the machine, for the pages; nothing is changed here."""
+"""Flash devices, disks and block devices of the machine, for the pages; nothing is changed here."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hotset.block.devices import Device
 from hotset.core.errors import PrerequisiteError, code_of
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
-from hotset.disk import cache_device as cards
-from hotset.disk import lifecycle, prerequisites
-from hotset.disk.cache_device import Card
+from hotset.disk import flash_devices, lifecycle, prerequisites
+from hotset.disk.flash_devices import FlashDevice
 from hotset.monitoring import tier_status
 from hotset.monitoring.tier_status import DiskStatus
 from hotset.tier import kinds
@@ -30,16 +29,16 @@ class BackendError(PrerequisiteError):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The cards that stand on a machine, and its block devices."""
+    """The flash devices that are set up on a machine, and its block devices."""
 
-    cards: tuple[Card, ...]
+    flash_devices: tuple[FlashDevice, ...]
     devices: tuple[Device, ...]
 
-    def card_on(self, path: str) -> Card | None:
-        """The card that this device is, if it is one."""
+    def flash_on(self, path: str) -> FlashDevice | None:
+        """The flash device that this device is, if it is set up as one."""
         device = self.device(path)
         names = {path} if device is None else {path, *map(str, (device.node, *device.by_id))}
-        return next((card for card in self.cards if str(card.flash) in names), None)
+        return next((flash for flash in self.flash_devices if str(flash.path) in names), None)
 
     def device(self, path: str) -> Device | None:
         """A device by any of its names."""
@@ -77,7 +76,9 @@ async def backend(machine: str) -> Backend:
     """:raises BackendError: as the message says."""
     return await _on_machine(
         machine,
-        lambda machine: Backend(tuple(cards.list_cards(machine)), tuple(devices.every(machine))),
+        lambda machine: Backend(
+            tuple(flash_devices.list_all(machine)), tuple(devices.every(machine))
+        ),
     )
 
 
@@ -91,21 +92,23 @@ async def offer(machine: str) -> Offer:
     )
 
 
-async def all_cards(machine: str) -> list[Card]:
-    """The machine's cards. Raises BackendError."""
-    return await _on_machine(machine, cards.list_cards)
+async def flash_devices_of(machine: str) -> list[FlashDevice]:
+    """The machine's flash devices. Raises BackendError."""
+    return await _on_machine(machine, flash_devices.list_all)
 
 
 async def disk_names(machine: str) -> list[str]:
     """The machine's accelerated disks. Raises BackendError."""
-    return [disk.name for card in await all_cards(machine) for disk in card.disks]
+    return [disk.name for flash in await flash_devices_of(machine) for disk in flash.disks]
 
 
 async def disks(machine: str) -> list[DiskStatus]:
     """The accelerated disks as ``hotset tier status`` has them. Raises BackendError."""
     states = await _on_machine(
         machine,
-        lambda machine: lifecycle.inspect_each(cards.list_disks(machine), lifecycle.inspect),
+        lambda machine: lifecycle.inspect_each(
+            flash_devices.list_disks(machine), lifecycle.inspect
+        ),
     )
     return [tier_status.status_row(state) for state in states]
 

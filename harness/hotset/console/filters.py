@@ -9,7 +9,7 @@ from hotset.block import devicemapper
 from hotset.core import errors
 from hotset.core.errors import Remedy
 from hotset.core.words import ABSENT, duration, milliseconds, part_of_all, size
-from hotset.disk.cache_device import Card
+from hotset.disk.flash_devices import FlashDevice
 from hotset.operations.jobs import store as jobs
 from hotset.operations.jobs.store import Job
 
@@ -54,24 +54,24 @@ def when(value: datetime | str | float) -> str:
     return f"{value.astimezone():%Y-%m-%d %H:%M}"
 
 
-def card_parts(card: Card) -> list[Part]:
-    """A card that stands: each disk's cache in the colour of a cache."""
+def flash_parts(flash: FlashDevice) -> list[Part]:
+    """A flash device that is set up: each disk's cache in the colour of a cache."""
     disks = [
         ("cache", f"cache of {disk.name}", int(devicemapper.total(disk.cache)))
-        for disk in card.disks
+        for disk in flash.disks
     ]
-    metadata = sum(int(devicemapper.total(disk.metadata)) for disk in card.disks)
+    metadata = sum(int(devicemapper.total(disk.metadata)) for disk in flash.disks)
     parts = [
         *disks,
         ("metadata", "metadata", metadata),
-        ("volume", "volume", int(devicemapper.total(card.volume))),
-        ("free", "free", int(devicemapper.total(card.free()))),
+        ("volume", "volume", int(devicemapper.total(flash.volume))),
+        ("free", "free", int(devicemapper.total(flash.free()))),
     ]
     return [part for part in parts if part[2]]
 
 
 def split_parts(split: Split) -> list[Part]:
-    """A card as it would be split."""
+    """A flash device as it would be split."""
     words = {"others": "other disks"}
     return [(name, words.get(name, name), int(size)) for name, size in split.parts]
 
@@ -92,8 +92,8 @@ def heading(job: Job) -> str:
     """Describe what a job does, in the words of the page it comes from."""
     first, *rest = job.words
     subject = SUBJECTS.get(first, first.capitalize())
-    # A card's, the only one of its word.
-    subject = "Card" if job.verb == "tier destroy" else subject
+    # The only one of its word that is not of a disk.
+    subject = "Flash device:" if job.verb == "tier destroy" else subject
     return " ".join([subject, *rest])
 
 

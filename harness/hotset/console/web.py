@@ -36,7 +36,7 @@ STATIC = Path(str(files("hotset.console"))) / "static"
 NAVIGATION = (
     ("Overview", "/"),
     ("Health", "/health"),
-    ("Card", "/card"),
+    ("Flash", "/flash"),
     ("Disks", "/disks"),
     ("Warm-up", "/warmup"),
     ("Hit ratios", "/hits"),
@@ -210,7 +210,7 @@ def _templates() -> Environment:
     )
     environment.filters.update(filters.FILTERS)
     environment.globals.update(
-        zip=zip, card_parts=filters.card_parts, split_parts=filters.split_parts
+        zip=zip, flash_parts=filters.flash_parts, split_parts=filters.split_parts
     )
     return environment
 

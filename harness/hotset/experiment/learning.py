@@ -1,6 +1,6 @@
 """Which blocks a workload asks for most, learned before the cache is filled by it.
 
-As the published cards do it: the workload runs for a while, on a cold tier over slow storage, its
+As the published caches do it: the workload runs for a while, on a cold tier over slow storage, its
 requests are counted by region, and the hottest ones are cached first.
 """
 

@@ -18,7 +18,7 @@ from hotset.core.record import Versioned
 from hotset.databases.postgres import pgbench
 from hotset.databases.sqlserver import odbc
 from hotset.databases.sqlserver.freetds import is_freetds
-from hotset.disk import cache_device, prerequisites
+from hotset.disk import flash_devices, prerequisites
 from hotset.hammerdb import release
 from hotset.tier import kinds
 from hotset.tpcc import program as users
@@ -100,14 +100,14 @@ def examine() -> list[Finding]:
 def examine_server(machine: Machine) -> list[Finding]:
     """Which kinds of cache a machine can have; what one of its disks lacks is missing."""
     try:
-        cache_device.need_root(machine)
+        flash_devices.need_root(machine)
     except PrerequisiteMissingError as error:
         return [Finding("root", "missing", str(error))]
     programs = _programs_of(machine)
     if programs.state == "missing":
         return [programs]
-    known = cache_device.inventory(machine)
-    used = {disk.kind for card in known.cards for disk in card.disks}
+    known = flash_devices.inventory(machine)
+    used = {disk.kind for flash in known.flash_devices for disk in flash.disks}
     unread = [Finding("flash device", "missing", problem) for problem in known.problems]
     findings = []
     for kind in kinds.names():

@@ -3,7 +3,7 @@ experiment's tier where the kernel has none.
 
 The engine serves two files, the accelerated disk and the flash volume, with the timing of a slow
 disk model behind a flash model; loop devices show them to the machine. It ends with the experiment
-and keeps nothing, so it needs neither a card's label nor a service.
+and keeps nothing, so it needs neither a flash device's label nor a service.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 The operations are replaced, in the open, by ones that do nothing: they run as whoever runs the
 tests, often root on a developer's machine, and a fuzzer that is let loose on `tier destroy` would
-sooner or later find a real card. What is fuzzed is all that lies before and behind them: tokens,
-bodies, queries, request models, job records and streams. What they answer is in test_api.py.
+sooner or later find a real flash device. What is fuzzed is all that lies before and behind them:
+tokens, bodies, queries, request models, job records and streams. What they answer is in
+test_api.py.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def on_server(monkeypatch: pytest.MonkeyPatch, **tiers: Any) -> FakeMachine:  # 
     disks = [
         SimpleNamespace(disk=SimpleNamespace(name=name), tier=tier) for name, tier in tiers.items()
     ]
-    monkeypatch.setattr(server.cache_device, "list_disks", lambda _: disks)
+    monkeypatch.setattr(server.flash_devices, "list_disks", lambda _: disks)
     return FakeMachine({"stat --dereference": "8 10\n"})
 
 

@@ -34,7 +34,7 @@ from hotset.reports.archive import DOCUMENT, Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
 from tests.cli_server import CommandLine, Done
-from tests.support.cards import CARD, Keeping
+from tests.support.flash_devices import FLASH, Keeping
 
 DEMO = str(repository_file("experiments/demo.toml"))
 ENTRY = Path(sys.executable).parent / "hotset"
@@ -432,7 +432,7 @@ def test_the_doctor_looks_at_a_server() -> None:
     """What a disk of it lacks is missing, what another kind would need is a note."""
     there = Keeping()
     there.answers |= {"id -u": "0\n", "uname -m": f"{platform.machine()}\n"}
-    there.keep(CARD)
+    there.keep(FLASH)
     found = {one.what: (one.state, one.detail) for one in doctor.examine_server(there)}
     possible = ("ok", "possible")
     state, fits = found.pop("hotset's programs")

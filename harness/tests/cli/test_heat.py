@@ -15,15 +15,15 @@ from hotset.core import errors
 from hotset.core.machines import names as connect
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import Disk, FlashDevice
 from hotset.disk.lifecycle import TierRefusedError
 from hotset.tier.base import Counters, Counting, Report, TierFailedError, TierSpec
 from tests.cli_server import CommandLine
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
 DISK = Disk("erp", "dm-cache", "oltp", PurePosixPath("/dev/slow"), SPEC, (), ())
-CARD = Card("main", PurePosixPath("/dev/flash"), Bytes(1), (), (DISK,))
+FLASH = FlashDevice("main", PurePosixPath("/dev/flash"), Bytes(1), (), (DISK,))
 
 
 @pytest.mark.parametrize(
@@ -105,13 +105,13 @@ def on_a_tier(monkeypatch: pytest.MonkeyPatch) -> None:
         yield Local()
 
     monkeypatch.setattr(connect, "open_machine", opened)
-    known = cache_device.Inventory((CARD,))
-    monkeypatch.setattr(cache_device, "inventory", lambda _: known)
+    known = flash_devices.Inventory((FLASH,))
+    monkeypatch.setattr(flash_devices, "inventory", lambda _: known)
 
 
 def called(monkeypatch: pytest.MonkeyPatch, readings: int, *argv: str) -> Result:
     tier = FakeTier(readings)
-    monkeypatch.setattr(cache_device.AttachedDisk, "tier", tier)
+    monkeypatch.setattr(flash_devices.AttachedDisk, "tier", tier)
     return CliRunner().invoke(cli.create(), list(argv))
 
 
@@ -149,7 +149,7 @@ def test_a_disk_that_is_down_is_the_same_refusal_everywhere(
     monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
 ) -> None:
     """Some ended with code 4 and another program's words, `tier flush` with 2 and what to do."""
-    monkeypatch.setattr(cache_device.AttachedDisk, "tier", DownTier())
+    monkeypatch.setattr(flash_devices.AttachedDisk, "tier", DownTier())
     done = CliRunner().invoke(cli.create(), list(argv))
     assert isinstance(done.exception, TierRefusedError)
     assert errors.of_command_line(done.exception).endswith(
@@ -196,7 +196,7 @@ def test_metrics_are_kept_as_a_time_series(monkeypatch: pytest.MonkeyPatch, tmp_
     assert file.read_text().endswith("# EOF\n")
     tier = FakeTier(9)
     tier.hits = 100
-    monkeypatch.setattr(cache_device.AttachedDisk, "tier", tier)
+    monkeypatch.setattr(flash_devices.AttachedDisk, "tier", tier)
     done = CliRunner().invoke(
         cli.create(), ["report", "hit-ratio", "--since", "1h", "--format", "json"]
     )

@@ -22,9 +22,8 @@ from hotset.core.machines.local import Local
 from hotset.core.machines.locks import MachineBusyError
 from hotset.core.record import columns_of
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device as cards
-from hotset.disk import lifecycle, places
-from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.disk import flash_devices, lifecycle, places
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.disk.lifecycle import DiskState
 from hotset.monitoring import tier_status
 from hotset.tier.base import Counters, Report, State, TierFailedError, TierSpec
@@ -41,7 +40,7 @@ DISK = Disk(
     (Part(Bytes(17 * MIB), Bytes(5 * MIB)),),
     (Part(Bytes(22 * MIB), Bytes(64 * MIB)),),
 )
-CARD = Card(
+FLASH = FlashDevice(
     "main",
     PurePosixPath("/dev/disk/by-id/flash"),
     Bytes(256 * MIB),
@@ -53,7 +52,7 @@ COUNTERS = Counters(90, 10, 30, 10, 5, 1, Blocks(33), Blocks(512), Blocks(1024))
 
 def disk_state(state: State = "active", counters: Counters | None = COUNTERS) -> DiskState:
     notes = () if state == "active" else ("the flash is gone",)
-    return DiskState(CARD, DISK, Report(state, counters, (("policy", "smq"),), notes), True)
+    return DiskState(FLASH, DISK, Report(state, counters, (("policy", "smq"),), notes), True)
 
 
 @pytest.fixture
@@ -67,7 +66,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[DiskState]:
 
     monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(
-        cards, "inventory", lambda _: cards.Inventory(tuple(one.card for one in found))
+        flash_devices,
+        "inventory",
+        lambda _: flash_devices.Inventory(tuple(one.flash for one in found)),
     )
     monkeypatch.setattr(lifecycle, "inspect", lambda *_: found[0])
     return found
@@ -170,7 +171,7 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
 
     @contextmanager
     def found(_: str, name: str, *__: object, **___: object) -> Iterator[AttachedDisk]:
-        yield AttachedDisk(Local(), CARD, disks[name])
+        yield AttachedDisk(Local(), FLASH, disks[name])
 
     def activate(attached: AttachedDisk, say: Callable[[str], None], **_: bool) -> None:
         disk = attached.disk
@@ -182,9 +183,9 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
     monkeypatch.setattr(connect, "open_machine", opened)
     monkeypatch.setattr(places, "disk_as_root", found)
     monkeypatch.setattr(
-        cards,
+        flash_devices,
         "list_disks",
-        lambda there: [AttachedDisk(there, CARD, one) for one in disks.values()],
+        lambda there: [AttachedDisk(there, FLASH, one) for one in disks.values()],
     )
     monkeypatch.setattr(lifecycle, "activate", activate)
     done = CliRunner().invoke(cli.create(), ["tier", "activate"])

@@ -288,16 +288,16 @@ def test_the_token_may_come_as_a_header(client: TestClient) -> None:
 def test_what_gives_something_up_asks_for_its_name(client: TestClient) -> None:
     try_password(client)
     sent = {"csrf": token_of(client), "flash": "/dev/disk/by-id/virtio-flash", "yes": "true"}
-    for path in ("/card/shop/destroy", "/disks/shop/detach", "/card/create"):
+    for path in ("/flash/shop/destroy", "/disks/shop/detach", "/flash/create"):
         for typed in ("", "sho", "virtio"):
             answer = client.post(path, data={**sent, "typed": typed})
             assert answer.status_code == 422, path
             assert "nothing was done" in answer.text
     assert jobs.every() == []
-    given = client.post("/card/shop/destroy", data={**sent, "typed": "shop"})
+    given = client.post("/flash/shop/destroy", data={**sent, "typed": "shop"})
     job = jobs.find(given.headers["location"].removeprefix("/jobs/"))
     assert job.words == ("tier", "destroy")
-    assert job.values == {"card": "shop", "machine": "local", "yes": True}
+    assert job.values == {"flash_name": "shop", "machine": "local", "yes": True}
 
 
 def test_what_a_verb_is_agreed_to_is_said_in_its_own_words(client: TestClient) -> None:
@@ -305,7 +305,7 @@ def test_what_a_verb_is_agreed_to_is_said_in_its_own_words(client: TestClient) -
     try_password(client)
     for path, words in (
         ("/disks/shop/detach", "because the origin is gone"),
-        ("/card/main/destroy", "something on its volume"),
+        ("/flash/main/destroy", "something on its volume"),
     ):
         text = client.get(path).text
         assert words in text

@@ -20,7 +20,7 @@ OFFER = ".empty:has(a:text-is('Accelerate a disk')):has(button:text-is('Start th
 PAGES = {
     "/": f"#live {OFFER}",
     "/health": OFFER,
-    "/card": f"main:has({OFFER}):has(#split-form, .empty:has-text('No block device'))",
+    "/flash": f"main:has({OFFER}):has(#split-form, .empty:has-text('No block device'))",
     "/disks": OFFER,
     "/warmup": OFFER,
     "/hits": OFFER,
@@ -114,7 +114,7 @@ def test_by_keyboard_alone(visitor: Visitor) -> None:
         "Log out",
         "Overview",
         "Health",
-        "Card",
+        "Flash",
         "Disks",
         "Warm-up",
         "Hit ratios",

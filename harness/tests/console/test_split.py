@@ -1,4 +1,4 @@
-"""The slider's sizes are sizes that a card can be cut into."""
+"""The slider's sizes are sizes that a flash device can be cut into."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hotset.block import devicemapper
 from hotset.block.devicemapper import RESERVED, UNIT
 from hotset.console.split import split
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import Disk, FlashDevice
 from hotset.disk.sizing import KernelKind
 from hotset.tier.choice import DatabaseKind
 
@@ -40,27 +40,27 @@ def test_what_is_shown_can_be_cut(
     assert parts == size.align_down(UNIT) - RESERVED, "every byte is somewhere"
     assert spec.cache % UNIT == found.volume % UNIT == 0
     # As the creation takes them, one after the other.
-    card = Card("main", PurePosixPath("/dev/x"), size, ())
-    card = replace(card, volume=cards.take(card.free(), found.volume, "VOLUME"))
-    metadata = cards.take(card.free(), spec.metadata, "METADATA")
+    flash = FlashDevice("main", PurePosixPath("/dev/x"), size, ())
+    flash = replace(flash, volume=flash_devices.take(flash.free(), found.volume, "VOLUME"))
+    metadata = flash_devices.take(flash.free(), spec.metadata, "METADATA")
     disk = Disk("a", kind, database, PurePosixPath("/dev/y"), spec, metadata, ())
-    cards.take(card.with_disk(disk).free(), spec.cache, "CACHE")
+    flash_devices.take(flash.with_disk(disk).free(), spec.cache, "CACHE")
 
 
-def test_a_card_that_stands_gives_what_is_free() -> None:
+def test_a_flash_device_that_stands_gives_what_is_free() -> None:
     first = split(Bytes(64 * GIB), None, "dm-cache", "oltp", None, 50, 50)
-    card = Card("main", PurePosixPath("/dev/x"), Bytes(64 * GIB), ())
-    card = replace(card, volume=cards.take(card.free(), first.volume, "VOLUME"))
-    metadata = cards.take(card.free(), first.spec.metadata, "METADATA")
+    flash = FlashDevice("main", PurePosixPath("/dev/x"), Bytes(64 * GIB), ())
+    flash = replace(flash, volume=flash_devices.take(flash.free(), first.volume, "VOLUME"))
+    metadata = flash_devices.take(flash.free(), first.spec.metadata, "METADATA")
     disk = Disk("a", "dm-cache", "oltp", PurePosixPath("/dev/y"), first.spec, metadata, ())
-    card = card.with_disk(disk)
-    disk = replace(disk, cache=cards.take(card.free(), first.spec.cache, "CACHE"))
-    card = card.with_disk(disk)
-    second = split(Bytes(64 * GIB), card, "bcache", "warehouse", None, 10, 0)
+    flash = flash.with_disk(disk)
+    disk = replace(disk, cache=flash_devices.take(flash.free(), first.spec.cache, "CACHE"))
+    flash = flash.with_disk(disk)
+    second = split(Bytes(64 * GIB), flash, "bcache", "warehouse", None, 10, 0)
     assert not second.volume_new
     assert second.volume == first.volume
     assert second.others == first.spec.cache + first.spec.metadata
-    assert second.spec.cache + second.spec.metadata == devicemapper.total(card.free()), (
+    assert second.spec.cache + second.spec.metadata == devicemapper.total(flash.free()), (
         "10 % is not asked"
     )
     assert second.free == 0
@@ -78,6 +78,6 @@ def test_what_the_database_picks_is_said() -> None:
     assert 0.79 < oltp.spec.cache / (oltp.spec.cache + oltp.volume) < 0.81
 
 
-def test_a_card_too_small_is_refused_in_words() -> None:
+def test_a_flash_device_too_small_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match=r"a cache of .* at least"):
         split(Bytes(64 * 2**20), None, "bcache", "oltp", None, 1, 90)

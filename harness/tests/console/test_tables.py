@@ -19,7 +19,7 @@ from hotset.console.pages.reports import heat
 from hotset.console.web import template
 from hotset.core.record import document_of
 from hotset.core.units import Bytes
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk.flash_devices import Disk, FlashDevice
 from hotset.hitratio.attribution import FILE_SYSTEM
 from hotset.hitratio.report import HitRatios, HitRow
 from hotset.monitoring.heat_view import Hot
@@ -116,14 +116,14 @@ def test_a_page_polls_only_where_no_look_at_the_heat_costs_anything(
 ) -> None:
     """Of several disks of a name, one that costs nothing made the others pass for free."""
 
-    async def cards(machine: str) -> list[Card]:
+    async def listed(machine: str) -> list[FlashDevice]:
         del machine
         spec = TierSpec("writeback", "smq", Bytes(1), Bytes(1), Bytes(1), Bytes(1))
         path = PurePosixPath("/dev/slow")
         named = (Disk("lab", cast("TierKind", kind), "oltp", path, spec, (), ()) for kind in kinds)
-        return [Card("flash", path, Bytes(1), (), (disk,)) for disk in named]
+        return [FlashDevice("flash", path, Bytes(1), (), (disk,)) for disk in named]
 
-    monkeypatch.setattr(backend, "all_cards", cards)
+    monkeypatch.setattr(backend, "flash_devices_of", listed)
     assert asyncio.run(heat._costs_nothing("local", "lab")) is free
 
 

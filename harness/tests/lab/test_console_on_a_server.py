@@ -1,4 +1,4 @@
-"""The console on a real kernel tier: the card split, a warm-up planned and run, and watched.
+"""The console on a real kernel tier: the flash split, a warm-up planned and run, and watched.
 
 And the command line on a terminal, before it overwrites a disk.
 """
@@ -21,7 +21,7 @@ from hotset.block import devices
 from hotset.block.devices import Device
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
+from hotset.disk import flash_devices
 from hotset.lab.lab import Lab, LabSpec
 from hotset.operations import remote
 from hotset.tier import pins
@@ -81,7 +81,7 @@ def console(backend: Backend, tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
-def test_from_the_split_to_the_end_of_the_card(
+def test_from_the_split_to_the_end_of_the_flash_device(
     backend: Backend, console: Served, tmp_path: Path
 ) -> None:
     machine = backend.machine
@@ -89,12 +89,12 @@ def test_from_the_split_to_the_end_of_the_card(
         visitor = Visitor(browser, console)
         page = visitor.log_in()
         split(visitor, backend, tmp_path)
-        (card,) = cards.list_cards(machine)
-        assert str(card.flash) == "/dev/disk/by-id/lab-flash"
-        (disk,) = card.disks
+        (flash,) = flash_devices.list_all(machine)
+        assert str(flash.path) == "/dev/disk/by-id/lab-flash"
+        (disk,) = flash.disks
         assert (disk.name, disk.origin, disk.database) == ("pg", backend.origin, "oltp")
         assert disk.spec.mode == "writethrough", "as was asked for, not as the kind picks"
-        share = disk.spec.cache / (disk.spec.cache + card.volume_slice.size)
+        share = disk.spec.cache / (disk.spec.cache + flash.volume_slice.size)
         assert 0.69 < share < 0.71, "as the slider stood"
         warm_up(visitor, tmp_path)
 
@@ -186,14 +186,14 @@ def test_on_a_terminal_a_flash_of_another_server_is_taken_over_only_by_its_name(
         in refused.written
     )
     assert "to go on" not in refused.written
-    label = cards.read_card(machine, used_disk.path)
+    label = flash_devices.read_flash(machine, used_disk.path)
     turned_down = on_terminal(*take_over, "--take-over")
     assert asked(turned_down, "shop") == TURNED_DOWN
     shown = f"{used_disk.path} (Linux scsi_debug, serial {used_disk.serial}, 112 MiB)"
-    whose = f"it is card main of hotset-lab, disks: shop over {origin}"
+    whose = f"it is flash device main of hotset-lab, disks: shop over {origin}"
     assert f"to be overwritten: the owner of {shown}: {whose}" in turned_down.written
-    assert cards.list_cards(machine) == []
-    assert cards.read_card(machine, used_disk.path) == label
+    assert flash_devices.list_all(machine) == []
+    assert flash_devices.read_flash(machine, used_disk.path) == label
     taken = on_terminal(*take_over, "--take-over")
     assert asked(taken, name) == 0
     assert "taken over from hotset-lab: never connect it there again" in taken.written
@@ -236,20 +236,20 @@ def test_on_a_terminal_a_disk_is_shown_and_asked_for_by_name_before_it_is_overwr
 
     assert asked(create("--yes"), "lab-flash") == TURNED_DOWN
     assert devices.inspect(machine, used_disk.path) == used_disk
-    assert cards.list_cards(machine) == []
+    assert flash_devices.list_all(machine) == []
     made = create("--yes")
     assert asked(made, name) == 0
     assert f"overwritten: {shown}: dos, partition {used_disk.parts[0]}" in made.written
-    assert [card.flash for card in cards.list_cards(machine)] == [used_disk.path]
+    assert [flash.path for flash in flash_devices.list_all(machine)] == [used_disk.path]
     assert asked(on_terminal("destroy", "shop", "--yes"), "shop") == TURNED_DOWN
-    assert cards.list_cards(machine) != []
+    assert flash_devices.list_all(machine) != []
     assert asked(on_terminal("destroy", "shop", "--yes"), name) == 0
-    assert cards.list_cards(machine) == []
+    assert flash_devices.list_all(machine) == []
 
 
 def split(visitor: Visitor, backend: Backend, folder: Path) -> None:
     """By the slider, reviewed, and only with the device's name."""
-    page = visitor.inspect("/card", "#f-flash", folder)
+    page = visitor.inspect("/flash", "#f-flash", folder)
     page.select_option("#f-flash", "/dev/disk/by-id/lab-flash")
     page.select_option("#f-origin", str(backend.origin))
     page.fill("#f-disk", "pg")
@@ -269,7 +269,7 @@ def split(visitor: Visitor, backend: Backend, folder: Path) -> None:
     page.get_by_label("Type the flash device's name").fill("lab-flas")
     page.get_by_role("button", name="Set up the cache").click()
     expect(page.get_by_role("alert")).to_contain_text("nothing was done")
-    assert cards.list_cards(backend.machine) == []
+    assert flash_devices.list_all(backend.machine) == []
     page.get_by_label("Type the flash device's name").fill("lab-flash")
     page.get_by_role("button", name="Set up the cache").click()
     expect(page.locator("h1 .state")).to_have_text("done")
@@ -321,20 +321,20 @@ def remembered(visitor: Visitor, machine: Machine) -> None:
 
 
 def to_the_end(visitor: Visitor, machine: Machine, folder: Path) -> None:
-    """What the Disks page offers, and at last what the Card page does."""
+    """What the Disks page offers, and at last what the Flash page does."""
     page = visitor.page
     act(page, "/disks/pg/flush")
     act(page, "/disks/pg/deactivate")
     visitor.inspect("/disks", "section.disk .state.inactive", folder)
     act(page, "/disks/pg/activate")
     act(page, "/disks/pg/resize", cache="64MiB")
-    assert cards.list_disks(machine)[0].disk.spec.cache == 64 * MIB
+    assert flash_devices.list_disks(machine)[0].disk.spec.cache == 64 * MIB
     act(page, "/disks/pg/detach", typed="pg")
-    visitor.inspect("/card", "a[href='/card/main/destroy']", folder)
+    visitor.inspect("/flash", "a[href='/flash/main/destroy']", folder)
     page.get_by_role("link", name="Destroy main").click()
-    expect(page.locator("h1")).to_have_text("Destroy the card: main?")
-    act(page, "/card/main/destroy", typed="main")
-    assert cards.list_cards(machine) == []
+    expect(page.locator("h1")).to_have_text("Destroy the flash device: main?")
+    act(page, "/flash/main/destroy", typed="main")
+    assert flash_devices.list_all(machine) == []
 
 
 def act(page: Page, path: str, **fields: str) -> None:

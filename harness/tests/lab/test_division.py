@@ -19,10 +19,9 @@ from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.operation import Context
 from hotset.core.units import Blocks, Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import commands as tier
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.monitoring.commands import heat
 from hotset.tier.base import TierFailedError
@@ -52,7 +51,7 @@ class Disk:
 
     @property
     def tier(self) -> Userspace:
-        tier = cards.find(self.machine, "pg").tier
+        tier = flash_devices.find(self.machine, "pg").tier
         assert isinstance(tier, Userspace)
         return tier
 
@@ -155,8 +154,8 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
             yield there
         finally:
             machine.run(["umount", "-l", str(tmp_path / "mounted")], check=False)
-            for card in cards.inventory(machine).cards:
-                lifecycle.destroy(machine, card, True, lambda _: lambda _: None, print)
+            for flash in flash_devices.inventory(machine).flash_devices:
+                lifecycle.destroy(machine, flash, True, lambda _: lambda _: None, print)
 
 
 def test_what_is_pinned_is_cached_as_it_grows_and_after_the_engine_was_killed(disk: Disk) -> None:

@@ -17,9 +17,8 @@ from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.operation import Context
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.health.findings import Health
 from hotset.operations import table
@@ -38,7 +37,7 @@ SAID = "has not answered within 2 s"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Enclosed]:
-    """This computer with disks `shop`, whose engine does not go on, and `two`, on one card."""
+    """This computer with disks `shop`, whose engine does not go on, and `two`, on one flash."""
     for name in ("flash", "origin", "second"):
         (tmp_path / name).write_bytes(b"")
         os.truncate(tmp_path / name, 192 << 20)
@@ -69,8 +68,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Enclose
         finally:
             if stopped is not None:
                 os.kill(stopped, signal.SIGCONT)
-            for card in cards.inventory(there).cards:
-                lifecycle.destroy(there, card, True, lambda _: lambda _: None, print)
+            for flash in flash_devices.inventory(there).flash_devices:
+                lifecycle.destroy(there, flash, True, lambda _: lambda _: None, print)
 
 
 def asked(name: str, **values: object) -> Any:  # noqa: ANN401 - as the operation has it
@@ -102,7 +101,7 @@ def test_an_engine_that_hangs_hides_no_other_disk(machine: Enclosed, tmp_path: P
         assert used == (f"second is behind {shown.stdout.strip()}",)
     finally:
         machine.run(["losetup", "--detach", shown.stdout.strip()])
-    two = cards.find(machine, "two")
+    two = flash_devices.find(machine, "two")
     lifecycle.deactivate(two, print)
     assert not two.tier.is_active()
     lifecycle.activate(two, print)

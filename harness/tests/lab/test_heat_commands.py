@@ -18,8 +18,8 @@ from hotset.block import devicemapper
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.disk.sizing import KernelKind
 from hotset.lab import lab as labs
@@ -108,7 +108,7 @@ def bench(
         bench.hotset("heat", "stop")
         bench.sh(f"umount {MOUNT}")
         lifecycle.destroy(
-            machine, cache_device.find_card(machine, "erp"), True, lambda _: lambda _: None, print
+            machine, flash_devices.find_flash(machine, "erp"), True, lambda _: lambda _: None, print
         )
 
 

@@ -18,8 +18,7 @@ from hotset.core.machines.cleanup import read_journal
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.databases import connect
-from hotset.disk import cache_device as cards
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.experiment.site import live
 from hotset.lab.lab import lab_folder
 from hotset.reports.archive import Archive
@@ -42,7 +41,7 @@ def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def nothing_is_left(folder: Path) -> None:
     local = Local()
-    assert live.DISK not in [one.disk.name for one in cards.list_disks(local)]
+    assert live.DISK not in [one.disk.name for one in flash_devices.list_disks(local)]
     assert not Path("/dev/hotset/lab").is_symlink()
     assert str(folder) not in local.run(["losetup", "--list"]).stdout
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
@@ -54,7 +53,7 @@ def nothing_is_left(folder: Path) -> None:
 def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> None:
     up = live.up(1, "nas-2014", Reporter(True))
     local = Local()
-    found = lifecycle.inspect(cards.find(local, live.DISK))
+    found = lifecycle.inspect(flash_devices.find(local, live.DISK))
     assert (found.report.state, str(found.disk.device)) == ("active", up.device)
     assert live.find_live() == up
     assert any("hotset tpcc run" in one for one in up.next_commands)
@@ -66,7 +65,7 @@ def test_the_database_is_on_the_accelerated_disk_and_its_log_on_the_volume() -> 
         assert session.query("SELECT count(*) FROM hotset_tpcc.warehouse") == [(1,)]
         session.script("SELECT sum(s_quantity) FROM hotset_tpcc.stock")
         ((folder,),) = session.query("SHOW data_directory")
-    after = lifecycle.inspect(cards.find(local, live.DISK)).report.counters
+    after = lifecycle.inspect(flash_devices.find(local, live.DISK)).report.counters
     assert before is not None
     assert after is not None
     assert after.read_hits + after.read_misses > before.read_hits + before.read_misses

@@ -14,9 +14,8 @@ import pytest
 
 from hotset.core.machines.local import lacks_device
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from tests import cli_server
 from tests.enclosed import Enclosed, enclosed
@@ -51,8 +50,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Enclosed]:
             creation.create(there, wanted, False, print)
             yield there
         finally:
-            for card in cards.inventory(there).cards:
-                lifecycle.destroy(there, card, True, lambda _: lambda _: None, print)
+            for flash in flash_devices.inventory(there).flash_devices:
+                lifecycle.destroy(there, flash, True, lambda _: lambda _: None, print)
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def test_a_disk_of_roots_is_refused_with_one_line_and_the_remedy(
         server.communicate()
 
 
-def test_without_a_card_nothing_is_said_of_root() -> None:
+def test_without_a_flash_device_nothing_is_said_of_root() -> None:
     done = subprocess.run(
         [*AS_USER, str(ENTRY), "tier", "status"], capture_output=True, text=True, check=False
     )
@@ -154,7 +153,7 @@ def test_the_only_disk_is_not_taken_down_unnamed_and_what_to_type_is_said(
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout) == (2, ""), words
         (line,) = done.stderr.splitlines()
-        what, name = ("card", "main") if verb == "destroy" else ("disk", "pg")
+        what, name = ("flash_name", "main") if verb == "destroy" else ("disk", "pg")
         assert line.startswith(f"hotset: tier {verb} needs the name of the {what}: {name}; ")
         assert line.endswith(f"`{' '.join(['hotset tier', verb, name, *options])}`")
-    assert lifecycle.active(cards.find(machine, "pg")), "it is up as before"
+    assert lifecycle.active(flash_devices.find(machine, "pg")), "it is up as before"

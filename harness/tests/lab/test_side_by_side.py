@@ -1,5 +1,5 @@
-"""Two who work on one card at once: by ``local`` and by ``ssh://localhost``, two timers, the
-command line and the console. Whatever way they come, they meet the lock on the machine.
+"""Two who work on one flash device at once: by ``local`` and by ``ssh://localhost``, two timers,
+the command line and the console. Whatever way they come, they meet the lock on the machine.
 
 hotset is within the lab's machine, as on a server; the console is on this computer.
 """
@@ -22,7 +22,7 @@ from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, Result, put_text
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
+from hotset.disk import flash_devices
 from hotset.lab import image
 from hotset.lab import lab as labs
 from tests.console_browser import served
@@ -62,7 +62,7 @@ class Server:
                 return done
 
     def device(self, disk: str) -> PurePosixPath:
-        return cards.find(self.machine, disk).disk.device
+        return flash_devices.find(self.machine, disk).disk.device
 
     def soil(self, disk: str) -> str:
         """Write something new behind the file system; returns what of the disk is a checksum."""
@@ -99,9 +99,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def no_card(server: Server) -> Iterator[None]:
+def no_flash(server: Server) -> Iterator[None]:
     yield
-    if cards.list_cards(server.machine):
+    if flash_devices.list_all(server.machine):
         server.hotset("tier", "destroy", "main", "--yes")
 
 
@@ -123,13 +123,13 @@ def at_once(*work: Callable[[], object]) -> None:
 
 
 def no_part_has_two_owners(machine: Machine) -> None:
-    (card,) = cards.list_cards(machine)
-    assert {disk.name for disk in card.disks} == set(DISKS)
-    parts = [*card.volume, *(one for disk in card.disks for one in disk.metadata + disk.cache)]
+    (flash,) = flash_devices.list_all(machine)
+    assert {disk.name for disk in flash.disks} == set(DISKS)
+    parts = [*flash.volume, *(one for disk in flash.disks for one in disk.metadata + disk.cache)]
     ordered = sorted(parts, key=lambda part: part.start)
     for before, after in pairwise(ordered):
-        assert before.end <= after.start, card
-    assert len({disk.record for disk in card.disks}) == len(DISKS)
+        assert before.end <= after.start, flash
+    assert len({disk.record for disk in flash.disks}) == len(DISKS)
 
 
 @pytest.mark.parametrize("way", [LOCAL, SSH])
@@ -143,7 +143,7 @@ def test_a_lock_that_was_taken_by_another_way_holds(server: Server, way: str) ->
     server.hotset("tier", "flush", "one", "--machine", way)
 
 
-def test_both_ways_at_once_on_one_card(server: Server) -> None:
+def test_both_ways_at_once_on_one_flash(server: Server) -> None:
     """Created, written to, warmed up by two timers, taken down, given back: each time two at once,
     one by either way."""
     for turn in range(ROUNDS):
@@ -164,7 +164,7 @@ def test_both_ways_at_once_on_one_card(server: Server) -> None:
         assert {disk: server.sum_of(server.device(disk)) for disk in DISKS} == written
         both(lambda disk: ["tier", "detach", disk])
         assert {disk: server.sum_of(origin_of(disk)) for disk in DISKS} == written
-        assert [card.disks for card in cards.list_cards(server.machine)] in ([], [()])
+        assert [flash.disks for flash in flash_devices.list_all(server.machine)] in ([], [()])
         assert locks.holders(server.machine) == []
 
 
@@ -185,7 +185,7 @@ def test_two_timers_of_one_disk_take_turns(server: Server) -> None:
     assert server.sum_of(origin_of("one")) == written
 
 
-def test_command_line_and_console_at_once_on_one_card(server: Server, tmp_path: Path) -> None:
+def test_command_line_and_console_at_once_on_one_flash(server: Server, tmp_path: Path) -> None:
     token = tokens.create("test", Right.ADMIN)
     with (
         served(tmp_path, "uml", {"XDG_STATE_HOME": server.state}) as console,

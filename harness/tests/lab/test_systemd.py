@@ -17,10 +17,10 @@ from hotset.block import label
 from hotset.core.clock import wait_until
 from hotset.core.machines.base import put_text
 from hotset.core.units import Bytes
-from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.tier.base import TierKind, hits_between
 from tests.engines import never_clean
 from tests.systemd_server import FLASH_MIB, HOTSET, MIB, Server, server
@@ -72,15 +72,15 @@ class Shop:
 
     @property
     def found(self) -> AttachedDisk:
-        return cache_device.find(self.server.machine, self.name)
+        return flash_devices.find(self.server.machine, self.name)
 
     @property
     def device(self) -> PurePosixPath:
-        return cache_device.device_of(self.kind, self.name)
+        return flash_devices.device_of(self.kind, self.name)
 
     @property
     def volume(self) -> PurePosixPath:
-        return self.found.card.volume_slice.path
+        return self.found.flash.volume_slice.path
 
     @property
     def files(self) -> str:

@@ -13,8 +13,8 @@ from campaign import systemd
 from hotset.block import devices
 from hotset.core.machines.base import put_text
 from hotset.core.units import Bytes
-from hotset.disk import cache_device, lifecycle
 from hotset.disk import create as creation
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.disk.identity import reservation
 from hotset.lab.backend import KernelBackend
@@ -150,7 +150,7 @@ def test_after_a_power_cut_a_machine_that_may_be_a_clone_boots_without_the_disk(
     assert shop.asked(UNIT, "ActiveState") == "failed"
     assert shop.mounted() == ""
     server.sh(f"systemctl reset-failed {UNIT}")
-    found = cache_device.find(server.machine, NAME)
+    found = flash_devices.find(server.machine, NAME)
     lifecycle.activate(found, print, break_reservation=True)
     # Its unit, so that the next shutdown takes the tier down.
     server.sh(f"systemctl start {UNIT}; mount {FOLDER}")

@@ -14,11 +14,10 @@ from hotset.block.extents import Run, count, difference, intersection
 from hotset.core.machines.base import Machine
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
-from hotset.disk import lifecycle
-from hotset.disk.cache_device import AttachedDisk, Disk
+from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.lab.lab import Lab, LabSpec
 from hotset.tier import pins
 from hotset.tier.base import TierKind, hits_between
@@ -157,12 +156,12 @@ def accelerated(backend: Backend, kind: TierKind, cache: int) -> Accelerated:
         "pg", FLASH, backend.origin, kind, "oltp", Bytes(cache), None, None, None
     )  # type: ignore[arg-type]
     creation.create(backend.machine, wanted, True, print)
-    return Accelerated(cards.find(backend.machine, "pg"))
+    return Accelerated(flash_devices.find(backend.machine, "pg"))
 
 
 def destroy(tier: Accelerated) -> None:
-    for card in cards.list_cards(tier.machine):
-        lifecycle.destroy(tier.machine, card, True, lambda _: lambda _: None, print)
+    for flash in flash_devices.list_all(tier.machine):
+        lifecycle.destroy(tier.machine, flash, True, lambda _: lambda _: None, print)
 
 
 @pytest.fixture

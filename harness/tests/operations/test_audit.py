@@ -71,7 +71,7 @@ def test_a_dry_run_is_not_kept() -> None:
 
 def test_who_may_not_is_kept_without_the_values() -> None:
     with pytest.raises(ForbiddenError):
-        run.start("tier destroy", {"card": "main"}, caller=OPERATOR)
+        run.start("tier destroy", {"flash_name": "main"}, caller=OPERATOR)
     (refused,) = audit.entries(10)
     assert (refused.what, refused.outcome, refused.values) == ("tier destroy", "refused", {})
     assert "needs the right 'admin'" in refused.why
@@ -134,9 +134,9 @@ def test_a_caller_makes_so_many_entries_a_minute(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(audit.time, "time", lambda: 1_000_000.0)
     for _ in range(audit.A_MINUTE):
         with pytest.raises(ForbiddenError):
-            run.start("tier destroy", {"card": "main"}, caller=OPERATOR)
+            run.start("tier destroy", {"flash_name": "main"}, caller=OPERATOR)
     with pytest.raises(audit.TooManyChangesError, match="token nightly"):
-        run.start("tier destroy", {"card": "main"}, caller=OPERATOR)
+        run.start("tier destroy", {"flash_name": "main"}, caller=OPERATOR)
     audit.begin(Caller("token other", address="192.0.2.7"), "tier flush", {})
     monkeypatch.setattr(audit.time, "time", lambda: 1_000_060.0)
     audit.begin(OPERATOR, "tier flush", {})

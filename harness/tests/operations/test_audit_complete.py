@@ -152,8 +152,8 @@ CHANGES = {
     "/lab/{verb}": ("/lab/down", {}, "lab down"),
     "/heat/pin": ("/heat/pin", {"verb": "unpin", "targets": "heat"}, "warmup unpin"),
     "/heat/count": ("/heat/count", {"verb": "start"}, "heat start"),
-    "/card/create": (
-        "/card/create",
+    "/flash/create": (
+        "/flash/create",
         {
             "disk": "shop",
             "flash": "/dev/sdb",
@@ -166,8 +166,8 @@ CHANGES = {
         },
         "tier create",
     ),
-    "/card/{name}/{action}": (
-        "/card/main/destroy",
+    "/flash/{name}/{action}": (
+        "/flash/main/destroy",
         {"typed": "main", "yes": "true"},
         "tier destroy",
     ),

@@ -14,8 +14,8 @@ from hotset.core.machines.locks import MachineBusyError
 from hotset.core.operation import Context
 from hotset.core.rights import Right
 from hotset.operations import table
-from tests.support.cards import Keeping
-from tests.support.new_disk import FLASH, ORIGIN, with_card
+from tests.support.flash_devices import Keeping
+from tests.support.new_disk import FLASH, ORIGIN, with_flash
 
 HOLDER = "`hotset tier flush oltp` (process 1 on db1)"
 DISK = {"disk": "oltp"}
@@ -30,7 +30,7 @@ WORKING: dict[str, dict[str, Any]] = {
         "database": "oltp",
     },
     "tier deactivate": DISK,
-    "tier destroy": {"card": "main"},
+    "tier destroy": {"flash_name": "main"},
     "tier detach": DISK,
     "tier flush": DISK,
     "tier import": {"flash": str(FLASH)},
@@ -71,7 +71,7 @@ def test_each_operation_on_a_machine_is_known_here() -> None:
 
 def refused(name: str, monkeypatch: pytest.MonkeyPatch, **more: bool) -> tuple[Keeping, list[str]]:
     """Begin an operation on a machine that another has; returns what it asked of the lock."""
-    there, asked = with_card(), list[str]()
+    there, asked = with_flash(), list[str]()
     there.calls.clear()
 
     @contextmanager

@@ -24,7 +24,7 @@ from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.disk import places
-from hotset.disk.cache_device import AttachedDisk, Card, Disk
+from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.health import tier_now
 from hotset.health.findings import Ask, Finding
 from hotset.tier import pins
@@ -171,8 +171,8 @@ def disk(
     monkeypatch.setattr(usage, "device_number", lambda *_: here)
     folder, device = PurePosixPath(cluster.root), PurePosixPath("/dev/origin")
     view = View(Local(), device, folder, "ext4", BLOCK, Bytes(2**60))
-    card = Card("main", PurePosixPath("/dev/flash"), Bytes(2**30), (), (DISK,))
-    found = Accelerated(empty, Cache(), AttachedDisk(Local(), card, DISK))
+    flash = FlashDevice("main", PurePosixPath("/dev/flash"), Bytes(2**30), (), (DISK,))
+    found = Accelerated(empty, Cache(), AttachedDisk(Local(), flash, DISK))
 
     @contextmanager
     def looking_up(_: object, request: Request, notes: list[str]) -> Iterator[_Maker]:

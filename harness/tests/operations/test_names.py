@@ -11,12 +11,12 @@ from hotset.operations import table
 
 NAMED = {
     "tier deactivate": "disk",
-    "tier destroy": "card",
+    "tier destroy": "flash_name",
     "tier detach": "disk",
     "tier repair": "disk",
 }
 """What takes a disk down, or cannot be undone."""
-WHOSE = ("disk", "card", "machine")
+WHOSE = ("disk", "flash_name", "machine")
 
 
 def test_what_takes_a_disk_down_or_cannot_be_undone_names_it() -> None:

@@ -28,7 +28,7 @@ from hotset.core.rights import Names, Needs, Right
 from hotset.operations import audit, run, table
 from hotset.operations.audit import Caller
 from hotset.tier import kinds
-from tests.support.cards import Keeping
+from tests.support.flash_devices import Keeping
 
 OPERATIONS = list(table.every())
 SECRET = "open-sesame"  # noqa: S105

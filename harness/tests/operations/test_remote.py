@@ -59,7 +59,6 @@ ABUSE = {
 NEEDED: dict[str, Any] = {
     "at": "Mon..Fri 07:00",
     "cache": "1GiB",
-    "card": "main",
     "by": "last",
     "device": "/dev/disk/by-id/b",
     "disk": "shop",
@@ -67,6 +66,7 @@ NEEDED: dict[str, Any] = {
     "engine": "postgres",
     "file": "/srv/allowed/x",
     "flash": "/dev/disk/by-id/a",
+    "flash_name": "main",
     "folder": "/srv/allowed/x",
     "half_life": "8h",
     "kind": "dm-cache",

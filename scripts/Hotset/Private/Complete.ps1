@@ -102,7 +102,7 @@ function Read-HotsetOffer {
                 @{ Value = $run.run; Tip = "$($run.experiment), $($run.state)" }
             }
         }
-        { $_ -in 'Disk', 'Card' } {
+        { $_ -in 'Disk', 'FlashName' } {
             foreach ($disk in (Invoke-HotsetApi $Session Post '/api/v1/tier/status' $there -TimeoutSeconds 1).disks) {
                 @{ Value = $disk.disk; Tip = "$($disk.kind), $($disk.state)" }
             }

@@ -10,7 +10,7 @@ function Get-HotsetHitRatio {
     .PARAMETER Machine
     Where the disk is, if not the server itself, such as ssh://root@db1.
     .PARAMETER By
-    The whole disk, or its parts; volume: all disks of the card and its flash volume.
+    The whole disk, or its parts; volume: all disks of the flash device and its volume.
     .PARAMETER Since
     boot: since the counters started; last: since the report that was marked last; a time
     such as 08:00 or 2026-11-21T08:00; or a span such as 8h.

@@ -166,7 +166,7 @@ LIFE = (
     Act("hotset tier deactivate shop"),
     Act(_REMOVE, says="disks stay set up"),
     Act(_PURGE, says="not confirmed"),
-    Act("ls /etc/hotset/cards/*.json"),
+    Act("ls /etc/hotset/flash/*.json"),
     Act(_BARE),
     Act("hotset tier activate shop && hotset tier deactivate shop"),
     Act("dpkg --remove hotset"),
@@ -176,10 +176,10 @@ LIFE = (
     Act(_answer("purge"), says="in use, so nothing"),
     Act(f"{_BARE} && hotset tier deactivate shop && dpkg --remove hotset"),
     Act(_answer("purge"), says="type: purge"),
-    Act("grep -c HOTSET-CARD-LABEL /srv/flash"),
+    Act("grep -c HOTSET-LABEL /srv/flash"),
     _GONE,
-    # The label is enough to have the card back.
-    Act(f"{_BARE} && hotset tier import --flash /srv/flash && rm /etc/hotset/cards/*"),
+    # The label is enough to have the flash device back.
+    Act(f"{_BARE} && hotset tier import --flash /srv/flash && rm /etc/hotset/flash/*"),
     Act(
         f"losetup /dev/loop40 /srv/flash && {_PURGE}; losetup --detach /dev/loop40", says="a label"
     ),

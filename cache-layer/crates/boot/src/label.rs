@@ -1,4 +1,4 @@
-//! What lies in the first mebibyte of a flash: the label, twice, and a record of each disk, twice.
+//! What lies in the first mebibyte of a flash device: the label, twice, and a record of each disk, twice.
 //!
 //! The form of the label is `block/label.py`'s. A record is one line, which says how a disk was
 //! left and what its origin looked like then; whatever cuts a change short, one of its two copies
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::media::{Medium, digest};
 use crate::origin::Seen;
 
-const MAGIC: &str = "HOTSET-CARD-LABEL";
-/// That of before the first release, with versions of its own.
-const MAGIC_BEFORE_RELEASE: &str = "HOTSET-FLASH-LABEL";
+const MAGIC: &str = "HOTSET-LABEL";
+/// Those of before the first release, with versions of their own.
+const MAGICS_BEFORE_RELEASE: [&str; 2] = ["HOTSET-CARD-LABEL", "HOTSET-FLASH-LABEL"];
 const VERSION: u64 = 1;
 const COPY: u64 = 64 * 1024;
 const FIRST: u64 = 256 * 1024;
@@ -22,7 +22,7 @@ const RECORD_MAGIC: &str = "HOTSET-DISK-RECORD";
 const RECORD: u64 = 4096;
 const RECORDS_AT: [u64; 2] = [512 * 1024, 768 * 1024];
 
-/// The body of the newest whole label: the card as JSON.
+/// The body of the newest whole label: the flash device as JSON.
 pub fn read(flash: &Medium, name: &Path) -> Result<String> {
     let text = flash
         .read(FIRST, 2 * COPY as usize)
@@ -52,10 +52,10 @@ fn parse(copy: &[u8]) -> Result<Option<(u64, String)>> {
     };
     let head = String::from_utf8_lossy(&copy[..end]);
     let words: Vec<&str> = head.split(' ').collect();
-    if words.first() == Some(&MAGIC_BEFORE_RELEASE) {
+    if MAGICS_BEFORE_RELEASE.contains(&words[0]) {
         bail!(
-            "the label is of before the first release, and this hotset-boot does not read it: run \
-             `hotset tier activate` of the hotset that wrote it"
+            "the label was written by a hotset of before its first release, and this hotset-boot \
+             does not read it: run `hotset tier activate` of the hotset that wrote it"
         );
     }
     if words.first() != Some(&MAGIC) {
@@ -326,9 +326,10 @@ mod tests {
     fn a_label_of_another_version_is_refused_by_its_name() {
         let (_folder, flash) = flash();
         for (head, words) in [
-            ("HOTSET-CARD-LABEL 7 3", "version 7"),
-            ("HOTSET-CARD-LABEL 0 3", "version 0"),
-            ("HOTSET-FLASH-LABEL 1 3", "before the first release"),
+            ("HOTSET-LABEL 7 3", "version 7"),
+            ("HOTSET-LABEL 0 3", "version 0"),
+            ("HOTSET-FLASH-LABEL 1 3", "before its first release"),
+            ("HOTSET-CARD-LABEL 1 3", "before its first release"),
         ] {
             let mut copy = format!("{head} 2 x\n{{}}").into_bytes();
             copy.resize(4096, b' ');

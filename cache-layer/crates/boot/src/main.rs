@@ -5,10 +5,10 @@
 //! ([`decide`]).
 
 mod boots;
-mod card;
 mod computer;
 mod decide;
 mod devices;
+mod flash_device;
 mod host;
 mod label;
 mod lock;
@@ -26,10 +26,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 
-use card::{Card, Disk, Kind};
 use computer::Computer;
 use decide::{Action, Facts, Reason, Verdict, decide};
 use devices::{Place, Tier, Volume};
+use flash_device::{Disk, FlashDevice, Kind};
 use label::{Record, Word};
 use media::Medium;
 use run::{Cause, cause, run, text};
@@ -148,17 +148,17 @@ fn say(line: impl std::fmt::Display) -> io::Result<()> {
 /// A disk as the label has it.
 struct Target {
     path: PathBuf,
-    flash: Medium,
-    card: Card,
+    medium: Medium,
+    flash: FlashDevice,
     which: Disk,
     kind: Kind,
 }
 
 impl Target {
     fn read(which: &Which) -> Result<Self> {
-        let flash = Medium::open(&which.flash, true)?;
-        let card = Card::parse(&label::read(&flash, &which.flash)?)?;
-        let Some(disk) = card.disk(&which.disk).cloned() else {
+        let medium = Medium::open(&which.flash, true)?;
+        let flash = FlashDevice::parse(&label::read(&medium, &which.flash)?)?;
+        let Some(disk) = flash.disk(&which.disk).cloned() else {
             bail!(
                 "{} has no disk of that name by its label",
                 which.flash.display()
@@ -166,18 +166,18 @@ impl Target {
         };
         Ok(Self {
             path: which.flash.clone(),
-            flash,
+            medium,
             kind: disk.kind()?,
             which: disk,
-            card,
+            flash,
         })
     }
 
     fn tier(&self) -> Tier {
         let disk = self.which.clone();
         let volume = Volume {
-            name: self.card.volume_name(self.kind),
-            parts: self.card.volume.clone(),
+            name: self.flash.volume_name(self.kind),
+            parts: self.flash.volume.clone(),
         };
         Tier {
             kind: self.kind,
@@ -225,7 +225,7 @@ impl Target {
         if disk.phase != "ready" {
             return Ok(afar);
         }
-        let record = label::read_record(&self.flash, disk.record, disk.key())?;
+        let record = label::read_record(&self.medium, disk.record, disk.key())?;
         let before = record.as_ref().map(|record| &record.seen);
         // Of one that ended by a crash the superblocks may have been written back.
         let is_down = record
@@ -261,12 +261,12 @@ impl Target {
         let Some(here) = host::id() else {
             bail!("this computer has no id (/etc/machine-id)")
         };
-        let hardware = &self.card.hardware;
-        if self.card.host != here || !(hardware.is_empty() || *hardware == host::hardware()) {
+        let hardware = &self.flash.hardware;
+        if self.flash.host != here || !(hardware.is_empty() || *hardware == host::hardware()) {
             bail!(
                 "{} is not this machine's any more, it belongs to {} by its label: hotset tier scan",
                 self.path.display(),
-                self.card.host_name
+                self.flash.host_name
             );
         }
         Ok(())
@@ -275,7 +275,7 @@ impl Target {
     /// Put down what became of one that was active: its origin was last seen before.
     fn turn(&self, from: Word, to: Word) -> Result<()> {
         let (disk, now) = (&self.which, boots::boot_id());
-        let record = label::read_record(&self.flash, disk.record, disk.key())?;
+        let record = label::read_record(&self.medium, disk.record, disk.key())?;
         let Some(record) = record.filter(|record| record.word == from) else {
             return Ok(());
         };
@@ -284,7 +284,7 @@ impl Target {
         if !seen.boot.is_empty() && seen.boot != now {
             return Ok(());
         }
-        label::write_record(&self.flash, disk.record, disk.key(), to, &seen)
+        label::write_record(&self.medium, disk.record, disk.key(), to, &seen)
     }
 
     /// What is left of one that ended goes; nobody knows since when it has, nor who wrote to its
@@ -305,15 +305,15 @@ impl Target {
         let mut seen =
             origin::see(&disk.origin, None).unwrap_or_else(|_| origin::Seen::not_known());
         seen.is_last = boots::is_ending();
-        label::write_record(&self.flash, disk.record, disk.key(), word, &seen)
+        label::write_record(&self.medium, disk.record, disk.key(), word, &seen)
     }
 
     fn reservation(&self, verb: &str) -> Result<()> {
         if !self.which.reserve {
             return Ok(());
         }
-        let key = host::reservation_key(&self.card.host, &host::hardware());
-        let former = host::reservation_key(&self.card.host, "");
+        let key = host::reservation_key(&self.flash.host, &host::hardware());
+        let former = host::reservation_key(&self.flash.host, "");
         let origin = text(&self.which.origin)?;
         run(&[
             "sh",
@@ -376,8 +376,8 @@ fn start(which: &Which) -> Result<()> {
 
 /// It is on record as active before anybody can write, and only once its metadata can be used.
 fn bring_up(target: &Target, tier: &Tier) -> Result<()> {
-    let (flash, disk) = (&target.flash, &target.which);
-    let kept = label::read_record(flash, disk.record, disk.key())?;
+    let (medium, disk) = (&target.medium, &target.which);
+    let kept = label::read_record(medium, disk.record, disk.key())?;
     let done = tier.open().and_then(|()| {
         target.mark(Word::Active)?;
         tier.make()
@@ -388,7 +388,7 @@ fn bring_up(target: &Target, tier: &Tier) -> Result<()> {
     }
     if let Some(record) = kept {
         // It was never active: what is known of it still holds.
-        label::write_record(flash, disk.record, disk.key(), record.word, &record.seen)?;
+        label::write_record(medium, disk.record, disk.key(), record.word, &record.seen)?;
     }
     let name = &disk.name;
     Err(error.context(format!(
@@ -504,8 +504,8 @@ fn content(origin: &Path) -> Result<()> {
 fn compare() -> Result<()> {
     #[derive(serde::Deserialize)]
     struct Both {
-        known: card::OriginId,
-        now: card::OriginId,
+        known: flash_device::OriginId,
+        now: flash_device::OriginId,
     }
     let both: Both = serde_json::from_reader(io::stdin()).context("standard input is no JSON")?;
     let (answer, why) = match origin::compare_ids(&both.known, &both.now) {

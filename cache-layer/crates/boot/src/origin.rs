@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::boots::{boot_id, started};
-use crate::card::OriginId;
+use crate::flash_device::OriginId;
 use crate::media::{Medium, Region, hex};
 use crate::run::succeeds;
 use crate::{structures, writes};

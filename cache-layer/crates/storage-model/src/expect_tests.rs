@@ -56,16 +56,16 @@ fn the_nas_is_as_fast_as_the_reference_was() {
 
 #[test]
 fn the_card_is_as_fast_as_published() {
-    let card = promised(&model("pcie-flash-2014"), 800_000_000_000);
+    let pcie = promised(&model("pcie-flash-2014"), 800_000_000_000);
     // min(queue depth / 90 us, 90,000)
     let known = [11_111.0, 44_444.0, 90_000.0, 90_000.0];
-    for (measured, known) in iops(&card).into_iter().zip(known) {
+    for (measured, known) in iops(&pcie).into_iter().zip(known) {
         assert_near("random read", measured, known, 0.002);
     }
-    assert_near("random write", card.random_write_8k_ms, 0.030, 0.002);
+    assert_near("random write", pcie.random_write_8k_ms, 0.030, 0.002);
     // One at a time, the latency comes on top of the transfer; several fill the 2000 MB/s.
-    assert_near("read", card.sequential_read_mb_per_s, 1738.0, 0.002);
-    assert_near("write", card.sequential_write_mb_per_s, 987.0, 0.002);
+    assert_near("read", pcie.sequential_read_mb_per_s, 1738.0, 0.002);
+    assert_near("write", pcie.sequential_write_mb_per_s, 987.0, 0.002);
     assert_near(
         "4 reads",
         streamed("pcie-flash-2014", Op::Read),

@@ -79,7 +79,7 @@ def scratch_of(disk: str | None) -> PurePosixPath:
 
 
 class MachineBusyError(BusyError):
-    """Another operation works on the same disk or card; the message names it."""
+    """Another operation works on the same disk or flash device; the message names it."""
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def held(
     """Hold a lock for the length of an operation; hands out the machine to run its commands on.
 
     :param operation: the command, for whoever has to wait: ``tier flush oltp``.
-    :param disk: the disk that it works on; None locks all of the machine's cards.
+    :param disk: the disk that it works on; None locks all of the machine's flash devices.
     :raises MachineBusyError: someone else holds the lock for longer than ten seconds.
     :raises PrerequisiteMissingError: this user may not take one.
     """

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from hotset.block.usage import unescape
 from hotset.core.machines.base import Machine
 
-from ..cache_device import AttachedDisk, CardError, Disk
+from ..flash_devices import AttachedDisk, Disk, FlashError
 from ..identity import origin as identity
 
 PATH = PurePosixPath("/etc/fstab")
@@ -75,16 +75,16 @@ def read(machine: Machine) -> str:
 
 
 def folders(machine: Machine, device: PurePosixPath) -> list[PurePosixPath]:
-    """Where an accelerated device or a card's volume is mounted by its name."""
+    """Where an accelerated device or a flash device's volume is mounted by its name."""
     return [entry.folder for entry in entries(read(machine)) if entry.spec == str(device)]
 
 
 def require_writable(machine: Machine) -> None:
-    """:raises CardError: /etc/fstab cannot be changed, or nobody could take the change back."""
+    """:raises FlashError: /etc/fstab cannot be changed, or nobody could take the change back."""
     path = _target(machine)
     for place in (path, path.parent):
         if machine.run(["test", "-w", str(place)], check=False).rc:
-            raise CardError(
+            raise FlashError(
                 f"{PATH} mounts the origin, and cannot be changed ({place} is read-only): change it"
                 " where it comes from first",
                 field="origin",
@@ -101,7 +101,7 @@ def rewrite(attached: AttachedDisk, entries: Sequence[Entry], unit: str) -> list
     changed, remote = list[str](), identity.is_remote(machine, disk.origin)
     for entry in reversed(entries):
         if lines[entry.number - 1] != entry.line:
-            raise CardError(f"{PATH} has just been changed by somebody else: try again")
+            raise FlashError(f"{PATH} has just been changed by somebody else: try again")
         new = entry.through(disk.device, unit, remote)
         lines[entry.number - 1 : entry.number] = [f"{_mark(disk)}{entry.line}", new]
         changed.insert(0, new)

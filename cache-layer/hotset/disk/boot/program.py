@@ -14,7 +14,7 @@ from typing import Literal
 from hotset.block import boot_program
 from hotset.core.machines.base import CommandError, Machine, to_its_end
 
-from ..cache_device import AttachedDisk
+from ..flash_devices import AttachedDisk
 from ..state import Word
 
 _TIMEOUT_S = 1000.0
@@ -43,7 +43,7 @@ def command(attached: AttachedDisk, verb: Verb) -> list[str]:
 
 
 def decide(attached: AttachedDisk) -> Verdict | None:
-    """Decide on an inactive disk whose label agrees with the card; None in a dry run where the
+    """Decide on an inactive disk whose flash device has its label; None in a dry run where the
     program is not on the machine yet."""
     result = attached.machine.run(command(attached, "decide"), timeout_s=_TIMEOUT_S)
     return None if result.made_up else Verdict(**json.loads(result.stdout))
@@ -83,5 +83,5 @@ def mark(attached: AttachedDisk, word: Word | Literal["flushed"]) -> None:
 
 
 def _words(attached: AttachedDisk, verb: Verb | Literal["mark"]) -> list[str]:
-    flash = str(attached.card.flash)
+    flash = str(attached.flash.path)
     return [boot_program.on(attached.machine), verb, "--flash", flash, attached.disk.name]

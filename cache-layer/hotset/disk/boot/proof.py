@@ -10,7 +10,7 @@ from hotset.block.devices import DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 
-from ..cache_device import AttachedDisk
+from ..flash_devices import AttachedDisk
 from ..identity.origin import OriginId, identify
 from . import program, systemd_unit
 

@@ -9,7 +9,7 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.tier.base import TierKind
 
-from ..cache_device import AttachedDisk, CardError, device_of
+from ..flash_devices import AttachedDisk, FlashError, device_of
 from ..identity import origin as origins
 from . import fstab, mounts, proof, systemd_unit
 from .mounts import Mounting
@@ -33,14 +33,14 @@ def check(
     :param unit: the disk gets one in any case, not only where an entry is to require it.
     :param recorded: recorded identity of the origin; None: the identity it shows now.
     :raises DeviceRefusedError: a unit would not know the origin after a reboot.
-    :raises CardError: an entry would mount the origin past the tier, and ``yes`` is not or it
+    :raises FlashError: an entry would mount the origin past the tier, and ``yes`` is not or it
         cannot be changed; or something else would, which hotset does not change.
     """
     mounting = mounts.find_mounts(machine, origin)
     if mounting.others:
-        raise CardError(_of_others(mounting, device_of(kind, disk)), field="origin")
+        raise FlashError(_of_others(mounting, device_of(kind, disk)), field="origin")
     if mounting.entries and not yes:
-        raise CardError(
+        raise FlashError(
             _advice(machine, mounting, disk, kind, origin),
             Remedy("change that", parameters={"yes": True}),
             field="origin",

@@ -15,7 +15,7 @@ from hotset.block import boot_program
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine
 
-from ..cache_device import AttachedDisk, Card, Disk, Inventory
+from ..flash_devices import AttachedDisk, Disk, FlashDevice, Inventory
 from ..identity import origin
 
 FOLDER = PurePosixPath("/etc/systemd/system")
@@ -23,7 +23,7 @@ BOOTS = FOLDER / "hotset-boots.service"
 """Puts down every start; ``hotset-boot`` counts them only if systemd is told to do that."""
 _COUNTED = PurePosixPath("/etc/hotset/boots")
 _SCRIPTS = PurePosixPath("/etc/hotset/boot")
-"""Folder of the scripts that units called before version 2 of the card's description."""
+"""Folder of the scripts that units called before version 2 of a flash device's description."""
 
 _START_LIMIT_S, _STOP_LIMIT_S = 900, 300
 """The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
@@ -87,7 +87,7 @@ def count_starts(machine: Machine) -> None:
 
 def forget_starts(machine: Machine, inventory: Inventory) -> None:
     """Nobody needs to know of starts any more, once the machine has no disk."""
-    if inventory.problems or any(card.disks for card in inventory.cards):
+    if inventory.problems or any(flash.disks for flash in inventory.flash_devices):
         return
     if machine.run(["test", "-e", str(BOOTS)], check=False).rc == 0:
         if runs(machine):
@@ -101,8 +101,8 @@ def _write(attached: AttachedDisk) -> bool:
     machine, disk = attached.machine, attached.disk
     remote, called = origin.is_remote(machine, disk.origin), boot_program.on(machine)
     files = {
-        path_of(disk): text(disk, attached.card, remote, called, apart=_is_apart(machine, called)),
-        **_waits(attached.card, disk),
+        path_of(disk): text(disk, attached.flash, remote, called, apart=_is_apart(machine, called)),
+        **_waits(attached.flash, disk),
     }
     changed = False
     for path, lines in files.items():
@@ -143,7 +143,7 @@ def remove(attached: AttachedDisk, answers: bool = True) -> None:
         machine.replace("", _removing(disk))
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
         machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
-    waits = list(_waits(attached.card, disk))
+    waits = list(_waits(attached.flash, disk))
     machine.run(["rm", "-f", *map(str, waits)])
     folders = [str(wait.parent) for wait in waits]
     machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
@@ -168,7 +168,7 @@ def runs(machine: Machine) -> bool:
     return machine.run(["test", "-d", "/run/systemd/system"], check=False).rc == 0
 
 
-def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = False) -> str:
+def text(disk: Disk, flash: FlashDevice, remote: bool, called: str, *, apart: bool = False) -> str:
     """The unit's file.
 
     :param remote: the origin comes over the network, so it is ready after that.
@@ -177,12 +177,12 @@ def text(disk: Disk, card: Card, remote: bool, called: str, *, apart: bool = Fal
     """
     after = "network-online.target iscsi.service" if remote else "systemd-udevd.service"
     wanted = "remote-fs.target" if remote else "local-fs.target"
-    below = (card.flash, disk.origin)
+    below = (flash.path, disk.origin)
     devices = " ".join(device_unit(path) for path in below if path.is_relative_to("/dev"))
     needed = [*below, *[PurePosixPath(called)] * apart]
     files = " ".join(_quote(path) for path in needed if not path.is_relative_to("/dev"))
     # Mounts come after local-fs-pre.target, and so would the one that such a file lies on.
-    words = f"--flash {_quote(card.flash).replace('$', '$$')} {disk.name}"
+    words = f"--flash {_quote(flash.path).replace('$', '$$')} {disk.name}"
     before = wanted if files else wanted.replace("fs.target", "fs-pre.target")
     return f"""\
 # Written by hotset; `hotset tier activate {disk.name} --unit` writes it again.
@@ -234,14 +234,14 @@ WantedBy=sysinit.target
 """
 
 
-def _waits(card: Card, disk: Disk) -> dict[PurePosixPath, str]:
+def _waits(flash: FlashDevice, disk: Disk) -> dict[PurePosixPath, str]:
     """Build the drop-ins for the devices that the unit makes: a mount's 90 s for its device
     begin once that has ended, and nobody waits for a device when it has failed."""
-    unit, volume = name_of(disk.name), card.volume_slice.path
+    unit, volume = name_of(disk.name), flash.volume_slice.path
     head = f"# Written by hotset.\n[Unit]\nAfter={unit}\n"
     waits = {disk.device: f"{head}Requires={unit}\n"}
-    if card.volume:
-        # Another disk of the card makes it as well.
+    if flash.volume:
+        # Another disk of the flash device makes it as well.
         waits[volume] = head
     return {
         FOLDER / f"{device_unit(device)}.d" / f"hotset-{disk.name}.conf": lines

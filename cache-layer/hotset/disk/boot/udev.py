@@ -20,7 +20,7 @@ from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.tier import kinds
 
-from ..cache_device import AttachedDisk, Inventory
+from ..flash_devices import AttachedDisk, Inventory
 from ..identity import origin as identity
 from ..identity import reservation
 from ..identity.origin import Shown
@@ -205,13 +205,13 @@ def show_origin(attached: AttachedDisk) -> None:
 
 
 def forget(machine: Machine, inventory: Inventory) -> None:
-    """Take away the rules that none of the machine's cards needs any more."""
+    """Take away the rules that none of the machine's flash devices needs any more."""
     if inventory.problems:
-        return  # a card that cannot be read may need them
+        return  # a flash device that cannot be read may need them
     needed = {
         path
-        for card in inventory.cards
-        for path in ([_DEVICES] if card.devices == "loop" else _INNER if card.disks else [])
+        for flash in inventory.flash_devices
+        for path in ([_DEVICES] if flash.devices == "loop" else _INNER if flash.disks else [])
     }
     rules = [path for path in (_DEVICES, *_INNER) if path not in needed]
     files = [

@@ -35,7 +35,8 @@ class HitRatio(Request):
         Literal["total", "volume", "file", "database", "table"],
         Field(
             description="total: the whole disk; file, database, on PostgreSQL table: its parts"
-            " (these need `hotset heat start`); volume: all disks of the card and its flash volume."
+            " (these need `hotset heat start`); volume: all disks of the flash device, and its"
+            " volume."
         ),
     ] = "total"
     since: Annotated[
@@ -70,14 +71,14 @@ def hit_ratio(request: HitRatio, context: Context) -> HitRatios:  # noqa: ARG001
 
     start = fields.parse_field("since", lambda: hit_report.parse_since(request.since, time.time()))
     if request.by == "volume" and request.since != "boot":
-        raise RequestError("a card's volume is counted only since boot", field="since")
+        raise RequestError("a flash device's volume is counted only since boot", field="since")
     if request.by == "volume" and request.mark:
-        raise RequestError("a card's volume is counted only since boot", field="mark")
+        raise RequestError("a flash device's volume is counted only since boot", field="mark")
     with hit_report.target_of(request.machine, request.disk) as target:
         if request.by == "total":
             return hit_report.of_disk(target, start, mark=request.mark)
         if request.by == "volume":
-            return hit_report.of_card(target)
+            return hit_report.of_flash(target)
         label = owners.label_of(target.machine, target.disk.device, request.by, request)
         return hit_report.of_parts(target, request.by, label, start, mark=request.mark)
 

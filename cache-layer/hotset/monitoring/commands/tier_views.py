@@ -31,22 +31,21 @@ def status(request: OneDisk, context: Context) -> TierStatus:
     Exit code 4 if one of them has failed.
     """
     from hotset.core.machines import locks
-    from hotset.disk import cache_device as cards
-    from hotset.disk import lifecycle
+    from hotset.disk import flash_devices, lifecycle
     from hotset.tier.base import TierFailedError
 
     from .. import tier_status
 
     with places.machine(request.machine) as machine:
-        known = cards.inventory(machine)
-        named = [cards.find(machine, request.disk)] if request.disk else None
+        known = flash_devices.inventory(machine)
+        named = [flash_devices.find(machine, request.disk)] if request.disk else None
         shown = named or known.list_disks(machine)
         states = lifecycle.inspect_each(shown, lifecycle.inspect)
         at_work = locks.holders(machine)
     for problem in (*known.problems, *(f"running now: {holder}" for holder in at_work)):
         context.message(problem)
     if known.problems:
-        context.faults.append(TierFailedError("failed: a card cannot be read"))
+        context.faults.append(TierFailedError("failed: a flash device cannot be read"))
     return tier_status.TierStatus(tuple(map(tier_status.status_row, states)))
 
 
@@ -126,7 +125,7 @@ class Scan(Request):
     "tier scan",
     Kind.QUERY,
     Right.READ,
-    ("Find", "HotsetCard"),
+    ("Find", "HotsetFlash"),
     result="monitoring.tier_status:LabelledFlash",
 )
 def scan(request: Scan, context: Context) -> LabelledFlash:  # noqa: ARG001

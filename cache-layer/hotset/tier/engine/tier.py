@@ -374,7 +374,7 @@ class Userspace(EngineTier, InPlaceTier):
 
     def discard(self) -> None:
         """End the engine without writing back; what is cached, also dirty, stays on the flash and
-        is known as it was, and the card's volume stays."""
+        is known as it was, and the volume stays."""
         self.perform("remove")
 
     def uninstall(self) -> None:

@@ -78,7 +78,7 @@ def add(request: Add, context: Context) -> Lines:
     hotset must be installed there, because the units run it. No unit ever holds a password: give
     --password-file, a path on that machine.
     """
-    from hotset.disk import cache_device
+    from hotset.disk import flash_devices
     from hotset.disk.boot import fstab
 
     from .. import schedule
@@ -98,7 +98,7 @@ def add(request: Add, context: Context) -> Lines:
     )
     schedule.check(wanted)
     with places.machine(request.machine) as machine:
-        disk = cache_device.find(machine, request.disk).disk
+        disk = flash_devices.find(machine, request.disk).disk
         hotset = schedule.find_program(machine, request.program)
         mounts = fstab.folders(machine, disk.device)
         units = schedule.units(wanted, disk.name, hotset, mounts)

@@ -28,7 +28,7 @@ from hotset.disk import places
 
 if TYPE_CHECKING:
     from hotset.databases import owners
-    from hotset.disk.cache_device import AttachedDisk
+    from hotset.disk.flash_devices import AttachedDisk
 
     from .. import text
     from ..plan import Request as Planning

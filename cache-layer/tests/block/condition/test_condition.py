@@ -137,9 +137,9 @@ def test_nvme_and_the_kernel_are_asked_where_smartctl_is_not_there() -> None:
     printed = json.dumps({"critical_warning": 0, "percent_used": 5})
     (found,) = wear.measure(machine(nvme=printed, lacking=("smartctl",)), FLASH)
     assert found.used == 0.05
-    card = tree("mmcblk0", "disk")
+    flash = tree("mmcblk0", "disk")
     there = machine(
-        card, lacking=("smartctl", "nvme"), **{"cat /sys/class/block/mmcblk0": "0x03 0x0b\n"}
+        flash, lacking=("smartctl", "nvme"), **{"cat /sys/class/block/mmcblk0": "0x03 0x0b\n"}
     )
     (found,) = wear.measure(there, FLASH)
     assert found.used == 1.1

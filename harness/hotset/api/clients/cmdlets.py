@@ -48,7 +48,7 @@ _TYPES = {
     "runs compare": "Comparison",
     "runs show": "RunDocument",
     "sql run": "RunDocument",
-    "tier scan": "Card",
+    "tier scan": "Flash",
     "tier status": "Disk",
     "tpcc check": "TpccCondition",
     "tpcc run": "TpccRun",
@@ -71,7 +71,7 @@ _NAMES = {
     "targets": "Target",
     "timeout": "QueryTimeoutSeconds",
 }
-_KEYS = ("disk", "card", "run", "file", "socket", "name", "flash")
+_KEYS = ("disk", "flash_name", "run", "file", "socket", "name", "flash")
 """Fields bound from the pipeline: the first of these that an operation has."""
 _NOT_KEYS = frozenset(
     (("tier create", "disk"), ("tier create", "flash"), ("warmup schedule add", "name"))

@@ -9,13 +9,13 @@ from .cmdlets import Cmdlet
 _SHOP = "sqlserver://db1/shop?trust=yes"
 _VALUES = {
     "Cache": "100GiB",
-    "Card": "card1",
     "Database": "oltp",
     "Device": "/dev/disk/by-id/scsi-slow",
     "Disk": "shop",
     "Dsn": _SHOP,
     "File": "/srv/hotset/shop.toml",
     "Flash": "/dev/disk/by-id/nvme-fast",
+    "FlashName": "main",
     "Folder": "/volume/tempdb",
     "Member": "3",
     "Name": "shop-morning",

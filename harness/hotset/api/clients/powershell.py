@@ -58,7 +58,7 @@ def table(every: Sequence[Cmdlet]) -> str:
     return "\n".join(lines) + "\n"
 
 
-COMPLETED = ("Disk", "Card", "Run", "Target", "Pin", "Exclude", "Resume", "Name", "Model")
+COMPLETED = ("Disk", "FlashName", "Run", "Target", "Pin", "Exclude", "Resume", "Name", "Model")
 
 
 def _completions(every: Iterable[Cmdlet]) -> dict[str, list[str]]:
@@ -156,7 +156,7 @@ def _is_of_object(parameter: Parameter, cmdlet: Cmdlet) -> bool:
         key = cmdlet.first_where(key=True)
         # The machine that a run knows is the one that it was measured on.
         of_run = any(other.name == "Run" for other in cmdlet.parameters)
-        return key is not None and key.name in ("Disk", "Card") and not of_run
+        return key is not None and key.name in ("Disk", "FlashName") and not of_run
     return parameter.name == "Connection" and not cmdlet.first_where(gathered=True)
 
 

@@ -57,7 +57,7 @@ _SCRIPTS = {
         " ($_.Samples | Measure-Object -Property LatencyUs -Average).Average",
     },
     "Hotset.DiskRaffle": {"Draws": "@($_.Draws).Count"},
-    "Hotset.Card": {"Disks": "@($_.Disks | ForEach-Object { $_.Disk }) -join ', '"},
+    "Hotset.Flash": {"Disks": "@($_.Disks | ForEach-Object { $_.Disk }) -join ', '"},
     "Hotset.Database": {
         "Product": '"$($_.Version.Product) $($_.Version.Version)"',
         "Databases": "$_.Databases -join ', '",

@@ -21,8 +21,8 @@ from hotset.databases.connect import SqlDatabase
 from hotset.databases.postgres import whereabouts
 from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.sqlserver import whereabouts as sqlserver_files
-from hotset.disk import cache_device
-from hotset.disk.cache_device import AttachedDisk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import AttachedDisk
 from hotset.hitratio import attribution
 from hotset.reports.model.measurement import Measurement, ObservedTier, Resident, TierMoment
 from hotset.tier.disk_tier import DiskTier
@@ -80,7 +80,7 @@ def _find_here(what: SqlDatabase | PurePosixPath) -> tuple[Machine | None, Place
         return elsewhere
     here = Local()
     try:
-        has_disks = bool(cache_device.inventory(here).list_disks(here))
+        has_disks = bool(flash_devices.inventory(here).list_disks(here))
     except _FAULTS:
         return elsewhere
     place = find_place(here, what) if has_disks else Place()
@@ -118,7 +118,7 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
-    inventory = cache_device.inventory(machine)
+    inventory = flash_devices.inventory(machine)
     disks = inventory.list_disks(machine)
     places = dict[str, AttachedDisk | None]()
     for folder in folders:

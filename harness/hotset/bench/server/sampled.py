@@ -15,7 +15,7 @@ from hotset.block.io_counters import KernelDevice, Readings, Source
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.disk import cache_device
+from hotset.disk import flash_devices
 from hotset.hitratio.sampler import Sampler, Window
 from hotset.reports.model import windows
 from hotset.tier.disk_tier import DiskTier
@@ -89,7 +89,7 @@ def sources(machine: Machine, watched: DiskTier | None = None) -> list[Source]:
 
     :param watched: whose own line tells of its devices already.
     """
-    disks = cache_device.list_disks(machine)
+    disks = flash_devices.list_disks(machine)
     sources: list[Source] = []
     for disk in disks:
         prefix = f"{disk.disk.name} " if len(disks) > 1 else ""

@@ -15,7 +15,7 @@ from hotset.core.clock import Moment
 from hotset.core.errors import code_of
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
-from hotset.disk import cache_device as cards
+from hotset.disk import flash_devices
 from hotset.hitratio.heat import Tally
 from hotset.monitoring import watch
 from hotset.monitoring.history.observation import Facts, Observation, SeenDisk
@@ -167,7 +167,7 @@ class Reader:
 
 def _device(machine: Machine, seen: DiskReading) -> IoCounters | None:
     """Read the I/O counters of the accelerated device; None where there is none."""
-    device = cards.device_of(seen.kind, seen.name)
+    device = flash_devices.device_of(seen.kind, seen.name)
     node = machine.run(["readlink", "-f", str(device)], check=False).stdout.strip()
     stat = f"/sys/class/block/{PurePosixPath(node).name}/stat"
     line = machine.run(["cat", stat], check=False).stdout

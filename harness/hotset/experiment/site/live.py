@@ -1,9 +1,9 @@
 """``hotset lab up`` on this computer's own kernel: PostgreSQL with TPC-C on an accelerated disk.
 
 The slow disk and the flash are modelled and shown as block devices. From there on all is as on a
-server: a card with a disk called ``lab``, cached in user space, its file system and the volume's
-mounted here, so every command works on it. The server runs in the frozen image, which sees the same
-mounts. All of it is thrown away with ``hotset lab down``.
+server: a disk called ``lab``, cached in user space, its file system and the volume's mounted here,
+so every command works on it. The server runs in the frozen image, which sees the same mounts. All
+of it is thrown away with ``hotset lab down``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from hotset.core.progress import Reporter
 from hotset.core.record import Versioned, derived
 from hotset.core.units import Bytes
 from hotset.core.words import csv_text
-from hotset.disk import cache_device as cards
 from hotset.disk import create as creation
+from hotset.disk import flash_devices
 from hotset.disk.boot import udev
-from hotset.disk.cache_device import CardError
 from hotset.disk.create import CreateRequest
+from hotset.disk.flash_devices import FlashError
 from hotset.lab import image
 from hotset.lab import lab as labs
 from hotset.lab.lab import LabSpec, Status
@@ -55,8 +55,8 @@ _FLASH_BESIDE = 64 * _MIB
 _BUFFERS_FRACTION = 0.05
 _USERS = 64
 
-# What is undone even if hotset was killed: mounts, the engine and its devices, the card. $1: the
-# disk; $2: its flash; the rest: mount points.
+# What is undone even if hotset was killed: mounts, the engine and its devices, the label's copy.
+# $1: the disk; $2: its flash device; the rest: mount points.
 _UNDO = """
 disk=$1 flash=$2; shift 2
 for folder in "$@"; do ! mountpoint -q "$folder" || umount "$folder" || umount -l "$folder"; done
@@ -64,8 +64,8 @@ for folder in "$@"; do ! mountpoint -q "$folder" || umount "$folder" || umount -
 rm -f {scripts}/$disk.sh {scripts}/$disk.shares.json {preferences}/$disk.json {rules}
 rm -f {scripts}/$disk.refill
 rmdir "$@" 2> /dev/null
-for file in {cards}/*.json; do
-    grep -qsF "\\"flash\\":\\"$flash\\"" "$file" || continue
+for file in {labels}/*.json; do
+    grep -qsF "\\"path\\":\\"$flash\\"" "$file" || continue
     rm -f "$file"
     losetup --list --noheadings --output NAME,BACK-FILE | while read -r loop behind; do
         [ "$behind" = "$flash" ] || continue
@@ -138,12 +138,12 @@ def up(warehouses: int, model: Model, report: Reporter) -> Live:
     """Build the lab and leave it up; whatever goes wrong, nothing of it is left.
 
     :raises BusyError: a lab is up, or a run is going on.
-    :raises CardError: a disk of this computer has the lab's name.
+    :raises FlashError: a disk of this computer has the lab's name.
     """
     local, folder = Local(), labs.lab_folder()
-    taken = [disk.disk.name for disk in cards.list_disks(local)]
+    taken = [disk.disk.name for disk in flash_devices.list_disks(local)]
     if DISK in taken:
-        raise CardError(
+        raise FlashError(
             f"this computer has a disk {DISK} already",
             Remedy("take the lab down that it belongs to", "lab down"),
         )
@@ -188,7 +188,7 @@ def take_down(say: Callable[[str], None]) -> int:
         was_up = any(entry.get("command") == _UNDO_NAME for entry in read_journal(folder))
         if was_up:
             _undo(folder, Local())
-            say(f"removed disk {DISK} and its card")
+            say(f"removed disk {DISK} and its flash device")
     return int(was_up) + labs.down(say)
 
 
@@ -271,7 +271,7 @@ class _Builder:
             DISK, flash, slow, "userspace", "oltp", min(cache, size), _VOLUME, reserve=False
         )
         disk = creation.create(self._local, wanted, True, lambda _: None)
-        volume = cards.find(self._local, DISK).card.volume_slice.path
+        volume = flash_devices.find(self._local, DISK).flash.volume_slice.path
         filesystem.make(self._local, volume, "ext4")
         for machine in (self._local, guest):
             _mount(machine, disk.device, PLACE.data)
@@ -325,7 +325,7 @@ def undo_argv(flash: PurePosixPath) -> list[str]:
 
     script = _UNDO.format(
         scripts=userspace_service.SCRIPTS,
-        cards=cards.FOLDER,
+        labels=flash_devices.FOLDER,
         preferences=pins.FOLDER,
         rules=udev.origin_rules(DISK),
     )

@@ -18,7 +18,7 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PurePosixPath
     """A database with a part on an accelerated disk, and one elsewhere."""
     SHOP.tier.is_active = lambda: True
     found = SimpleNamespace(list_disks=lambda _: [SHOP], problems=())
-    monkeypatch.setattr(tier.cache_device, "inventory", lambda _: found)
+    monkeypatch.setattr(tier.flash_devices, "inventory", lambda _: found)
     monkeypatch.setattr(tier, "_number", lambda _: "7:1")
     below = {"fast": {"7:1"}, "plain": {"8:1"}, "overlay": None}
     monkeypatch.setattr(tier, "_devices_below", lambda _, folder: below[folder.name])

@@ -14,7 +14,7 @@ from hotset.core.clock import Moment
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.units import Blocks, Bytes
-from hotset.disk.cache_device import Disk
+from hotset.disk.flash_devices import Disk
 from hotset.monitoring import tier_metrics
 from hotset.monitoring.tier_metrics import Measured
 from hotset.monitoring.watch import Line

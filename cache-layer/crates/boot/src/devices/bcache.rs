@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::{SECTOR, Tier, linear, wait_until};
-use crate::card::{Kind, Part};
+use crate::flash_device::{Kind, Part};
 use crate::media::Medium;
 use crate::run::{Cause, cause, failed, failure};
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::{LOOPS, Tier};
-use crate::card::{Kind, Part};
+use crate::flash_device::{Kind, Part};
 use crate::run::{Cause, asks, failed, failure, text};
 use crate::users;
 

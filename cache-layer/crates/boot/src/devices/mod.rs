@@ -18,8 +18,8 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde::Deserialize;
 
-use crate::card::{Kind, Part, Spec};
 use crate::computer::Computer;
+use crate::flash_device::{Kind, Part, Spec};
 use crate::run::{run, text};
 use crate::users::still_in_use;
 
@@ -254,7 +254,7 @@ impl Tier {
         linear(&self.place.flash, parts)
     }
 
-    /// The card's disks share it.
+    /// The disks on one flash device share it.
     fn make_volume(&self) -> Result<()> {
         let Volume { name, parts } = &self.place.volume;
         if parts.is_empty() {

@@ -19,7 +19,7 @@ pub(crate) struct Slow(pub(crate) Duration);
 
 /// As a disk that seeks each time.
 pub(crate) const DISK: Slow = Slow(Duration::from_millis(10));
-/// As a card.
+/// As a flash device.
 pub(crate) const FLASH: Slow = Slow(Duration::from_micros(100));
 
 struct Pending {

@@ -169,7 +169,7 @@ impl Running {
     }
 
     /// The whole device as one file, or as two: the kernel lets a flush of a file wait for the
-    /// writes to it, and those to one part of a flash card are none of the other's business.
+    /// writes to it, and those to one part of a flash device are none of the other's business.
     fn files(&self, backing: &Backing, options: &ServeOptions) -> anyhow::Result<Vec<ServedFile>> {
         let mut first = backing.view(options.name.clone())?;
         if options.volume_bytes == 0 {

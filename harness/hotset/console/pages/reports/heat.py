@@ -46,8 +46,8 @@ async def _heat(request: Request) -> Response:
 
 
 async def _form(request: Request) -> Response:
-    cards = await backend.all_cards(_machine(request))
-    disks = [disk for card in cards for disk in card.disks]
+    flash_devices = await backend.flash_devices_of(_machine(request))
+    disks = [disk for flash in flash_devices for disk in flash.disks]
     counted = [disk for disk in disks if kinds.kind_of_name(disk.kind).is_told_to_count]
     lab = await lab_database.find_lab(request)
     return render(request, "heat_form.html", disks=disks, told=counted, lab=lab)
@@ -122,9 +122,12 @@ def _extremes(cells: list[dict[str, Any]]) -> dict[str, Any]:
 async def _costs_nothing(machine: str, disk: str) -> bool:
     """True if the page may poll: hotset's own engine answers beside its work, the kernel's caches
     pause while their contents are read."""
-    cards = await backend.all_cards(machine)
+    flash_devices = await backend.flash_devices_of(machine)
     matching = [
-        accelerated for card in cards for accelerated in card.disks if accelerated.name == disk
+        accelerated
+        for flash in flash_devices
+        for accelerated in flash.disks
+        if accelerated.name == disk
     ]
     return bool(matching) and not any(
         kinds.kind_of_name(accelerated.kind).pauses for accelerated in matching

@@ -1,4 +1,4 @@
-"""Setting up a card: what the command line refuses, the review refuses."""
+"""Setting up a flash device: what the command line refuses, the review refuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 from hotset.block import devices
 from hotset.console.backend import Offer
 from hotset.core.machines.local import Local
-from hotset.disk import cache_device as cards
+from hotset.disk import flash_devices
 from tests.console_client import client, hashed, try_password
 
 __all__ = ["client", "hashed"]
@@ -22,10 +22,10 @@ def test_the_review_refuses_one_device_for_both(client: TestClient) -> None:
     try_password(client)
     path = str(found[0].path)
     asked = {"flash": path, "origin": path, "disk": "shop", "kind": "userspace"}
-    answer = client.get("/card/review", params=asked)
+    answer = client.get("/flash/review", params=asked)
     assert answer.status_code in (409, 422)
     assert "Set up the cache" not in answer.text
-    assert cards.list_cards(Local()) == []
+    assert flash_devices.list_all(Local()) == []
 
 
 def test_the_first_kind_is_one_that_the_machine_can_have() -> None:

@@ -1,4 +1,4 @@
-"""A card with a disk, and a machine that keeps cards."""
+"""A flash device with a disk, and a machine that keeps flash devices."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 from hotset.block.devicemapper import Part
 from hotset.core.units import Bytes
-from hotset.disk import cache_device as cards
-from hotset.disk.cache_device import Card, Disk
+from hotset.disk import flash_devices
+from hotset.disk.flash_devices import Disk, FlashDevice
 from hotset.tier.base import TierSpec
 from tests.fake_machine import FakeMachine
 
@@ -32,24 +32,24 @@ def disk(name: str = "data", at: int = 17) -> Disk:
     )
 
 
-CARD = Card(
+FLASH = FlashDevice(
     "main", PurePosixPath("/dev/disk/by-id/flash"), Bytes(256 * MIB), (part(1, 16),), (disk(),)
 )
 
 
 SECOND = replace(
-    CARD, name="card2", flash=PurePosixPath("/dev/disk/by-id/second"), disks=(disk("dwh", 100),)
+    FLASH, name="flash2", path=PurePosixPath("/dev/disk/by-id/second"), disks=(disk("dwh", 100),)
 )
 
 
 class Keeping(FakeMachine):
-    """A machine that keeps its cards, on their flash and in /etc."""
+    """A machine that keeps its flash devices, by their labels and in /etc."""
 
     def __init__(self) -> None:
         super().__init__({"cat /etc/machine-id": "this\n"})
 
-    def keep(self, card: Card) -> None:
-        cards.save(self, card)
+    def keep(self, flash: FlashDevice) -> None:
+        flash_devices.save(self, flash)
 
     def file(self, name: str = "main") -> str:
-        return self.files[f"/etc/hotset/cards/{name}.json"][0]
+        return self.files[f"/etc/hotset/flash/{name}.json"][0]

@@ -1,11 +1,11 @@
-//! The card as its flash's label has it (`disk/cache_device.py` writes it).
+//! A flash device as its label has it (`disk/flash_devices.py` writes it).
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-/// The version of the card's JSON that this program reads.
+/// The version of the label's JSON that this program reads.
 pub const SCHEMA: u64 = 1;
 
 /// A stretch of the flash, in bytes from its beginning.
@@ -90,9 +90,9 @@ impl Disk {
     }
 }
 
-/// A flash device and what it was cut into.
+/// A flash device and how it is cut.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Card {
+pub struct FlashDevice {
     pub name: String,
     pub volume: Vec<Part>,
     pub disks: Vec<Disk>,
@@ -102,11 +102,11 @@ pub struct Card {
     pub host_name: String,
 }
 
-impl Card {
+impl FlashDevice {
     /// :raises: it is of another version, or none.
     pub fn parse(body: &str) -> Result<Self> {
         let value: serde_json::Value =
-            serde_json::from_str(body).context("the label is no description of a card")?;
+            serde_json::from_str(body).context("the label does not describe a flash device")?;
         let version = value["schema_version"].as_u64();
         if version != Some(SCHEMA) {
             bail!(
@@ -115,7 +115,7 @@ impl Card {
                 value["schema_version"]
             );
         }
-        serde_json::from_value(value).context("the label's card cannot be read")
+        serde_json::from_value(value).context("the label cannot be read")
     }
 
     pub fn disk(&self, name: &str) -> Option<&Disk> {
@@ -139,14 +139,14 @@ impl Card {
 mod tests {
     use super::*;
 
-    /// The same bytes that hotset itself is held to (`tests/disk/test_cache_device.py`).
+    /// The same bytes that hotset itself is held to (`tests/disk/test_flash_devices.py`).
     #[test]
-    fn a_card_is_read_as_hotset_writes_it() {
-        let label = include_str!("../../../tests/data/card-1.txt");
-        let card = Card::parse(label.lines().nth(1).unwrap()).unwrap();
-        let disk = card.disk("shop").unwrap();
+    fn a_flash_device_is_read_as_hotset_writes_it() {
+        let label = include_str!("../../../tests/data/flash-1.txt");
+        let flash = FlashDevice::parse(label.lines().nth(1).unwrap()).unwrap();
+        let disk = flash.disk("shop").unwrap();
         assert_eq!(
-            (card.name.as_str(), disk.identity.as_str()),
+            (flash.name.as_str(), disk.identity.as_str()),
             ("main", "0d5c")
         );
         assert!(disk.is_writeback());

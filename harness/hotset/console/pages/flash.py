@@ -1,4 +1,4 @@
-"""Card: the split of the flash into cache and volume, shown before anything is written."""
+"""Flash: the split of a flash device into cache and volume, shown before anything is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hotset.core.errors import command_line
-from hotset.disk.cache_device import device_of
+from hotset.disk.flash_devices import device_of
 from hotset.tier.base import TierKind, WriteMode
 from hotset.tier.choice import DatabaseKind
 
@@ -53,19 +53,19 @@ class Proposal:
     split: Split
 
 
-async def _card(request: Request) -> Response:
-    return render(request, "card.html")
+async def _flash(request: Request) -> Response:
+    return render(request, "flash.html")
 
 
 async def _list(request: Request) -> Response:
-    cards = await backends.all_cards(console_of(request).settings.machine)
-    return render(request, "card_list.html", cards=cards)
+    listed = await backends.flash_devices_of(console_of(request).settings.machine)
+    return render(request, "flash_list.html", flash_devices=listed)
 
 
 async def _form(request: Request) -> Response:
     backend = await _look(request, fresh=True)
     offer = await backends.offer(console_of(request).settings.machine)
-    return render(request, "card_form.html", backend=backend, offer=offer)
+    return render(request, "flash_form.html", backend=backend, offer=offer)
 
 
 async def _split(request: Request) -> Response:
@@ -73,7 +73,7 @@ async def _split(request: Request) -> Response:
         proposal = await _proposal(request, request.query_params)
     except ValueError as error:
         return problem(request, 200, "It cannot be split so", _describe_state(error))
-    return render(request, "card_split.html", wanted=proposal.wanted, split=proposal.split)
+    return render(request, "flash_split.html", wanted=proposal.wanted, split=proposal.split)
 
 
 async def _review(request: Request) -> Response:
@@ -88,16 +88,16 @@ async def _review(request: Request) -> Response:
     if refusal is not None:
         return problem(request, refusal.status, refusal.title, refusal.detail)
     backend = await _look(request)
-    device, card = backend.device(str(values["flash"])), backend.card_on(str(values["flash"]))
+    device, flash = backend.device(str(values["flash"])), backend.flash_on(str(values["flash"]))
     return render(
         request,
-        "card_review.html",
+        "flash_review.html",
         wanted=proposal.wanted,
         split=proposal.split,
         values=values,
         command=command_line(_CREATE, values),
         device=device,
-        card=card,
+        flash=flash,
         accelerated=device_of(proposal.wanted.kind, proposal.wanted.disk),
         typed=PurePosixPath(str(values["flash"])).name,
     )
@@ -119,16 +119,16 @@ async def _create(request: Request, form: FormData) -> Response:
 
 
 async def _confirm(request: Request) -> Response:
-    return await actions.confirm(request, "card")
+    return await actions.confirm(request, "flash device")
 
 
 async def _do(request: Request, form: FormData) -> Response:
     _seen.pop(console_of(request).settings.machine, None)
-    return await actions.do(request, form, "card")
+    return await actions.do(request, form, "flash device")
 
 
 def _values(request: Request, proposal: Proposal) -> dict[str, object]:
-    """Return the values for `hotset tier create`; an active card keeps its volume."""
+    """Return the values for `hotset tier create`; an active flash device keeps its volume."""
     wanted, cut = proposal.wanted, proposal.split
     volume = {"volume": str(int(cut.volume))} if cut.volume_new and cut.volume else {}
     mode = {"mode": wanted.mode} if wanted.mode else {}
@@ -154,7 +154,7 @@ async def _proposal(request: Request, query: QueryParams) -> Proposal:
         raise ValueError(f"flash {wanted.flash!r}: there is no such device; load the page again")
     cut = split(
         device.size,
-        backend.card_on(wanted.flash),
+        backend.flash_on(wanted.flash),
         wanted.kind,
         wanted.database,
         wanted.mode or None,
@@ -181,12 +181,12 @@ def _describe_state(error: Exception) -> str:
 
 
 ROUTES = [
-    page("/card", _card),
-    page("/card/list", _list),
-    page("/card/form", _form),
-    page("/card/split", _split),
-    page("/card/review", _review),
-    action("/card/create", _create),
-    page("/card/{name}/{action}", _confirm),
-    action("/card/{name}/{action}", _do),
+    page("/flash", _flash),
+    page("/flash/list", _list),
+    page("/flash/form", _form),
+    page("/flash/split", _split),
+    page("/flash/review", _review),
+    action("/flash/create", _create),
+    page("/flash/{name}/{action}", _confirm),
+    action("/flash/{name}/{action}", _do),
 ]

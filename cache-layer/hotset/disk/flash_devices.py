@@ -1,8 +1,7 @@
-"""The card: one flash device, cut into METADATA and CACHE for each accelerated disk and one VOLUME.
+"""The flash devices of a machine, each cut into METADATA and CACHE of its disks and one VOLUME.
 
-What was cut how is kept as JSON in the flash device's own label, with a copy on the machine's root
-disk. The kernel's own state (which devices are active, what is dirty) is never kept there: that is
-asked for.
+How a device is cut is kept as JSON in its own label, with a copy on the machine's root disk. The
+kernel's own state (which devices are active, what is dirty) is never kept there: that is asked for.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ from .identity import owner
 from .identity.origin import OriginId
 
 T = TypeVar("T")
-FOLDER = PurePosixPath("/etc/hotset/cards")
-"""Copies of the labels, for those who look without the flash; rebuilt by ``tier import``."""
+FOLDER = PurePosixPath("/etc/hotset/flash")
+"""Copies of the labels, for those who look without the device; rebuilt by ``tier import``."""
 SCHEMA_VERSION = 1
 
 _OF_ANOTHER = (
@@ -53,12 +52,12 @@ _OF_ANOTHER = (
 _FIRST_NAME = "main"
 
 
-class CardError(RequestError):
-    """The request does not fit the machine's cards; the message names the remedy."""
+class FlashError(RequestError):
+    """The request does not fit the machine's flash devices; the message names the remedy."""
 
 
-class NotSetUpError(CardError):
-    """There is no such card or disk."""
+class NotSetUpError(FlashError):
+    """There is no such flash device or disk."""
 
     http_status = 404
 
@@ -77,7 +76,7 @@ def _kind_of(name: object) -> TierKind:
 
 
 KnownKind = Annotated[TierKind, PlainValidator(_kind_of), PlainSerializer(str)]
-"""One of :data:`kinds.KINDS`, in the description of a card."""
+"""One of :data:`kinds.KINDS`, as a label has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +116,19 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """A flash device and what it was cut into. ``size`` is the device's.
+class FlashDevice:
+    """A flash device and how it is cut, as its label has it.
 
     ``uuid`` names it for good, ``host`` and ``hardware`` the machine it belongs to
-    (:mod:`.owner`), ``host_name`` is what people call that. All are empty for a card that has no
+    (:mod:`.owner`), ``host_name`` is what people call that. All are empty for one that has no
     label yet, ``hardware`` also where the firmware does not tell.
     ``devices``: what its volume is made by, and which kinds of tier it may have: the kernel's, or
-    those in user space. ``new``: its first disk is still being created; cut short, nothing of the
-    card stays.
+    those in user space. ``new``: its first disk is still being created; cut short, nothing of
+    hotset's stays on it.
     """
 
     name: str
-    flash: PurePosixPath
+    path: PurePosixPath
     size: Bytes
     volume: tuple[Part, ...]
     disks: tuple[Disk, ...] = ()
@@ -144,7 +143,7 @@ class Card:
     @property
     def volume_slice(self) -> Slice:
         """The VOLUME's device: ``/dev/mapper/hotset-volume`` or ``/dev/hotset/volume``, with the
-        card's name behind it for a second."""
+        flash device's name behind it for a second."""
         suffix = "" if self.name == _FIRST_NAME else f"-{self.name}"
         if self.devices == "loop":
             return Slice(f"volume{suffix}", self.volume, loop.FOLDER)
@@ -158,24 +157,24 @@ class Card:
     def free_record(self) -> int:
         """The number of a record that no disk has.
 
-        :raises CardError: the flash has no more room for disks.
+        :raises FlashError: the flash has no more room for disks.
         """
         taken = {disk.record for disk in self.disks}
         free = next((number for number in range(labels.RECORDS) if number not in taken), None)
         if free is None:
-            raise CardError(
-                f"{self.flash} has {labels.RECORDS} disks: no more fit one flash device"
+            raise FlashError(
+                f"{self.path} has {labels.RECORDS} disks: no more fit one flash device"
             )
         return free
 
     def place(self, disk: Disk) -> Place:
         """Where a disk's tier lies."""
         return Place(
-            disk.name, self.flash, disk.origin, disk.metadata, disk.cache, self.volume_slice
+            disk.name, self.path, disk.origin, disk.metadata, disk.cache, self.volume_slice
         )
 
-    def with_disk(self, disk: Disk) -> Card:
-        """The card with this disk, in the place of one of the same name."""
+    def with_disk(self, disk: Disk) -> FlashDevice:
+        """The device with this disk, in the place of one of the same name."""
         names = [known.name for known in self.disks]
         if disk.name not in names:
             return replace(self, disks=(*self.disks, disk))
@@ -183,29 +182,29 @@ class Card:
             self, disks=tuple(disk if known.name == disk.name else known for known in self.disks)
         )
 
-    def without(self, name: str) -> Card:
+    def without(self, name: str) -> FlashDevice:
         return replace(self, disks=tuple(disk for disk in self.disks if disk.name != name))
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedDisk:
-    """A disk with the two things that all work on it needs besides: the machine, and the card that
-    holds its cache.
+    """A disk with the two things that all work on it needs besides: the machine, and the flash
+    device that holds its cache.
 
     *Attached* is bcache's word for an origin that is coupled to its cache: it is from ``tier
     create`` until ``tier detach``, whether its devices are active or not. ``machine`` runs the
-    commands: under a lock, or as a dry run. ``disk`` is one of the card's by its name; where a
-    change is not on record yet, it differs from the card's own record of it.
+    commands: under a lock, or as a dry run. ``disk`` is one of the flash's by its name; where a
+    change is not on record yet, it differs from the flash's own record of it.
     """
 
     machine: Machine
-    card: Card
+    flash: FlashDevice
     disk: Disk
 
     @property
     def place(self) -> Place:
         """Where its tier lies."""
-        return self.card.place(self.disk)
+        return self.flash.place(self.disk)
 
     @property
     def tier(self) -> DiskTier:
@@ -217,15 +216,15 @@ class AttachedDisk:
         )
 
     def with_disk(self, disk: Disk) -> AttachedDisk:
-        """With another record of the disk, which its card has as well; nothing is written."""
-        return replace(self, card=self.card.with_disk(disk), disk=disk)
+        """With another record of the disk, which its flash has as well; nothing is written."""
+        return replace(self, flash=self.flash.with_disk(disk), disk=disk)
 
     def save(self) -> AttachedDisk:
-        """Write its card (:func:`save`); returns it with the card as that is then."""
-        return replace(self, card=save(self.machine, self.card))
+        """Write its flash (:func:`save`); returns it with the flash as that is then."""
+        return replace(self, flash=save(self.machine, self.flash))
 
 
-_JSON = TypeAdapter(Card)
+_JSON = TypeAdapter(FlashDevice)
 
 
 def device_of(kind: TierKind, disk: str) -> PurePosixPath:
@@ -233,27 +232,27 @@ def device_of(kind: TierKind, disk: str) -> PurePosixPath:
     return kinds.kind_of_name(kind).device(disk)
 
 
-def volume_is_active(machine: Machine, card: Card) -> bool:
-    """True if the card's volume is active."""
-    volume = card.volume_slice
-    if card.devices == "loop":
+def volume_is_active(machine: Machine, flash: FlashDevice) -> bool:
+    """True if the flash's volume is active."""
+    volume = flash.volume_slice
+    if flash.devices == "loop":
         return any(
-            loop.is_attached(machine, volume.path, card.flash, part.start) for part in volume.parts
+            loop.is_attached(machine, volume.path, flash.path, part.start) for part in volume.parts
         )
     return volume.name in devicemapper.active_names(machine)
 
 
-def remove_volume(machine: Machine, card: Card) -> None:
+def remove_volume(machine: Machine, flash: FlashDevice) -> None:
     """Remove the volume's device; what is on it stays on the flash.
 
     :raises InUseError: it is in use. (A loop device would let itself be detached all the same.)
     """
-    boot_program.require_unused(machine, card.volume_slice.path)
-    if card.devices == "loop":
-        for part in card.volume_slice.parts:
-            loop.detach(machine, card.volume_slice.path, card.flash, part.start)
+    boot_program.require_unused(machine, flash.volume_slice.path)
+    if flash.devices == "loop":
+        for part in flash.volume_slice.parts:
+            loop.detach(machine, flash.volume_slice.path, flash.path, part.start)
     else:
-        devicemapper.remove(machine, [card.volume_slice.name])
+        devicemapper.remove(machine, [flash.volume_slice.name])
 
 
 def gaps(used: Iterable[Part], start: Bytes, end: Bytes) -> tuple[Part, ...]:
@@ -279,14 +278,14 @@ def take(
     """The first free parts that make up a size.
 
     :param field: the request's field that asks for it.
-    :raises CardError: there is not as much; names what it was for, both sizes and the remedy.
+    :raises FlashError: there is not as much; names what it was for, both sizes and the remedy.
 
     >>> take([Part(Bytes(0), Bytes(1)), Part(Bytes(2), Bytes(5))], Bytes(3), "CACHE")
     (Part(start=Bytes(0), size=Bytes(1)), Part(start=Bytes(2), size=Bytes(2)))
     """
     free = tuple(free)
     if total(free) < size:
-        raise CardError(
+        raise FlashError(
             f"{what} of {size} does not fit: {total(free)} of the flash is free; ask for less, or"
             " make room",
             Remedy("make another disk's cache smaller", "tier resize"),
@@ -302,37 +301,45 @@ def take(
 
 
 def names() -> Iterator[str]:
-    """Names for cards: ``main``, ``card2``, ``card3`` …"""
+    """Names for flash devices: ``main``, ``flash2``, ``flash3`` …"""
     yield _FIRST_NAME
-    yield from (f"card{number}" for number in count(2))
+    yield from (f"flash{number}" for number in count(2))
 
 
 def new_name(machine: Machine) -> str:
-    """A name that no card has, a card that cannot be read neither."""
+    """A name that no flash device has, nor one whose copy cannot be read."""
     listed = machine.run(["ls", str(FOLDER)], check=False).stdout.split()
     return next(name for name in names() if f"{name}.json" not in listed)
 
 
 def path_of(name: str) -> PurePosixPath:
-    """The file of a card on its machine."""
+    """The file of a flash device's copy on its machine."""
     return FOLDER / f"{name}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The machine's cards in the order of their names, and what is wrong with some, in words."""
+    """A machine's flash devices in the order of their names, and what is wrong with some, in
+    words."""
 
-    cards: tuple[Card, ...]
+    flash_devices: tuple[FlashDevice, ...]
     problems: tuple[str, ...] = ()
 
     def list_disks(self, machine: Machine) -> list[AttachedDisk]:
-        """Every accelerated disk, on the machine whose cards these are."""
-        return [AttachedDisk(machine, card, disk) for card in self.cards for disk in card.disks]
+        """Every accelerated disk, on the machine whose flash devices these are."""
+        return [
+            AttachedDisk(machine, flash, disk)
+            for flash in self.flash_devices
+            for disk in flash.disks
+        ]
 
     def without(self, disk: Disk) -> Inventory:
-        """Return the inventory without a disk, and without its card if nothing else is on it."""
-        left = (card.without(disk.name) for card in self.cards)
-        return replace(self, cards=tuple(card for card in left if card.disks or card.volume))
+        """Return the inventory without a disk, and without its flash device if nothing else is on
+        it."""
+        left = (flash.without(disk.name) for flash in self.flash_devices)
+        return replace(
+            self, flash_devices=tuple(flash for flash in left if flash.disks or flash.volume)
+        )
 
 
 def need_root(machine: Machine) -> None:
@@ -346,27 +353,27 @@ def need_root(machine: Machine) -> None:
 
 
 def inventory(machine: Machine) -> Inventory:
-    """Every card that this machine knows, each as its flash has it, where that can be read.
+    """Every flash device that this machine knows, as its label has it, where that can be read.
 
-    A card that cannot be read hinders no other: it is named among the problems.
+    One that cannot be read hinders no other: it is named among the problems.
 
-    :raises PrerequisiteMissingError: there are cards, and hotset is not root, to whom flash,
-        device mapper and engines would not answer: a disk in use would look like a failed one.
+    :raises PrerequisiteMissingError: there are some, and hotset is not root, to whom they, device
+        mapper and engines would not answer: a disk in use would look like a failed one.
     """
     kept, unread = _copies(machine)
     if kept or unread:
         need_root(machine)
-    cards, problems = list[Card](), [f"{path} on {machine.kind}" for path in unread]
+    readable, problems = list[FlashDevice](), [f"{path} on {machine.kind}" for path in unread]
     for path, text in kept:
         try:
-            card = parse(text)
-        except CardError as error:
+            flash = parse(text)
+        except FlashError as error:
             problems.append(f"{path} on {machine.kind}: {error}")
             continue
-        newest, problem = _as_labelled(machine, card)
-        cards.append(newest)
+        newest, problem = _as_labelled(machine, flash)
+        readable.append(newest)
         problems += [problem] if problem else []
-    return Inventory(tuple(cards), tuple(problems))
+    return Inventory(tuple(readable), tuple(problems))
 
 
 def _copies(machine: Machine) -> tuple[list[tuple[PurePosixPath, str]], list[str]]:
@@ -376,20 +383,20 @@ def _copies(machine: Machine) -> tuple[list[tuple[PurePosixPath, str]], list[str
     result = machine.run([*files, "-exec", "tail", "-v", "-n", "+1", "{}", "+"], check=False)
     _, *pieces = re.split(r"^==> (.*) <==\n", result.stdout, flags=re.MULTILINE)
     copies = zip(map(PurePosixPath, pieces[::2]), pieces[1::2], strict=True)
-    # What is not there is no card: the folder, or a file that went meanwhile.
+    # What is not there is no flash device: the folder, or a file that went meanwhile.
     gone = "No such file or directory"
     return sorted(copies), [line for line in result.stderr.splitlines() if gone not in line]
 
 
-def list_cards(machine: Machine) -> list[Card]:
-    """The machine's cards, in the order of their names."""
-    return list(inventory(machine).cards)
+def list_all(machine: Machine) -> list[FlashDevice]:
+    """The machine's flash devices, in the order of their names."""
+    return list(inventory(machine).flash_devices)
 
 
-def read_card(machine: Machine, device: PurePosixPath) -> Card | None:
-    """The card that a flash device's label describes; None if it has no label.
+def read_flash(machine: Machine, device: PurePosixPath) -> FlashDevice | None:
+    """A flash device as its label describes it; None if it has no label.
 
-    :raises CardError: a label of another version of hotset, a damaged one, or not a card.
+    :raises FlashError: the label is damaged, of another version of hotset, or describes none.
     :raises CommandError: the device cannot be read.
     """
     try:
@@ -397,125 +404,126 @@ def read_card(machine: Machine, device: PurePosixPath) -> Card | None:
         if label is None:
             return None
         return replace(parse(label.body), generation=label.generation)
-    except (CardError, LabelError) as error:
-        raise CardError(f"the label of {device}: {error}") from None
+    except (FlashError, LabelError) as error:
+        raise FlashError(f"the label of {device}: {error}") from None
 
 
-def _as_labelled(machine: Machine, card: Card) -> tuple[Card, str | None]:
-    """A card as its flash has it, and what is wrong with that, in words."""
+def _as_labelled(machine: Machine, flash: FlashDevice) -> tuple[FlashDevice, str | None]:
+    """A flash device as its label has it, and what is wrong with that, in words."""
     try:
-        current = read_card(machine, card.flash)
+        current = read_flash(machine, flash.path)
     except (CommandError, CommandTimeoutError):
-        return card, None  # whoever looks at the flash finds that out
-    except CardError as error:
-        return card, str(error)
-    if not card.uuid and current is None:
-        return card, None  # it is about to get one
+        return flash, None  # whoever looks at the device finds that out
+    except FlashError as error:
+        return flash, str(error)
+    if not flash.uuid and current is None:
+        return flash, None  # it is about to get one
     problem = None
     if current is None:
         problem = "has lost its label: it was overwritten, or is another device"
-    elif card.uuid and current.uuid != card.uuid:
+    elif flash.uuid and current.uuid != flash.uuid:
         problem = f"is another flash device now ({current.name} of {current.host_name})"
     if problem or current is None:
-        return card, (
-            f"card {card.name}: {card.flash} {problem}. Nothing on it is to be trusted; a scan for"
-            " labels finds the right one"
+        return flash, (
+            f"flash device {flash.name}: {flash.path} {problem}. Nothing on it is to be trusted; a"
+            " scan for labels finds the right one"
         )
-    # The copy is newer if the card was changed while the flash did not answer, and nobody took it.
-    is_taken = (current.host, current.hardware) != (card.host, card.hardware)
-    is_newer = is_taken or current.generation >= card.generation
-    return (replace(current, name=card.name, flash=card.flash) if is_newer else card), None
+    # The copy is newer if the disks changed while the device did not answer, and nobody took it.
+    is_taken = (current.host, current.hardware) != (flash.host, flash.hardware)
+    is_newer = is_taken or current.generation >= flash.generation
+    return (replace(current, name=flash.name, path=flash.path) if is_newer else flash), None
 
 
-def is_ours(machine: Machine, card: Card) -> bool:
-    """True if a card belongs to this machine, and to no clone of it. Where the firmware did not
-    tell, that is not known: it counts as the machine's, which its next activation or change says.
+def is_ours(machine: Machine, flash: FlashDevice) -> bool:
+    """True if a flash device belongs to this machine, and to no clone of it. Where the firmware
+    did not tell, that is not known: it counts as the machine's, which its next activation or change
+    says.
     """
-    if card.host and card.host != owner.host_id(machine):
+    if flash.host and flash.host != owner.host_id(machine):
         return False
-    return card.hardware in ("", owner.hardware_id(machine))
+    return flash.hardware in ("", owner.hardware_id(machine))
 
 
-def owner_in_words(machine: Machine, card: Card) -> str:
-    """Whose a card is that is not this machine's."""
-    if card.host != owner.host_id(machine):
-        return f"{card.host_name} by its label"
+def owner_in_words(machine: Machine, flash: FlashDevice) -> str:
+    """Whose a flash device is that is not this machine's."""
+    if flash.host != owner.host_id(machine):
+        return f"{flash.host_name} by its label"
     return (
-        f"{card.host_name} by its label, as it was on other hardware: this machine is a clone of"
+        f"{flash.host_name} by its label, as it was on other hardware: this machine is a clone of"
         " it, or has another mainboard or hypervisor now"
     )
 
 
-def require_ours(machine: Machine, card: Card) -> Card:
-    """See that the flash is the card's and the card this machine's, before anything changes;
-    returns the card as its label has it, or as it is if it is newer.
+def require_ours(machine: Machine, flash: FlashDevice) -> FlashDevice:
+    """See that it is that flash device and this machine's, before anything changes; returns it as
+    its label has it, or as it is if it is newer.
 
-    :raises CardError: it is not; says how to take it over.
+    :raises FlashError: it is not; says how to take it over.
     """
-    newest, problem = _as_labelled(machine, card)
+    newest, problem = _as_labelled(machine, flash)
     if problem:
-        raise CardError(problem, Remedy("see all labels", "tier scan"))
+        raise FlashError(problem, Remedy("see all labels", "tier scan"))
     if not is_ours(machine, newest):
-        raise CardError(
-            f"card {card.name}: {card.flash} belongs to {owner_in_words(machine, newest)}; used by"
-            " two servers, its data is destroyed",
+        raise FlashError(
+            f"flash device {flash.name}: {flash.path} belongs to {owner_in_words(machine, newest)};"
+            " used by two servers, its data is destroyed",
             Remedy(
                 "make it this server's, once no other uses it",
                 "tier import",
-                {"flash": str(card.flash), "take_over": True},
+                {"flash": str(flash.path), "take_over": True},
             ),
         )
     return newest
 
 
-def save(machine: Machine, card: Card, *, take_over: bool = False) -> Card:
-    """Write a card's label and its copy in /etc/hotset; returns it as it is then.
+def save(machine: Machine, flash: FlashDevice, *, take_over: bool = False) -> FlashDevice:
+    """Write a flash device's label and its copy in /etc/hotset; returns it as it is then.
 
-    A card without disks and volume has neither.
+    One without disks and volume has neither.
 
     :param take_over: the label may name another machine until now.
-    :raises CardError: the flash is not the card's, or belongs to another machine.
+    :raises FlashError: it is another device, or belongs to another machine.
     """
-    path = path_of(card.name)
-    known: Label | Card | None
-    known = labels.read(machine, card.flash) if take_over else require_ours(machine, card)
-    if not card.disks and not card.volume:
-        labels.erase(machine, card.flash)
-        forget(machine, card)
-        return card
-    card = replace(
-        card,
-        uuid=card.uuid or str(uuid.uuid4()),
+    path = path_of(flash.name)
+    known: Label | FlashDevice | None
+    known = labels.read(machine, flash.path) if take_over else require_ours(machine, flash)
+    if not flash.disks and not flash.volume:
+        labels.erase(machine, flash.path)
+        forget(machine, flash)
+        return flash
+    flash = replace(
+        flash,
+        uuid=flash.uuid or str(uuid.uuid4()),
         host=owner.settle(machine),
         host_name=owner.host_name(machine),
         hardware=owner.hardware_id(machine),
-        generation=max(card.generation, known.generation if known else 0) + 1,
+        generation=max(flash.generation, known.generation if known else 0) + 1,
     )
-    text = render(card)
-    labels.write(machine, card.flash, Label(card.generation, text))
+    text = render(flash)
+    labels.write(machine, flash.path, Label(flash.generation, text))
     machine.replace(f"{text}\n", path, 0o600)
-    return card
+    return flash
 
 
-def forget(machine: Machine, card: Card) -> None:
-    """Remove this machine's copy of a card; the flash stays as it is."""
-    machine.run(["rm", "-f", str(path_of(card.name))])
+def forget(machine: Machine, flash: FlashDevice) -> None:
+    """Remove this machine's copy of a label; the flash device stays as it is."""
+    machine.run(["rm", "-f", str(path_of(flash.name))])
 
 
-def save_without_flash(machine: Machine, card: Card) -> Card:
-    """Write only the copy: the flash is gone or does not answer."""
-    if not card.disks:
-        forget(machine, card)
-        return card
-    # Newer than the label, should the flash come back.
-    card = replace(card, generation=card.generation + 1)
-    machine.replace(f"{render(card)}\n", path_of(card.name), 0o600)
-    return card
+def save_without_flash(machine: Machine, flash: FlashDevice) -> FlashDevice:
+    """Write only the copy: the device is gone or does not answer."""
+    if not flash.disks:
+        forget(machine, flash)
+        return flash
+    # Newer than the label, should the device come back.
+    flash = replace(flash, generation=flash.generation + 1)
+    machine.replace(f"{render(flash)}\n", path_of(flash.name), 0o600)
+    return flash
 
 
-def render(card: Card) -> str:
-    """A card as JSON, as :func:`parse` reads it."""
-    return f'{{"schema_version": {SCHEMA_VERSION},{_JSON.dump_json(card).decode()[1:]}'
+def render(flash: FlashDevice) -> str:
+    """A flash device as JSON, as :func:`parse` reads it."""
+    return f'{{"schema_version": {SCHEMA_VERSION},{_JSON.dump_json(flash).decode()[1:]}'
 
 
 def of_each(disks: Sequence[AttachedDisk], look: Callable[[AttachedDisk], T]) -> list[T]:
@@ -534,7 +542,7 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
     """An accelerated disk by its name.
 
     :param disk_name: None takes the only one there is.
-    :raises CardError: there is none of that name, or more than one to choose from; names them.
+    :raises FlashError: there is none of that name, or more than one to choose from; names them.
     """
     known = inventory(machine)
     disks = known.list_disks(machine)
@@ -548,7 +556,7 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
             field="disk",
         )
     if disk_name is None and len(disks) > 1:
-        raise CardError(f"several disks are accelerated, name one of: {listed}", field="disk")
+        raise FlashError(f"several disks are accelerated, name one of: {listed}", field="disk")
     matching = [attached for attached in disks if disk_name in (None, attached.disk.name)]
     if not matching:
         raise NotSetUpError(
@@ -558,27 +566,27 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
     return matching[0]
 
 
-def find_card(machine: Machine, name: str) -> Card:
-    """A card by its own name or by that of a disk on it.
+def find_flash(machine: Machine, name: str) -> FlashDevice:
+    """A flash device by its own name or by that of a disk on it.
 
-    :raises CardError: there is none of that name; names those that there are.
+    :raises FlashError: there is none of that name; names those that there are.
     """
     known = inventory(machine)
-    cards = known.cards
-    listed, troubles = ", ".join(card.name for card in cards), _troubles(known)
-    if not cards:
+    listed = ", ".join(flash.name for flash in known.flash_devices)
+    troubles = _troubles(known)
+    if not listed:
         raise NotSetUpError(
-            f"no cache device is set up on this machine ({machine.kind}){troubles}",
+            f"no flash device is set up on this machine ({machine.kind}){troubles}",
             Remedy("set one up", "tier create"),
-            field="card",
+            field="flash_name",
         )
-    matching = [card for card in cards if name == card.name] or [
-        card for card in cards if name in {disk.name for disk in card.disks}
+    matching = [flash for flash in known.flash_devices if name == flash.name] or [
+        flash for flash in known.flash_devices if name in {disk.name for disk in flash.disks}
     ]
     if not matching:
         raise NotSetUpError(
-            f"{name!r} is neither a card nor a disk on one; cards: {listed}{troubles}",
-            field="card",
+            f"{name!r} is neither a flash device nor a disk on one; there are: {listed}{troubles}",
+            field="flash_name",
         )
     return matching[0]
 
@@ -587,30 +595,30 @@ def _troubles(known: Inventory) -> str:
     return "".join(f"; {problem}" for problem in known.problems)
 
 
-def parse(text: str) -> Card:
-    """A card out of its file's text.
+def parse(text: str) -> FlashDevice:
+    """A flash device out of its label's text.
 
-    :raises CardError: not a card, or of another version of hotset; names the field.
+    :raises FlashError: it describes none, or is of another version of hotset; names the field.
     """
     try:
         fields = json.loads(text)
         version = fields.pop("schema_version")
     except (ValueError, AttributeError, KeyError):
-        raise CardError("not the description of a card") from None
+        raise FlashError("it does not describe a flash device") from None
     if version != SCHEMA_VERSION:
-        raise CardError(
+        raise FlashError(
             f"schema_version is {version!r}: this hotset reads {SCHEMA_VERSION}; {_OF_ANOTHER}"
         )
     try:
-        card = _JSON.validate_python(fields)
+        flash = _JSON.validate_python(fields)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(step) for step in first["loc"])
-        raise CardError(f"{field}: {first['msg']}, not {first['input']!r}") from None
-    # With the next change of the card they would be gone.
-    for field in _more(fields, _JSON.dump_python(card, mode="json")):
-        raise CardError(f"{field} is not known to this hotset: {_OF_ANOTHER}")
-    return card
+        raise FlashError(f"{field}: {first['msg']}, not {first['input']!r}") from None
+    # With the next change of the label they would be gone.
+    for field in _more(fields, _JSON.dump_python(flash, mode="json")):
+        raise FlashError(f"{field} is not known to this hotset: {_OF_ANOTHER}")
+    return flash
 
 
 def _more(given: object, known: object, place: str = "") -> Iterator[str]:
