@@ -72,6 +72,11 @@ def test_one_repeat_without_seconds_has_no_interval() -> None:
         ("PROBE_BELOW", {"warmup": RAW["warmup"] | {"probe_hit_ratio": 0.9}}, "90.0 %"),
         ("WARMUP_SLOW", {"warmup": RAW["warmup"] | {"mb_per_s": 49.2}}, "50 %"),
         ("MODELLED_FLASH", {"tier": RAW["tier"] | {"emulated": True}}, "Modelled flash"),
+        (
+            "MODELLED_FLASH",
+            {"tier": RAW["tier"] | {"emulated": True, "flash_model_read_us": 90.0}},
+            "in 70 µs, the way to it not counted (its model: 90 µs for 8 KiB)",
+        ),
         ("CHECKED_AFTER_LOAD", {"database": RAW["database"] | {"checked_after": "load"}}, "twelve"),
         (
             "QUERIES_FIT_IN_MEMORY",

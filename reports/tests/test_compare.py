@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from hotset.reports.analysis import stats
-from hotset.reports.analysis.comparison import compare
+from hotset.reports.analysis.comparison import compare, pool
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import PowerRun, Repeat
 from hotset.reports.render import terminal
@@ -241,3 +241,15 @@ def test_what_was_measured_in_turn_needs_no_allowance_for_days() -> None:
     assert told == "not known"
     assert "measure both in turn (A B A B)" in note
     assert verdict(at((0, 1, 2), 1.0), at((24, 25, 26), 2.0))[0] == "faster"
+
+
+def test_sittings_of_an_experiment_are_repeats_of_each_of_its_arms() -> None:
+    sitting = documents.complete()
+    pooled = pool.pool("sittings", [sitting, sitting])
+    assert [arm.name for arm in pooled.arms] == [arm.name for arm in sitting.arms]
+    for arm, before in zip(pooled.arms, sitting.arms, strict=True):
+        assert len(arm.repeats) == 2 * len(before.repeats)
+    base, fast = pooled.arm("baseline"), pooled.arm("accelerated")
+    assert base is not None
+    assert fast is not None
+    assert pooled.factor() == stats.factor(fast, base, pooled.arm("all-flash"))

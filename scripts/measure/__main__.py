@@ -82,6 +82,11 @@ CASES = {
         "life",
         {"rounds": 2},
     ),
+    "part-cached": Case(
+        "the main run: TPC-C with a cache of half and a quarter of the database: one sitting of it,"
+        " half an hour",
+        "part_cached",
+    ),
     "scan": Case("what scans leave of a hot set, on each tier: half an hour", "scan"),
     "fresh": Case(
         "how well five runs in a row agree, with --fresh and without: 12 minutes",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import string
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -219,3 +222,17 @@ def test_a_database_that_is_not_opened_is_told_with_a_way_out(
         server.refusals = ((number, text),)
         said = log_in(server, driver, "trust=yes")
         assert remedy in said.partition(text.rstrip("."))[2]
+
+
+def test_nothing_of_freetds_settings_is_left_by_a_process_that_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import os\n"
+        "from hotset.databases.sqlserver import dsn, freetds\n"
+        'freetds.configure(dsn.parse("sqlserver://sa@db/shop?trust=yes"))\n'
+        'assert "db" in open(os.environ["FREETDSCONF"]).read()\n'
+        "os.kill(os.getpid(), 9)\n"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert ended.returncode == -9
+    assert not list(tmp_path.iterdir())

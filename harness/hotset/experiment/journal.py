@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any, Literal, Self
 
@@ -20,7 +20,6 @@ from hotset.reports.model.base import ArmName
 from hotset.reports.model.disks import DiskResults
 from hotset.reports.model.document import (
     Arm,
-    Factor,
     Failure,
     Phase,
     PowerArm,
@@ -221,10 +220,12 @@ class Journal:
 
         :param order: of the arms.
         """
+        from hotset.reports.analysis import stats
+
         document = self.document
         self.change(
             state="complete",
-            **compare_arms(document),
+            **stats.compare_arms(document),
             arms=tuple(arm for name in order for arm in document.arms if arm.name == name),
             power_arms=tuple(
                 arm for name in order for arm in document.power_arms if arm.name == name
@@ -269,38 +270,6 @@ class Journal:
         name, begun = self._phase
         done = (phase for phase in self.document.phases if phase.state == "done")
         return (*done, Phase(name=name, state=state, seconds=time.monotonic() - begun))
-
-
-def compare_arms(document: RunDocument) -> dict[str, Any]:
-    """The fields of the document that follow from its arms, as far as these were measured."""
-    return {"factors": _factors(document), "rate_factor": _rate_factor(document)}
-
-
-def _factors(document: RunDocument) -> dict[Workload, Factor | None]:
-    """Accelerated against baseline, for each workload that has both."""
-    from hotset.reports.analysis import stats
-
-    factors: dict[Workload, Factor | None] = {}
-    base, fast = document.arm("baseline"), document.arm("accelerated")
-    slow, quick = document.power_arm("baseline"), document.power_arm("accelerated")
-    with suppress(stats.NoFactor):
-        # At a given rate each arm does what is due: a ratio would say nothing.
-        if base is not None and fast is not None and fast.rate_per_s is None:
-            factors[fast.workload] = stats.factor(fast, base, document.arm("all-flash"))
-    with suppress(stats.NoFactor):
-        if slow is not None and quick is not None:
-            factors["tpch"] = stats.power_factor(quick, slow, document.power_arm("all-flash"))
-    return factors
-
-
-def _rate_factor(document: RunDocument) -> Factor | None:
-    from hotset.reports.analysis import stats
-
-    base, fast = document.arm("baseline"), document.arm("accelerated")
-    if base is not None and fast is not None:
-        with suppress(stats.NoFactor):
-            return stats.rate_factor(fast, base, document.arm("all-flash"))
-    return None
 
 
 def _experiment(spec: Spec | DiskSpec) -> Experiment:

@@ -14,7 +14,7 @@ from hotset.block.extents import Run
 from hotset.core import words
 from hotset.core.machines.local import Local
 from hotset.hitratio.sampler import Window, busy
-from hotset.reports.analysis import units
+from hotset.reports.analysis import stats, units
 from hotset.reports.analysis.headlines import write_headlines
 from hotset.reports.model import base, document, windows
 from hotset.reports.model.document import Workload
@@ -23,7 +23,7 @@ from hotset.tpcc.data import consistency
 
 from . import learning, sequence, table_hits, timed
 from .file.spec import Spec, WarmupTable
-from .journal import Journal, compare_arms
+from .journal import Journal
 from .measure import highest_rate, measure, run_queries
 from .preparation import OnProbe, prepare
 from .sequence import Turn
@@ -77,7 +77,7 @@ class Recorded:
         if not left or any(turn.repeat == repeat for turn in left):
             return
         document = self._journal.document
-        for sentence in write_headlines(document.model_copy(update=compare_arms(document))):
+        for sentence in write_headlines(document.model_copy(update=stats.compare_arms(document))):
             site.report.say(sentence)
         took = [
             phase.seconds for phase in document.phases if phase.name.split()[0] in site.spec.arms

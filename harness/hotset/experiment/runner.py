@@ -119,7 +119,7 @@ def _require_size(spec: Spec, saved: SavedImage) -> None:
 
 def _describe(site: Site, journal: Journal) -> None:
     """Tier, storage and database as they are set up, into the record."""
-    spec, tier = site.spec, site.tier
+    spec, tier, flash = site.spec, site.tier, site.lab.backend.describe_flash()
     journal.change(
         tier=setup.Tier(
             kind=site.lab.backend.tier_kind,
@@ -130,7 +130,8 @@ def _describe(site: Site, journal: Journal) -> None:
             cache_bytes=int(tier.cache),
             volume_bytes=int(tier.volume),
             emulated=isinstance(site.lab.backend, ModelledBackend),
-            flash=site.lab.backend.flash_description,
+            flash=flash.text,
+            flash_model_read_us=flash.model_read_us,
         ),
         storage=_storage(site),
         database=_database(site, spec),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hotset.block import engine_program, flashdev, io_counters, loop
 from hotset.block.devicemapper import PREFIX, Place, device_size, make, mapper_path, remove, stack
@@ -57,14 +57,21 @@ class SavedDisk:
     device: PurePosixPath
 
 
+class FlashUsed(NamedTuple):
+    """A device with cache and volume, in words; and what its model, if it has one, promises for a
+    read of 8 KiB alone."""
+
+    text: str
+    model_read_us: float | None = None
+
+
 class Backend(Protocol):
     """Makes slow disks, tiers and plain flash; ``cleanup`` holds how each goes away again."""
 
     tier_kind: TierKind
 
-    @property
-    def flash_description(self) -> str:
-        """Description of the device with cache and volume, for reports."""
+    def describe_flash(self) -> FlashUsed:
+        """The device with cache and volume, for reports."""
 
     def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> SlowDisk:
         """A modelled disk, not attached yet; those that stand at one time have different names."""
@@ -111,11 +118,14 @@ class KernelBackend:
     ) -> None:
         self.tier_kind = tier_kind
         self.flash = flash
-        self.flash_description = flash_description
+        self._flash_description = flash_description
         self.target = target
         self._local = local
         self._machine = machine
         self._folder = folder
+
+    def describe_flash(self) -> FlashUsed:
+        return FlashUsed(self._flash_description)
 
     def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> ModelledStorage:
         way = Iscsi(self._machine, self.target)
@@ -169,14 +179,14 @@ class ModelledBackend:
         self._folder = folder
         self._flash = folder / "flash.img"
 
-    @property
-    def flash_description(self) -> str:
+    def describe_flash(self) -> FlashUsed:
         promise = flashdev.read_promise(self._local, self._flash_model, [])
         reads = {point["queue_depth"]: point for point in promise["random_read_8k"]}
-        return (
-            f"modelled {promise['model']}: 8 KiB random reads in"
-            f" {reads[1]['latency_ms_mean'] * 1000:.0f} µs, {reads[32]['iops']:,.0f} a second at"
-            " queue depth 32"
+        read_us = reads[1]["latency_ms_mean"] * 1000
+        return FlashUsed(
+            f"modelled {promise['model']}: 8 KiB random reads in {read_us:.0f} µs,"
+            f" {reads[32]['iops']:,.0f} a second at queue depth 32",
+            read_us,
         )
 
     def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> ModelledStorage:

@@ -1,16 +1,14 @@
 """FreeTDS: the driver that Debian has, made to check as Microsoft's does.
 
 It looks at a certificate only where its settings name a CA file, and takes settings from a file
-alone (freetds.conf(5)): one of this process's own, with a section for each server. ``system`` is
-what the system trusts, which Microsoft's driver goes by, too.
+alone (freetds.conf(5)): one of this process's own, in memory, with a section for each server.
+``system`` is what the system trusts, which Microsoft's driver goes by, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 
 from hotset.core.machines.base import PrerequisiteMissingError
@@ -21,8 +19,6 @@ _ENCRYPTION = {"no": "off", "optional": "request", "yes": "require", "mandatory"
 _SYSTEM = "system"
 _MICROSOFTS = "install Microsoft's driver (msodbcsql18)"
 _lock = Lock()
-_files: dict[int, TemporaryDirectory[str]] = {}
-"""By process: a forked one does not write to its parent's."""
 _sections: dict[str, str] = {}
 
 
@@ -66,20 +62,19 @@ def section(database: Address) -> str:
 
 
 def configure(database: Address) -> None:
-    """Have the section where FreeTDS reads it, for every connection of this process from now on."""
+    """Have the section where FreeTDS reads it, for every connection of this process from now on:
+    in a file of memory, of which nothing is left however the process ends (memfd_create(2))."""
     name = section(database)
     with _lock:
-        folder = _files.get(os.getpid())
-        if folder is None:
-            folder = _files[os.getpid()] = TemporaryDirectory(prefix="hotset-freetds-")
-        elif name in _sections:
+        if name in _sections:
             return
         _sections[name] = settings(database)
-        file = Path(folder.name) / "freetds.conf"
-        whole = file.with_suffix(".new")
-        whole.write_text("".join(f"[{name}]\n{text}" for name, text in _sections.items()))
-        whole.replace(file)
-        os.environ["FREETDSCONF"] = str(file)
+        # Another one each time: a connection may just read the one before.
+        file = os.memfd_create("freetds.conf")
+        text = "".join(f"[{known}]\n{lines}" for known, lines in _sections.items())
+        with open(file, "w", encoding="utf-8", closefd=False) as stream:
+            stream.write(text)
+        os.environ["FREETDSCONF"] = f"/proc/self/fd/{file}"
 
 
 def quote(key: str, value: str) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from hotset.core import words
 
 from ..model.document import CACHED_ARMS, CPU_BOUND_SHARE, Arm, RunDocument, WarmUpFigures
-from ..model.setup import Calibration
+from ..model.setup import Calibration, Tier
 from ..model.windows import Caveat, Repeat, Steadiness, Window
 from . import answer, power, same_state
 
@@ -102,7 +102,7 @@ class Code(Enum):
     )
     MODELLED_FLASH = (
         "Modelled flash: the cache was hotset's own engine in user space, and the flash below it a "
-        "model.",
+        "model{took}.",
         "Repeat with the kernel's dm-cache before deciding on it (tier.kind = 'dm-cache').",
     )
     MODELLED_STORAGE = (
@@ -291,7 +291,7 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
     if machine is not None and machine.kind == "uml":
         yield Code.USER_MODE_LINUX.fill()
     if document.tier is not None and document.tier.emulated:
-        yield Code.MODELLED_FLASH.fill()
+        yield Code.MODELLED_FLASH.fill(took=_time_of_modelled_flash(document, document.tier))
     if storage is not None and storage.kind == "modelled":
         yield Code.MODELLED_STORAGE.fill(name=storage.name)
     if storage is not None and storage.measured and storage.expected:
@@ -318,6 +318,26 @@ def _of_conditions(document: RunDocument) -> Iterator[Caveat]:
             yield Code.QUERIES_FIT_IN_MEMORY.fill(
                 database=words.size(database.tpch_bytes), memory=words.size(database.buffers_bytes)
             )
+
+
+def _time_of_modelled_flash(document: RunDocument, tier: Tier) -> str:
+    """The time that its reads took, where it is known; the model's is of one of 8 KiB alone."""
+    reads = [
+        device.read
+        for arm in document.arms
+        if arm.name in CACHED_ARMS
+        for repeat in arm.repeats
+        for device in repeat.devices
+        if device.is_cache and device.read.latency_ms_mean is not None
+    ]
+    if tier.flash_model_read_us is None or not reads:
+        return ""
+    many = sum(read.iops for read in reads)
+    took_us = sum(read.iops * (read.latency_ms_mean or 0.0) for read in reads) / many * 1000
+    return (
+        f", which answered reads of the cache in {took_us:.0f} µs, the way to it not counted"
+        f" (its model: {tier.flash_model_read_us:.0f} µs for 8 KiB)"
+    )
 
 
 def calibration_errors(measured: Calibration, expected: Calibration) -> dict[str, float]:

@@ -25,14 +25,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from contextlib import suppress
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotset.core import words
 
-from ..model.document import Arm, Factor, PowerArm
+from ..model.document import Arm, Factor, PowerArm, RunDocument, Workload
 
 LEAST_REPEATS = 3
 """Fewer in one of the arms: no interval."""
@@ -51,6 +52,34 @@ Interval: TypeAlias = tuple[float, float, float]
 
 class NoFactor(ValueError):
     """Two arms that cannot be compared; the text says why."""
+
+
+def compare_arms(document: RunDocument) -> dict[str, Any]:
+    """The fields of a document that follow from its arms, as far as these were measured."""
+    return {"factors": _factors(document), "rate_factor": _rate_factor(document)}
+
+
+def _factors(document: RunDocument) -> dict[Workload, Factor | None]:
+    """Accelerated against baseline, for each workload that has both."""
+    factors: dict[Workload, Factor | None] = {}
+    base, fast = document.arm("baseline"), document.arm("accelerated")
+    slow, quick = document.power_arm("baseline"), document.power_arm("accelerated")
+    with suppress(NoFactor):
+        # At a given rate each arm does what is due: a ratio would say nothing.
+        if base is not None and fast is not None and fast.rate_per_s is None:
+            factors[fast.workload] = factor(fast, base, document.arm("all-flash"))
+    with suppress(NoFactor):
+        if slow is not None and quick is not None:
+            factors["tpch"] = power_factor(quick, slow, document.power_arm("all-flash"))
+    return factors
+
+
+def _rate_factor(document: RunDocument) -> Factor | None:
+    base, fast = document.arm("baseline"), document.arm("accelerated")
+    if base is not None and fast is not None:
+        with suppress(NoFactor):
+            return rate_factor(fast, base, document.arm("all-flash"))
+    return None
 
 
 def factor(accelerated: Arm, baseline: Arm, all_flash: Arm | None = None) -> Factor:

@@ -96,6 +96,8 @@ class Tier(Record):
     """True if the flash was a model."""
     flash: str = ""
     """Description of the device with cache and volume."""
+    flash_model_read_us: PositiveFloat | None = None
+    """Time of a read of 8 KiB alone by the flash's model; None: no model, or not known."""
 
 
 class Calibration(Record):

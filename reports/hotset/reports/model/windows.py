@@ -155,6 +155,11 @@ class DeviceUse(Record):
     """Share of the time with at least one request under way."""
 
     @property
+    def is_cache(self) -> bool:
+        """True if it is the part of the flash that caches."""
+        return self.name == "flash cache"
+
+    @property
     def queue(self) -> float:
         """Reads and writes under way, on average."""
         return self.read.queue + self.write.queue

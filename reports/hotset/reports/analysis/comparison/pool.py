@@ -1,4 +1,5 @@
-"""Measurements of one label as repeats of one: three of them before a change, three after it.
+"""Measurements of one label as repeats of one: three of them before a change, three after it. Or
+sittings of one experiment, days apart.
 
 They are pooled only where nothing is known to differ between them, their tier among it: what
 differs is what two labels are to show. Repeats of two labels were not interleaved, as those of an
@@ -7,15 +8,17 @@ experiment's arms are: whatever else changed between the labels counts as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ...model.disks import DiskResults
 from ...model.document import Arm, PowerArm, RunDocument
 from ...model.windows import HighestRate, PowerRun, Repeat
+from .. import stats
 from . import compare
 
 One = TypeVar("One", Repeat, PowerRun, HighestRate)
+AnyArm = TypeVar("AnyArm", Arm, PowerArm)
 
 
 def pool(label: str, documents: Sequence[RunDocument], force: bool = False) -> RunDocument:
@@ -32,16 +35,25 @@ def pool(label: str, documents: Sequence[RunDocument], force: bool = False) -> R
                 f"{first.run} and {other.run} are both labelled {label}, and differ:"
                 f" {'; '.join(map(str, differences))}"
             )
-    timed = [arm for document in documents for arm in document.arms]
-    queried = [arm for document in documents for arm in document.power_arms]
-    return first.model_copy(
+    timed = _by_name(arm for document in documents for arm in document.arms)
+    queried = _by_name(arm for document in documents for arm in document.power_arms)
+    pooled = first.model_copy(
         update={
             "run": label,
-            "arms": (_pool(timed),) if timed else (),
-            "power_arms": (_pool_queries(queried),) if queried else (),
+            "arms": tuple(map(_pool, timed)),
+            "power_arms": tuple(map(_pool_queries, queried)),
             "disks": _pool_disks(documents),
         }
     )
+    return pooled.model_copy(update=stats.compare_arms(pooled))
+
+
+def _by_name(arms: Iterable[AnyArm]) -> list[list[AnyArm]]:
+    """An experiment has several arms, a measurement one."""
+    named = dict[str, list[AnyArm]]()
+    for arm in arms:
+        named.setdefault(arm.name, []).append(arm)
+    return list(named.values())
 
 
 def _pool(arms: Sequence[Arm]) -> Arm:
@@ -75,9 +87,6 @@ def _pool_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
 
 def _pool_queries(arms: Sequence[PowerArm]) -> PowerArm:
     return PowerArm(name=arms[0].name, repeats=_renumber(arms, lambda arm: arm.repeats))
-
-
-AnyArm = TypeVar("AnyArm", Arm, PowerArm)
 
 
 def _renumber(
