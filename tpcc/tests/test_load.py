@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from hotset.core.sql import CannotConnect, LoadFailed
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.reports.model.windows import Condition
 from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import Violated, check, require

@@ -12,11 +12,16 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from .errors import HotsetError
 
 _SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
+EngineName = Literal["postgres", "sqlserver"]
+"""Database products, by their names on the command line and of their folders of SQL; what each is
+has `databases/products.py`."""
+TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
+"""Classes of the time of a database's users."""
 Value: TypeAlias = int | float | str | Decimal | datetime | date | None
 Row: TypeAlias = tuple[Value, ...]
 Argument: TypeAlias = Value | tuple[int, ...]

@@ -19,6 +19,7 @@ from hotset.core.sql import Aborted, Row
 from hotset.core.units import Bytes
 
 from .file_labels import Label, Level
+from .targets import Offer, Target
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
 LOOK_WAIT_S = 10
@@ -143,6 +144,22 @@ class Engine(Protocol):
         :param below: where to look for the server's files, beside where it says that they are.
         """
 
+    def offers(self, count: int) -> list[Offer]:
+        """The first so many targets: databases, then tables and indexes, the largest first."""
+
+    def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
+        """Files and folders of a table, an index or a database, by the machine's paths.
+
+        :param below: as of `labels`.
+        :raises TargetError: there is no such thing in this database, or the server does not say.
+        """
+
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        """All files and folders that have its data; none where it does not say."""
+
+    def own_folders(self, machine: Machine) -> list[str] | Unavailable:
+        """Every file or folder with data of the database that one is connected to."""
+
     def memory(self) -> Memory | Unavailable:
         """Memory of the machine and the server's cap."""
 
@@ -215,13 +232,6 @@ def sql(engine: str, name: str) -> str:
     """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
     folder = files("hotset.databases") / "sql" / engine
     return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
-
-
-def extension_schema(connection: Connection, name: str) -> str | None:
-    """Where an extension of PostgreSQL lies, quoted: it need not be in a schema that is searched;
-    None: this database has none."""
-    rows = connection.query(sql("postgres", "extension_schema").format(name=name))
-    return str(rows[0][0]) if rows else None
 
 
 def number(value: object) -> int:

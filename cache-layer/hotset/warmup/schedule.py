@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 from hotset.core.errors import Remedy
 from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
+from hotset.core.sql import EngineName
 from hotset.core.units import Bytes
 from hotset.databases import connect
-from hotset.databases.connect import EngineName
 from hotset.disk.boot import schedules, systemd_unit
 from hotset.disk.boot.systemd_unit import FOLDER
 from hotset.tier.filling import Way

@@ -22,7 +22,7 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
-from hotset.databases.connect import DsnError
+from hotset.databases.product import DsnError
 from hotset.disk import cache_device as cards
 from hotset.disk.boot import fstab, schedules
 from hotset.disk.boot.schedules import ScheduleError, Unit

@@ -101,7 +101,7 @@ def check_settings(
 ) -> None:
     """Compare HammerDB's own list of settings with ours, before anything is touched."""
     probe = scratch / "probe.tcl"
-    probe.write_text(script.probe(batch.connection.engine, workload), encoding="utf-8")
+    probe.write_text(script.probe(batch.connection.hammerdb, workload), encoding="utf-8")
     watch, lines = Watch(_PROBE_S), []
     with Supervised(
         command(batch.release, probe), batch.release.home, environment_of(scratch), scratch

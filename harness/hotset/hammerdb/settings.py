@@ -28,8 +28,6 @@ PASSWORD_WORD = f"$::env({PASSWORD_VARIABLE})"
 HammerDB pastes the value into Tcl scripts that its threads run; there it is read from the
 environment. So the password itself is in no file. (`quote_passwords` would escape the dollar.)
 """
-PREFIXES = {"postgres": "pg", "sqlserver": "mssqls"}
-"""HammerDB's names of the engines, for `dbset db`."""
 SCALES = (1, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
 """The scale factors that HammerDB builds (clause 4.1.3)."""
 _SAFE = frozenset(string.ascii_letters + string.digits + "!%&()*+,-./:<=>?@^_|~")
@@ -40,6 +38,10 @@ class Connection(Protocol):
 
     @property
     def engine(self) -> str: ...
+    @property
+    def hammerdb(self) -> str:
+        """HammerDB's name of the product, for `dbset db`; empty: it is not driven for it."""
+
     @property
     def host(self) -> str: ...
     @property
@@ -114,7 +116,7 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
     :raises HammerdbRefused: HammerDB cannot take what the connection holds.
     """
     _check(connection)
-    prefix = PREFIXES[connection.engine]
+    prefix = connection.hammerdb
     if isinstance(connection, SqlServerConnection):
         common = _mssqls_connection(connection)
         of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
@@ -138,9 +140,8 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
 
 def _check(connection: Connection) -> None:
     """Refuse what HammerDB would take apart: it pastes values into Tcl and connection strings."""
-    if connection.engine not in PREFIXES:
-        known = " and ".join(PREFIXES)
-        raise HammerdbRefused(f"engine {connection.engine}: HammerDB is driven for {known} only")
+    if not connection.hammerdb:
+        raise HammerdbRefused(f"engine {connection.engine}: HammerDB is not driven for it")
     trusted = getattr(connection, "trusted", False)
     if not connection.password and not trusted:
         # Its build would also set this as the user's password (ALTER USER … PASSWORD).

@@ -86,7 +86,7 @@ def run(
     batch = Batch(release or find(), connection, folder, options.stall_s, observe)
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
-    text = script.write_timed_run(connection.engine, options.users, dictionary)
+    text = script.write_timed_run(connection.hammerdb, options.users, dictionary)
     with OrderCounter(connection, by_hammerdb=True) as orders:
         watched = replace(batch, observe=_counting(orders, observe))
         outcome = execute(watched, dictionary, text, users=options.users + 1)

@@ -75,7 +75,7 @@ def run(
     dictionary = settings.dictionary(connection, asked)
     clock = _Clock(observe)
     batch = Batch(release or find(), connection, folder, stall_s, clock.observe)
-    text = script.power(connection.engine, dictionary)
+    text = script.power(connection.hammerdb, dictionary)
     outcome = execute(batch, dictionary, text, users=1)
     queries = queries_of(outcome.lines)
     refreshes = [line for line in outcome.lines if isinstance(line, Refresh)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hotset.core.errors import of_command_line
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.hammerdb import release, script, settings, tables
 from hotset.hammerdb.process import output, watch
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused

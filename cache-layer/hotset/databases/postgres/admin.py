@@ -25,10 +25,11 @@ from ..base import (
     Unavailable,
     Version,
     Wait,
-    extension_schema,
     number,
 )
-from . import whereabouts
+from ..targets import Offer, Target, TargetError, no_database
+from . import targets, whereabouts
+from .extensions import extension_schema
 
 if TYPE_CHECKING:
     from ..base import Connection
@@ -81,6 +82,32 @@ class PostgresEngine(Adapter):
             for oid, file, name, own in rows
         }
         return file_labels.postgres(place.name, databases, relations)
+
+    def offers(self, count: int) -> list[Offer]:
+        rows = self._connection.query(self._sql("targets").format(top=count))
+        return [Offer(str(name), None if size is None else number(size)) for name, size in rows]
+
+    def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
+        place = whereabouts.find(machine, self._connection, below)
+        if isinstance(place, Unavailable):
+            raise TargetError(f"{target.text}: {place.reason}", field="dsn")
+        if target.kind != "database":
+            return targets.find_relation(machine, self._connection, place, target)
+        if folders := targets.folders_of(self._connection, place, target):
+            return folders
+        raise no_database(target, self.databases())
+
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        place = whereabouts.find(machine, self._connection, below)
+        return [] if isinstance(place, Unavailable) else [*map(str, place.folders)]
+
+    def own_folders(self, machine: Machine) -> list[str] | Unavailable:
+        name = "textsend(current_database()::text)"
+        rows = self._connection.query(self._sql("database_folders").format(name=name))
+        place = whereabouts.find(machine, self._connection, None)
+        if isinstance(place, Unavailable):
+            return place
+        return [str(place.path(str(row[0]))) for row in rows]
 
     def memory(self) -> Memory | Unavailable:
         rows = self._rows("memory_cap", "pg_settings")

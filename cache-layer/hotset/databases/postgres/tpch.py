@@ -23,7 +23,7 @@ from psycopg import sql
 from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import limits
-from .client import PostgresDatabase, describe_end, is_gone
+from .client import Address, describe_end, is_gone
 
 _SETTINGS = "SET work_mem = '64MB'; SET maintenance_work_mem = '256MB'; SET jit = off"
 _NOTICE_LOST_CLIENT = "SET client_connection_check_interval = 1000"
@@ -35,7 +35,7 @@ _CANCEL_TIMEOUT_S = 5.0
 class PostgresTpch:
     """A PostgreSQL database that holds, or shall hold, TPC-H."""
 
-    where: PostgresDatabase
+    where: Address
 
     @property
     def engine(self) -> str:
@@ -62,7 +62,7 @@ class PostgresTpchSession:
     ) -> None:
         """
         :param limit: of its own server, to be named where it ends a statement.
-        :param looks: see `PostgresDatabase`.
+        :param looks: see `SqlDatabase`.
         """
         self._connection = connection
         self._looks = looks

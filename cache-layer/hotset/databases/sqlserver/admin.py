@@ -29,6 +29,7 @@ from ..base import (
     Wait,
     number,
 )
+from ..targets import Offer, Target, TargetError, no_database
 from . import whereabouts
 
 if TYPE_CHECKING:
@@ -103,13 +104,51 @@ class SqlServerEngine(Adapter):
         placement = self.placement()
         if isinstance(placement, Unavailable):
             return placement
-        name = str(self._connection.query(self._sql("machine_name"))[0][0])
-        located = whereabouts.find(machine, name, [file.path for file in placement], below)
+        located = self._find(machine, [file.path for file in placement], below)
         if isinstance(located, Unavailable):
             return located
         return [
             replace(file, path=located[file.path]) for file in placement if file.path in located
         ]
+
+    def _find(
+        self, machine: Machine, files: list[str], below: PurePosixPath | None
+    ) -> dict[str, str] | Unavailable:
+        name = str(self._connection.query(self._sql("machine_name"))[0][0])
+        return whereabouts.find(machine, name, files, below)
+
+    def offers(self, count: int) -> list[Offer]:
+        """Databases alone: tables lie in shared files."""
+        return [Offer(f"database:{name}", None) for name in self.databases()[:count]]
+
+    def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
+        """Whole database files are what lies at a known place."""
+        if target.kind != "database":
+            raise TargetError(
+                f"{target.text}: SQL Server keeps tables in shared files; warm the database up"
+                f" (database:{self._database}) or name a file",
+                field="targets",
+            )
+        placed = self.locate(machine, below)
+        if isinstance(placed, Unavailable):
+            raise TargetError(f"{target.text}: {placed.reason}", field="dsn")
+        paths = [
+            file.path for file in placed if file.database == target.name and file.kind == "data"
+        ]
+        if not paths:
+            raise no_database(target, self.databases())
+        return paths
+
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        placed = self.locate(machine, below)
+        return [] if isinstance(placed, Unavailable) else [file.path for file in placed]
+
+    def own_folders(self, machine: Machine) -> list[str] | Unavailable:
+        files = [str(row[0]) for row in self._connection.query(self._sql("measured_folders"))]
+        located = self._find(machine, files, None)
+        if isinstance(located, Unavailable):
+            return located
+        return [located.get(file, f"not open: {file}") for file in files]
 
     def memory(self) -> Memory | Unavailable:
         cap = self._rows("memory_cap", "sys.configurations")

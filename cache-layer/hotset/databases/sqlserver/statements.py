@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from hotset.core.sql import Aborted, CannotConnect, Value
 
 from . import odbc
-from .client import SqlServerDatabase, known_errors
+from .address import Address
+from .client import known_errors
 
 if TYPE_CHECKING:
     import pyodbc
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class SqlServerStatements:
     """One connection, in autocommit, used by one thread; raises `Aborted` and `ServerGone`."""
 
-    def __init__(self, database: SqlServerDatabase, *, prepared: bool) -> None:
+    def __init__(self, database: Address, *, prepared: bool) -> None:
         """
         :param prepared: values are parameters, typed as the same literals would be, of statements
             prepared once; otherwise they stand in the text.

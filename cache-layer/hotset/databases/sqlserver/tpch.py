@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import odbc
-from .client import SqlServerDatabase
+from .address import Address
 
 if TYPE_CHECKING:
     import pyodbc
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 class SqlServerTpch:
     """A SQL Server database as `hotset.tpch` wants it."""
 
-    database: SqlServerDatabase
+    database: Address
     engine: str = field(default="sqlserver", init=False)
 
     def session(self) -> SqlServerTpchSession:
@@ -38,7 +38,7 @@ class SqlServerTpch:
 class SqlServerTpchSession:
     """One connection, in autocommit."""
 
-    def __init__(self, database: SqlServerDatabase) -> None:
+    def __init__(self, database: Address) -> None:
         self._database = database
         self._busy: pyodbc.Cursor | None = None
         self._open()

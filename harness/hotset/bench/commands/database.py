@@ -209,9 +209,7 @@ def counters(request: Counters, context: Context) -> DatabaseCounters:
 def _opened(request: Server | ChangeServer | Place | Memory | Counters) -> Iterator[Engine]:
     from hotset.databases import connect
 
-    password = fields.secret(request.password)
-    database = connect.database(request.engine, request.dsn, password)
-    with closing(connect.engine(database)) as server:
+    with closing(connect.of_request(request).administer()) as server:
         yield server
 
 
