@@ -7,7 +7,7 @@ under `sql/<engine>/` of a package holds every fact about a dialect.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -38,7 +38,7 @@ class Session(Protocol):
     def script(self, sql: str) -> None:
         """Run one batch (several statements, or one that must stand alone), autocommitted."""
 
-    def query(self, sql: str) -> Sequence[Row]:
+    def query(self, sql: str) -> list[Row]:
         """Run one reading statement and return all its rows."""
 
     def close(self) -> None:

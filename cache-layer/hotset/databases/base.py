@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Aborted, Row
+from hotset.core.sql import Aborted, Row, Session
 from hotset.core.units import Bytes
 
 from .file_labels import Label, Level
@@ -106,19 +106,6 @@ class Change:
     notes: tuple[str, ...] = ()
 
 
-class Connection(Protocol):
-    """Connection that an adapter needs: the sessions of `hotset.tpcc` have it."""
-
-    def script(self, sql: str) -> None:
-        """Run one batch."""
-
-    def query(self, sql: str) -> list[Row]:
-        """All rows of one statement; raises `Aborted` where the server refuses it."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
 class Engine(Protocol):
     """One server of one product, over one connection."""
 
@@ -199,7 +186,7 @@ class Adapter:
 
     name: str
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         self._connection = connection
 
     def databases(self) -> list[str]:
@@ -222,6 +209,12 @@ class Adapter:
             return self._connection.query(text.format(**filled) if filled else text)
         except Aborted as refused:
             return Unavailable(f"{view}: {refused.detail or refused.cause}")
+
+    def _waits(self, name: str, view: str, **filled: str) -> list[Wait] | Unavailable:
+        rows = self._rows(name, view, **filled)
+        if isinstance(rows, Unavailable):
+            return rows
+        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
 
     def _sql(self, name: str) -> str:
         return sql(self.name, name)

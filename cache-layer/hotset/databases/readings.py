@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from hotset.core.sql import Row, TimeClass
-
-from .base import Connection
+from hotset.core.sql import Row, Session, TimeClass
 
 Spent: TypeAlias = Mapping[TimeClass, float]
 """Session-seconds per class since the first reading."""
@@ -63,7 +61,7 @@ class Readings(Protocol):
 class OverConnection:
     """Base of the readings: one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         self._connection = connection
         self.missing = ""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from hotset.databases.product import SqlDatabase
 from hotset.load.supervised import Supervised
 
 from . import jobs, script, settings
@@ -18,7 +19,7 @@ from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, Message, UserError, parse
 from .process.watch import Watch, agree, require_success
 from .release import Release, command, environment_of, version_in
-from .settings import PASSWORD_VARIABLE, Connection, Dictionary
+from .settings import PASSWORD_VARIABLE, Dictionary
 
 Observer: TypeAlias = Callable[[Line], None]
 SCRIPT, LOG, RECORD = "script.tcl", "output.log", "hammer.sqlite"
@@ -36,7 +37,7 @@ class Batch:
     """
 
     release: Release
-    connection: Connection
+    connection: SqlDatabase
     folder: Path
     stall_s: float
     observe: Observer = lambda _: None

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hotset.core.sql import Aborted
+from hotset.databases.product import SqlDatabase
 from hotset.load.record import NotServed
 from hotset.load.served import shortfall
 from hotset.reports.model.windows import Latency, Repeat, ServerErrors, ServerRate, Transaction
@@ -24,7 +25,6 @@ from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, WindowEdge
 from .process.watch import result_of
 from .release import Release, find
-from .settings import Connection
 
 _KINDS = {
     "new_order": "NEWORD",
@@ -40,7 +40,7 @@ _BUILD_STALL_S = 900.0
 
 
 def build(
-    connection: Connection,
+    connection: SqlDatabase,
     warehouses: int,
     folder: Path,
     *,
@@ -65,7 +65,7 @@ def build(
 
 
 def run(
-    connection: Connection,
+    connection: SqlDatabase,
     options: RunOptions,
     folder: Path,
     *,
@@ -145,7 +145,7 @@ def _counting(orders: OrderCounter, observe: Observer) -> Observer:
     return see
 
 
-def _check_warehouses(connection: Connection, warehouses: int) -> None:
+def _check_warehouses(connection: SqlDatabase, warehouses: int) -> None:
     try:
         ((count,),) = tables.read(connection, "warehouses")
     except Aborted as error:
@@ -157,7 +157,7 @@ def _check_warehouses(connection: Connection, warehouses: int) -> None:
         )
 
 
-def _server_errors(connection: Connection) -> ServerErrors | None:
+def _server_errors(connection: SqlDatabase) -> ServerErrors | None:
     """The server's counters; None where it has none (a compatible server may lack the view)."""
     try:
         ((deadlocks, errors),) = tables.read(connection, "server_errors")

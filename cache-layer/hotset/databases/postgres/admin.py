@@ -7,9 +7,10 @@ The statements lie in `sql/postgres/`, with the oldest version they are for in t
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from hotset.core.machines.base import Machine
+from hotset.core.sql import Session
 from hotset.core.units import Bytes
 from hotset.hitratio.attribution import SystemName
 
@@ -27,13 +28,10 @@ from ..base import (
     Wait,
     number,
 )
+from ..file_labels import Label, Level
 from ..targets import Offer, Target, TargetError, no_database
 from . import targets, whereabouts
 from .extensions import extension_schema
-
-if TYPE_CHECKING:
-    from ..base import Connection
-    from ..file_labels import Label, Level
 
 _MIB = 1024**2
 
@@ -43,7 +41,7 @@ class PostgresEngine(Adapter):
 
     name = "postgres"
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         super().__init__(connection)
         self._version, number_ = connection.query(self._sql("version"))[0]
         self._major = number(number_) // 10_000
@@ -191,10 +189,7 @@ class PostgresEngine(Adapter):
                 "extension pg_wait_sampling is not installed; PostgreSQL itself"
                 " shows only what sessions wait for now"
             )
-        rows = self._rows("waits", "pg_wait_sampling_profile", place=schema)
-        if isinstance(rows, Unavailable):
-            return rows
-        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
+        return self._waits("waits", "pg_wait_sampling_profile", place=schema)
 
     def counters(self) -> list[Counter] | Unavailable:
         rows = self._rows("counters", "pg_stat_database")

@@ -248,7 +248,10 @@ class PostgresSession:
             seconds = time.monotonic() - started
             words = describe_end(self._connection, error)
             message = self.limit.explain(words, error.sqlstate, seconds)
-            raise meaning(error.sqlstate, message, broken=self._connection.broken) from error
+            raise self._meaning(error, message) from error
+
+    def _meaning(self, error: psycopg.Error, message: str) -> DatabaseError:
+        return meaning(error.sqlstate, message, broken=self._connection.broken)
 
 
 def describe_end(connection: psycopg.Connection, error: psycopg.Error) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ..base import Connection, sql
+from hotset.core.sql import Session
+
+from ..base import sql
 
 
-def extension_schema(connection: Connection, name: str) -> str | None:
+def extension_schema(connection: Session, name: str) -> str | None:
     """Where an extension lies, quoted: it need not be in a schema that is searched;
     None: this database has none."""
     rows = connection.query(sql("postgres", "extension_schema").format(name=name))

@@ -7,9 +7,9 @@ from collections import Counter
 from functools import cached_property
 from typing import Self
 
-from hotset.core.sql import Aborted, TimeClass
+from hotset.core.sql import Aborted, Session, TimeClass
 
-from ..base import Connection, number, sql
+from ..base import number, sql
 from ..readings import Counts, OverConnection, Spent, counts
 from .extensions import extension_schema
 
@@ -18,7 +18,7 @@ _PROFILE_INTERVAL_S = 1.0
 _OLDEST, _WITH_FSYNCS, _WITH_LOG_ROWS = 14, 16, 18
 
 
-def open_readings(connection: Connection, user: str) -> PostgresReadings | WaitSamplingReadings:
+def open_readings(connection: Session, user: str) -> PostgresReadings | WaitSamplingReadings:
     """By the extension where it is there.
 
     :param user: of the connection.
@@ -74,7 +74,7 @@ class PostgresReadings(OverConnection):
 
     interval_s = _INTERVAL_S
 
-    def __init__(self, connection: Connection, user: str) -> None:
+    def __init__(self, connection: Session, user: str) -> None:
         """:param user: of this connection, for the statement that permits more."""
         super().__init__(connection)
         self._user = user
@@ -113,7 +113,7 @@ class WaitSamplingReadings(OverConnection):
 
     interval_s = _PROFILE_INTERVAL_S
 
-    def __init__(self, connection: Connection, text: str) -> None:
+    def __init__(self, connection: Session, text: str) -> None:
         """:param text: the statement that reads it."""
         super().__init__(connection)
         self._text = text
@@ -123,7 +123,7 @@ class WaitSamplingReadings(OverConnection):
         connection.script("SET application_name = 'hotset monitoring'")
 
     @classmethod
-    def find(cls, connection: Connection) -> Self | None:
+    def find(cls, connection: Session) -> Self | None:
         """Where this database has it, the server has loaded it, and this role may read it."""
         try:
             schema = extension_schema(connection, "pg_wait_sampling")
@@ -171,7 +171,7 @@ class WaitSamplingReadings(OverConnection):
 class PostgresIo:
     """Counters of the whole server, which every role may see."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         self._connection = connection
         _, version = connection.query(sql("postgres", "version"))[0]
         self._major = number(version) // 10_000

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Aborted, Row
+from hotset.core.sql import Aborted, Row, Session
 
-from ..base import Connection, sql
+from ..base import sql
 from ..targets import Target, TargetError, TargetGoneError
 from .whereabouts import Whereabouts
 
@@ -18,7 +18,7 @@ _INDEXES, _TABLES = "iI", "rmtp"
 
 
 def find_relation(
-    machine: Machine, connection: Connection, place: Whereabouts, target: Target
+    machine: Machine, connection: Session, place: Whereabouts, target: Target
 ) -> list[str]:
     """Files of a table or an index.
 
@@ -43,14 +43,14 @@ def find_relation(
     return segments(machine, [str(place.path(str(path))) for _, path in rows if path is not None])
 
 
-def folders_of(connection: Connection, place: Whereabouts, target: Target) -> list[str]:
+def folders_of(connection: Session, place: Whereabouts, target: Target) -> list[str]:
     """Folders of a database; none where there is no such database."""
     rows = _rows(connection, "database_folders", target, _as_bytes)
     return [str(place.path(str(path))) for (path,) in rows]
 
 
 def _rows(
-    connection: Connection, name: str, target: Target, quoted: Callable[[str], str]
+    connection: Session, name: str, target: Target, quoted: Callable[[str], str]
 ) -> list[Row]:
     """Query rows about a target, by the first spelling that has any."""
     for spelling in _spellings(target.name):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
 
 from hotset.core.machines.base import Machine
+from hotset.core.sql import Session
 from hotset.core.units import Bytes
 
 from .. import file_labels
@@ -29,12 +29,9 @@ from ..base import (
     Wait,
     number,
 )
+from ..file_labels import Label, Level
 from ..targets import Offer, Target, TargetError, no_database
 from . import whereabouts
-
-if TYPE_CHECKING:
-    from ..base import Connection
-    from ..file_labels import Label, Level
 
 _MIB = 1024**2
 _DATA_STEP_MB, _LOG_STEP_MB = 256, 64
@@ -52,7 +49,7 @@ class SqlServerEngine(Adapter):
 
     name = "sqlserver"
 
-    def __init__(self, connection: Connection, database: str) -> None:
+    def __init__(self, connection: Session, database: str) -> None:
         super().__init__(connection)
         self._database = database or str(connection.query("SELECT DB_NAME()")[0][0])
 
@@ -258,10 +255,7 @@ class SqlServerEngine(Adapter):
         ]
 
     def waits(self) -> list[Wait] | Unavailable:
-        rows = self._rows("waits", "sys.dm_os_wait_stats")
-        if isinstance(rows, Unavailable):
-            return rows
-        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
+        return self._waits("waits", "sys.dm_os_wait_stats")
 
     def counters(self) -> list[Counter] | Unavailable:
         rows = self._rows("counters", "sys.dm_os_performance_counters")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hotset.core.errors import RequestError
-from hotset.core.sql import Aborted
+from hotset.core.sql import Aborted, Session
 
-from ..base import Connection, number, sql
+from ..base import number, sql
 
 _EXPRESS = 4
 _SQL_SERVER_2025 = 17
@@ -24,7 +24,7 @@ def express_limit(edition: int, major: int) -> int | None:
     return (50 if major >= _SQL_SERVER_2025 else 10) * 1024**3
 
 
-def require_room(connection: Connection, estimated: int, what: str) -> None:
+def require_room(connection: Session, estimated: int, what: str) -> None:
     """See `SqlDatabase.require_room`."""
     try:
         ((edition, major),) = connection.query(sql("sqlserver", "edition"))

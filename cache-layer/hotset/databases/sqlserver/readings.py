@@ -7,9 +7,9 @@ from collections import Counter
 from functools import cached_property
 from typing import get_args
 
-from hotset.core.sql import Aborted, TimeClass
+from hotset.core.sql import Aborted, Session, TimeClass
 
-from ..base import Connection, number, sql
+from ..base import number, sql
 from ..readings import Counts, OverConnection, Spent, counts
 from .refusals import explain_unseen
 
@@ -40,7 +40,7 @@ class SqlServerReadings(OverConnection):
 
     interval_s = _INTERVAL_S
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         super().__init__(connection)
         self._first: Counter[TimeClass] | None = None
         self._last = 0.0
@@ -87,7 +87,7 @@ class SqlServerReadings(OverConnection):
 class SqlServerIo:
     """Counters of the database's files."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         self._connection = connection
         self.missing = ""
 

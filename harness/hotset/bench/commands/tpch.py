@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from hotset.core.progress import Reporter
     from hotset.databases.product import SqlDatabase
-    from hotset.hammerdb.settings import Connection
     from hotset.reports.model.windows import Verdict
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
@@ -463,7 +462,7 @@ def _not_hammerdb(field: str) -> RequestError:
     return RequestError("HammerDB has no such option", field=field)
 
 
-def _build_by_hammerdb(connection: Connection, scale: float, context: Context) -> None:
+def _build_by_hammerdb(connection: SqlDatabase, scale: float, context: Context) -> None:
     from hotset.hammerdb import kept
     from hotset.hammerdb import tpch as hammerdb
     from hotset.hammerdb.process.progress import observer

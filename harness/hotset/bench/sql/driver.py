@@ -26,6 +26,7 @@ def require(workload: SqlWorkload) -> None:
     if isinstance(workload.database, TakesStatements):
         users.require(workload)
     else:
+        _by_pgbench(workload)
         pgbench.check(find(), workload.sources)
 
 
@@ -43,6 +44,10 @@ def run(workload: SqlWorkload, observe: Callable[[Tick | Phase], None]) -> Repea
     """Run scripts and measure a window; raises as `hotset.load.run.follow`."""
     if isinstance(workload.database, TakesStatements):
         return run_workload(users.Users(workload, workload.database), observe)
+    return pgbench_run.run(workload, _by_pgbench(workload), observe)
+
+
+def _by_pgbench(workload: SqlWorkload) -> TakesPgbench:
     if isinstance(workload.database, TakesPgbench):
-        return pgbench_run.run(workload, workload.database, observe)
+        return workload.database
     raise RequestError(f"scripts are not run on {workload.database.title}", field="engine")
