@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Aborted, Row, Session
+from hotset.core.sql import Aborted, EngineName, Row, Session
 from hotset.core.units import Bytes
 
 from .file_labels import Label, Level
@@ -107,17 +107,24 @@ class Change:
 
 
 class Engine(Protocol):
-    """One server of one product, over one connection."""
+    """One server of one product, over one connection; each product derives its own, with its
+    statements in files.
 
-    @property
-    def name(self) -> str:
-        """The product's short name: `postgres`, `sqlserver`."""
+    :cvar name: the product's.
+    """
+
+    name: ClassVar[EngineName]
+    _connection: Session
+
+    def __init__(self, connection: Session) -> None:
+        self._connection = connection
 
     def version(self) -> Version:
         """Product, version, edition."""
 
     def databases(self) -> list[str]:
         """Databases of the server, its own ones included."""
+        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
 
     def placement(self) -> list[DatabaseFile] | Unavailable:
         """Which files lie where."""
@@ -176,27 +183,11 @@ class Engine(Protocol):
 
     def apply(self, change: Change) -> None:
         """Run the statements; raises `Aborted` at the first that the server refuses."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-class Adapter:
-    """Base of the adapters: one connection, and their statements in files."""
-
-    name: str
-
-    def __init__(self, connection: Session) -> None:
-        self._connection = connection
-
-    def databases(self) -> list[str]:
-        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
-
-    def apply(self, change: Change) -> None:
         for statement in change.statements:
             self._connection.script(statement)
 
     def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
     def _rows(self, name: str, view: str, **filled: str) -> list[Row] | Unavailable:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hotset.core.sql import Aborted
+from hotset.core.sql import Aborted, SetupError
 from hotset.databases.product import SqlDatabase
 from hotset.load.record import NotServed
 from hotset.load.served import shortfall
 from hotset.reports.model.windows import Latency, Repeat, ServerErrors, ServerRate, Transaction
 from hotset.tpcc.driver import OrderCounter, isolation
 from hotset.tpcc.record import RunOptions
-from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER, SetupError
+from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER
 from hotset.tpcc.transactions import hottest_fifth
 
 from . import script, settings, tables

@@ -7,19 +7,19 @@ The statements lie in `sql/postgres/`, with the oldest version they are for in t
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import cast
+from typing import ClassVar, cast
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Session
+from hotset.core.sql import EngineName, Session
 from hotset.core.units import Bytes
 from hotset.hitratio.attribution import SystemName
 
 from .. import file_labels
 from ..base import (
-    Adapter,
     Change,
     Counter,
     DatabaseFile,
+    Engine,
     FileIo,
     FileKind,
     Memory,
@@ -36,10 +36,10 @@ from .extensions import extension_schema
 _MIB = 1024**2
 
 
-class PostgresEngine(Adapter):
+class PostgresEngine(Engine):
     """One PostgreSQL server."""
 
-    name = "postgres"
+    name: ClassVar[EngineName] = "postgres"
 
     def __init__(self, connection: Session) -> None:
         super().__init__(connection)

@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from typing import ClassVar
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Session
+from hotset.core.sql import EngineName, Session
 from hotset.core.units import Bytes
 
 from .. import file_labels
 from ..base import (
-    Adapter,
     Change,
     Counter,
     DatabaseFile,
+    Engine,
     FileIo,
     FileKind,
     Memory,
@@ -44,10 +45,10 @@ _GROWING = 272696576
 """PERF_COUNTER_BULK_COUNT: a value that only grows, though its name says "/sec"."""
 
 
-class SqlServerEngine(Adapter):
+class SqlServerEngine(Engine):
     """One SQL Server; ``database`` is the one whose files are meant."""
 
-    name = "sqlserver"
+    name: ClassVar[EngineName] = "sqlserver"
 
     def __init__(self, connection: Session, database: str) -> None:
         super().__init__(connection)

@@ -37,7 +37,20 @@ _LIST_DIGITS = 10
 """How many digits each integer of a list has in the string that carries it (see neword.sql)."""
 
 
-class SqlServerSession:
+class OdbcSession:
+    """Base of the sessions: one connection."""
+
+    _connection: pyodbc.Connection
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        import pyodbc
+
+        with suppress(pyodbc.Error):
+            self._connection.close()
+
+
+class SqlServerSession(OdbcSession):
     """One connection, in autocommit: each batch or call is a transaction of its own."""
 
     def __init__(
@@ -101,13 +114,6 @@ class SqlServerSession:
         """Insert rows by the array, in one transaction."""
         with known_errors(self._where):
             return odbc.insert(self._connection, table, columns, rows, by_array=self._by_array)
-
-    def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        import pyodbc
-
-        with suppress(pyodbc.Error):
-            self._connection.close()
 
 
 @contextmanager

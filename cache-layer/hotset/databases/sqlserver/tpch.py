@@ -14,6 +14,7 @@ from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGo
 
 from . import odbc
 from .address import Address
+from .client import OdbcSession
 
 if TYPE_CHECKING:
     import pyodbc
@@ -35,7 +36,7 @@ class SqlServerTpch:
         return SqlServerTpchSession(self.database)
 
 
-class SqlServerTpchSession:
+class SqlServerTpchSession(OdbcSession):
     """One connection, in autocommit."""
 
     def __init__(self, database: Address) -> None:
@@ -88,13 +89,6 @@ class SqlServerTpchSession:
         if busy is not None:
             with suppress(pyodbc.Error):
                 busy.cancel()
-
-    def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        import pyodbc
-
-        with suppress(pyodbc.Error):
-            self._connection.close()
 
     @contextmanager
     def _cursor(self, timeout_s: float | None) -> Iterator[pyodbc.Cursor]:

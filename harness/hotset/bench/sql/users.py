@@ -24,20 +24,11 @@ class Statements(Protocol):
     """One connection for single statements, used by one thread; raises `Aborted` and
     `ServerGone`."""
 
-    def execute(self, parts: Sequence[str], values: Sequence[Value]) -> None:
-        """Run one statement: the parts of its text, between which the values stand."""
-
-    def check(self, parts: Sequence[str]) -> str | None:
-        """Return the server's complaint about a statement's text, which it does not run."""
-
-    def in_transaction(self) -> bool:
-        """True if a transaction is open."""
-
-    def rollback(self) -> None:
-        """Where there is something to roll back."""
-
-    def close(self) -> None:
-        """Close the connection."""
+    def execute(self, parts: Sequence[str], values: Sequence[Value]) -> None: ...
+    def check(self, parts: Sequence[str]) -> str | None: ...
+    def in_transaction(self) -> bool: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
 
 
 @runtime_checkable
