@@ -30,7 +30,7 @@ LOOK_WAIT_S = 10
 class Unavailable:
     """A figure this server does not give, and why."""
 
-    reason: str
+    unavailable: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,5 +36,5 @@ def label_of(
     with closing(connect.of_request(request).administer()) as server:
         label = server.labels("database" if by == "database" else "table", machine, below)
     if isinstance(label, Unavailable):
-        raise PrerequisiteMissingError(label.reason)
+        raise PrerequisiteMissingError(label.unavailable)
     return label

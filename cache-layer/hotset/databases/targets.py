@@ -1,26 +1,27 @@
-"""Tables, indexes and databases as targets of warm-ups and pins."""
+"""Targets of warm-ups and pins: what of a database can be one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal
 
 from hotset.core.errors import RequestError
 
+Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
 
-class Target(Protocol):
-    """A target as a user named it.
 
-    :ivar kind: one of a database's: table, index, database.
-    :ivar name: behind the colon.
-    """
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Target as a user named it: its kind, and the name behind the colon (or the path)."""
+
+    text: str
+    kind: Kind
+    name: str
 
     @property
-    def text(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def name(self) -> str: ...
+    def of_database(self) -> bool:
+        """Only a database server knows where it lies."""
+        return self.kind in ("table", "index", "database")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from hotset.core.sql import DatabaseError, EngineName
 from hotset.core.units import Blocks, Bytes
 from hotset.databases import connect
 from hotset.databases.base import Engine
-from hotset.databases.targets import TargetError, TargetGoneError
+from hotset.databases.targets import Target, TargetError, TargetGoneError
 from hotset.disk import lifecycle
 from hotset.disk.cache_device import AttachedDisk, Disk
 from hotset.hitratio import attribution, heatstore
@@ -32,7 +32,6 @@ from .snapshot import Snapshot, SnapshotError
 from .targets import (
     MountedView,
     PlanTarget,
-    Target,
     check_file,
     parse,
     sizes,

@@ -22,28 +22,13 @@ from hotset.block.filesystem import FileSystem
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.databases.targets import TargetError, TargetGoneError
+from hotset.databases.targets import Kind, Target, TargetError, TargetGoneError
 
-Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
 _NAMED = re.compile(r"^(table|index|database|region|snapshot):(.+)$")
 _FORMS = (
     "write a full path such as /srv/pg/base, table:NAME, index:NAME, database:NAME,"
     " region:OFFSET+LENGTH, heat or snapshot:FILE"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Target as a user named it: its kind, and the name behind the colon (or the path)."""
-
-    text: str
-    kind: Kind
-    name: str
-
-    @property
-    def of_database(self) -> bool:
-        """Only a database server knows where it lies."""
-        return self.kind in ("table", "index", "database")
 
 
 def parse(text: str) -> Target:

@@ -83,7 +83,7 @@ def test_of_a_server_whose_processes_are_not_seen_a_copy_is_not_taken_for_its_fi
     copied(data, tmp_path / "copy")
     found = whereabouts.find(Local(), cast("Session", Elsewhere(session)), PurePosixPath(tmp_path))
     assert isinstance(found, Unavailable)
-    assert "another server's" in found.reason
+    assert "another server's" in found.unavailable
 
 
 class Elsewhere:
@@ -247,4 +247,4 @@ def test_a_server_of_another_machine_has_no_files_here(session: PostgresSession)
     elsewhere = FakeMachine({"sh -c": ""})
     found = whereabouts.find(elsewhere, cast("Session", session), None)
     assert isinstance(found, Unavailable)
-    assert "not found on" in found.reason
+    assert "not found on" in found.unavailable

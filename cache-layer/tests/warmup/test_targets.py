@@ -25,8 +25,8 @@ from hotset.databases.postgres.client import PostgresSession
 from hotset.databases.postgres.product import PostgresDatabase
 from hotset.databases.postgres.targets import segments
 from hotset.databases.sqlserver.admin import SqlServerEngine
-from hotset.databases.targets import Offer, TargetError, TargetGoneError
-from hotset.warmup.targets import MountedView, Target, parse
+from hotset.databases.targets import Offer, Target, TargetError, TargetGoneError
+from hotset.warmup.targets import MountedView, parse
 from tests.postgres_cluster import Cluster
 
 

@@ -88,7 +88,7 @@ class PostgresEngine(Engine):
     def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
         place = whereabouts.find(machine, self._connection, below)
         if isinstance(place, Unavailable):
-            raise TargetError(f"{target.text}: {place.reason}", field="dsn")
+            raise TargetError(f"{target.text}: {place.unavailable}", field="dsn")
         if target.kind != "database":
             return targets.find_relation(machine, self._connection, place, target)
         if folders := targets.folders_of(self._connection, place, target):

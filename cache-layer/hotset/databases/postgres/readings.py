@@ -69,7 +69,19 @@ def _io_class(event: str) -> TimeClass:
     return "other"
 
 
-class PostgresReadings(OverConnection):
+class _Readings(OverConnection):
+    def __init__(self, connection: Session) -> None:
+        super().__init__(connection)
+        self._spent: Counter[TimeClass] = Counter()
+        # The users' sessions are hotset's, too; this tells them apart for whoever looks.
+        connection.script("SET application_name = 'hotset monitoring'")
+
+    @cached_property
+    def io(self) -> PostgresIo:
+        return PostgresIo(self._connection)
+
+
+class PostgresReadings(_Readings):
     """Samples of pg_stat_activity: each session counts the time since the last sample."""
 
     interval_s = _INTERVAL_S
@@ -78,14 +90,7 @@ class PostgresReadings(OverConnection):
         """:param user: of this connection, for the statement that permits more."""
         super().__init__(connection)
         self._user = user
-        self._spent: Counter[TimeClass] = Counter()
         self._last: float | None = None
-        # The users' sessions are hotset's, too; this tells them apart for whoever looks.
-        connection.script("SET application_name = 'hotset monitoring'")
-
-    @cached_property
-    def io(self) -> PostgresIo:
-        return PostgresIo(self._connection)
 
     def read(self, now: float) -> Spent:
         rows = self._connection.query(sql("postgres", "sessions"))
@@ -106,7 +111,7 @@ class PostgresReadings(OverConnection):
         )
 
 
-class WaitSamplingReadings(OverConnection):
+class WaitSamplingReadings(_Readings):
     """Waits of every session in the server itself, counted by the extension pg_wait_sampling, by
     default a hundred times a second: its differences are the waits, and the rest of the sessions'
     time is CPU."""
@@ -117,10 +122,8 @@ class WaitSamplingReadings(OverConnection):
         """:param text: the statement that reads it."""
         super().__init__(connection)
         self._text = text
-        self._spent: Counter[TimeClass] = Counter()
         self._count: dict[tuple[int, str, str], int] | None = None
         self._last = 0.0
-        connection.script("SET application_name = 'hotset monitoring'")
 
     @classmethod
     def find(cls, connection: Session) -> Self | None:
@@ -134,10 +137,6 @@ class WaitSamplingReadings(OverConnection):
         except Aborted:
             return None
         return cls(connection, text)
-
-    @cached_property
-    def io(self) -> PostgresIo:
-        return PostgresIo(self._connection)
 
     def read(self, now: float) -> Spent:
         rows = self._connection.query(self._text)

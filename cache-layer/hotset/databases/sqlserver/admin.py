@@ -129,7 +129,7 @@ class SqlServerEngine(Engine):
             )
         placed = self.locate(machine, below)
         if isinstance(placed, Unavailable):
-            raise TargetError(f"{target.text}: {placed.reason}", field="dsn")
+            raise TargetError(f"{target.text}: {placed.unavailable}", field="dsn")
         paths = [
             file.path for file in placed if file.database == target.name and file.kind == "data"
         ]

@@ -95,7 +95,7 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
     with closing(database.administer()) as server:
         folders = server.own_folders(machine)
     if isinstance(folders, Unavailable):
-        raise HotsetError(folders.reason)
+        raise HotsetError(folders.unavailable)
     return [*map(PurePosixPath, folders)]
 
 
@@ -209,7 +209,7 @@ def _residents(disk: AttachedDisk, database: SqlDatabase) -> tuple[Resident, ...
         below = attribution.mount_point(disk.machine, disk.disk.device)
         label = server.labels("table", disk.machine, below)
     if isinstance(label, Unavailable):
-        raise HotsetError(label.reason)
+        raise HotsetError(label.unavailable)
     files = attribution.files(disk.machine, disk.disk.device)
     cached = disk.tier.contents().cached
     residents = []

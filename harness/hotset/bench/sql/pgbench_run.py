@@ -68,17 +68,10 @@ class TakesPgbench(Protocol):
     @property
     def password(self) -> str: ...
     @property
-    def application(self) -> str:
-        """The name under which its sessions are seen."""
-
-    def conninfo(self, application_name: str) -> str:
-        """Where and as whom, without the password."""
-
-    def limit(self) -> str:
-        """The server's own limit of time for a statement, in words."""
-
-    def session(self) -> Session:
-        """Open a connection. Raises CannotConnect."""
+    def application(self) -> str: ...
+    def conninfo(self, application_name: str) -> str: ...
+    def limit(self) -> str: ...
+    def session(self) -> Session: ...
 
 
 def run(workload: SqlWorkload, database: TakesPgbench, observe: Observer) -> Repeat:
