@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from hotset.core.clock import wait_until
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.tpcc.data.load import LoadResult, load
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute

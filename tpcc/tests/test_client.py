@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hotset.core.sql import Aborted, CannotConnect, IntendedRollback, ServerGone
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.tpcc.transactions import UNUSED_ITEM
 
 pytestmark = pytest.mark.database

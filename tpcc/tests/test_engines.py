@@ -22,8 +22,9 @@ import sqlglot
 from hotset.bench import ownership
 from hotset.core.sql import Aborted, CannotConnect, IntendedRollback
 from hotset.databases import connect
-from hotset.databases.postgres.client import PostgresDatabase
-from hotset.databases.sqlserver.client import INTENDED_ROLLBACK, SqlServerDatabase
+from hotset.databases.postgres.product import PostgresDatabase
+from hotset.databases.sqlserver.client import INTENDED_ROLLBACK
+from hotset.databases.sqlserver.product import SqlServerDatabase
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.data.load import load
 from hotset.tpcc.database import Database, Session

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from hotset.core.sql import CannotConnect, LoadFailed
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.core.sql import CannotConnect, LoadFailed, SetupError
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.reports.model.windows import Condition
 from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import Violated, check, require
 from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.data.record import LoadProgress
-from hotset.tpcc.schema import TABLES, SetupError, batches, estimate_bytes
+from hotset.tpcc.schema import TABLES, batches, estimate_bytes
 from tests.postgres_cluster import Cluster
 
 pytestmark = pytest.mark.database

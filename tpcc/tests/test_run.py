@@ -12,8 +12,8 @@ from typing import Protocol
 
 import pytest
 
-from hotset.core.sql import Aborted
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.core.sql import Aborted, SetupError
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.load.latency import Latencies
 from hotset.load.record import NotServed, Phase, RunFailed, Tick
 from hotset.load.worker import RETRIES
@@ -23,7 +23,7 @@ from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
 from hotset.tpcc.program import PROGRAM
 from hotset.tpcc.record import RunOptions
-from hotset.tpcc.schema import SetupError, batches, create
+from hotset.tpcc.schema import batches, create
 from hotset.tpcc.transactions import Kind
 from tests.without_libpq import WithoutLibpq
 
@@ -413,7 +413,7 @@ def test_aborted_transactions_are_repeated_counted_and_given_up(
 SCRIPT = """
 import signal
 import sys
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.tpcc.driver import run
 from hotset.load.record import Phase
 from hotset.tpcc.record import RunOptions

@@ -5,7 +5,8 @@ A module of its own, because worker processes import it.
 
 from dataclasses import dataclass
 
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hotset.core.sql import CannotConnect, Refused, Row
+from hotset.core.sql import CannotConnect, Refused, Row, SetupError
 from hotset.databases.postgres.tpch import PostgresTpch, PostgresTpchSession
 from hotset.tpch import check, data, load, schema
 from hotset.tpch.check import CheckResult
@@ -27,7 +27,7 @@ from hotset.tpch.record import (
     RunInterrupted,
 )
 from hotset.tpch.run import power, refresh, throughput
-from hotset.tpch.schema import TABLES, SetupError
+from hotset.tpch.schema import TABLES
 from tests.postgres_cluster import PASSWORD
 
 pytestmark = pytest.mark.database

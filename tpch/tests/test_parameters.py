@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotset.core.sql import SetupError
 from hotset.tpch import parameters, queries, schema, words
 from hotset.tpch.queries import ALL
 from hotset.tpch.run.streams import MAX_STREAMS, ORDERS, minimum_streams
@@ -115,7 +116,7 @@ def test_each_text_takes_all_its_parameters(subtests: pytest.Subtests) -> None:
 
 
 def test_an_unknown_engine_is_named() -> None:
-    with pytest.raises(schema.SetupError, match=r"'oracle'; there is postgres, sqlserver"):
+    with pytest.raises(SetupError, match=r"'oracle'; there is postgres, sqlserver"):
         queries.text("oracle", 1, 1)
 
 

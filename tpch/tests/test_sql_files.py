@@ -123,7 +123,7 @@ def test_sql_server_answers_as_duckdb_does(folder: Path) -> None:
     """Loads scale 0.01 into the database named, and drops it there afterwards."""
     dsn = os.environ["HOTSET_SQLSERVER_DSN"]
     engine: Any = "sqlserver"
-    database = connect.tpch_database(engine, dsn)
+    database = connect.database(engine, dsn).tpch()
     for kit in ownership.KITS:  # TPC-C's tests may have left theirs
         ownership.drop(connect.database(engine, dsn), kit)
     load.load(database, 0.01, folder, processes=1)

@@ -21,6 +21,7 @@ from pydantic import (
 from .errors import RequestError
 from .operation import Cli, OnThisComputer
 from .rights import Names, Needs, Right
+from .sql import EngineName
 from .units import SIZE_PATTERN, Bytes
 from .words import LABEL_PATTERN
 
@@ -52,7 +53,6 @@ POPULAR = 1
 asks for other rows of them each time."""
 DAYS_S = 14 * 24 * 3600
 """The longest that anything may take, in seconds."""
-Engine = Literal["postgres", "sqlserver"]
 Driver = Literal["hotset", "hammerdb"]
 
 # Whoever gives a name that is empty, as of a variable that was never set, does not mean the only
@@ -107,7 +107,7 @@ OptionalDsn = Annotated[
     # Whoever only reads does not have hotset connect to where they like.
     Needs(Right.OPERATE),
 ]
-Product = Annotated[Engine, Field(description="The database product.")]
+Product = Annotated[EngineName, Field(description="The database product.")]
 
 
 def _printable(password: SecretStr) -> SecretStr:

@@ -7,16 +7,25 @@ under `sql/<engine>/` of a package holds every fact about a dialect.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Protocol, TypeAlias
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Literal, Protocol, TypeAlias
 
 from .errors import HotsetError
 
+_COMMON = "common"
 _SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
+EngineName = Literal["postgres", "sqlserver"]
+"""Database products, by their names on the command line and of their folders of SQL; what each is
+has `databases/products.py`."""
+TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
+"""Classes of the time of a database's users."""
 Value: TypeAlias = int | float | str | Decimal | datetime | date | None
 Row: TypeAlias = tuple[Value, ...]
 Argument: TypeAlias = Value | tuple[int, ...]
@@ -33,7 +42,7 @@ class Session(Protocol):
     def script(self, sql: str) -> None:
         """Run one batch (several statements, or one that must stand alone), autocommitted."""
 
-    def query(self, sql: str) -> Sequence[Row]:
+    def query(self, sql: str) -> list[Row]:
         """Run one reading statement and return all its rows."""
 
     def close(self) -> None:
@@ -105,6 +114,10 @@ class IntendedRollback(DatabaseError):
     """A new-order that met the unused item number and rolled back (clause 2.4.1.4)."""
 
 
+class SetupError(HotsetError):
+    """The database does not hold what the caller asked to work on; says the remedy."""
+
+
 class LoadFailed(HotsetError):
     """The load did not finish."""
 
@@ -139,6 +152,48 @@ def split_batches(text: str) -> tuple[str, ...]:
     ('SELECT 1', 'SELECT 2;')
     """
     return tuple(batch.strip() for batch in _SEPARATOR.split(text) if batch.strip())
+
+
+@cache
+def _batches(sql: SqlFiles, engine: str, name: str) -> tuple[str, ...]:
+    return split_batches(sql.file(engine, name).read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFiles:
+    """SQL of a benchmark's package: `sql/<engine>/<name>.sql`, or `sql/common/<name>.sql`, which
+    all products take."""
+
+    package: str
+    title: str
+
+    def file(self, engine: str, name: str) -> Traversable:
+        """:raises SetupError: the package has no SQL for that product."""
+        root = files(self.package) / "sql"
+        known = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
+        known = [name for name in known if name != _COMMON]
+        if engine not in known:
+            have = ", ".join(known)
+            raise SetupError(f"no {self.title} SQL for engine {engine!r}; there is {have}")
+        own = root / engine / f"{name}.sql"
+        return own if own.is_file() else root / _COMMON / f"{name}.sql"
+
+    def has(self, engine: str, name: str) -> bool:
+        """True if there is such a file; not every question can be asked of every product."""
+        return self.file(engine, name).is_file()
+
+    def batches(self, engine: str, name: str) -> tuple[str, ...]:
+        """The batches of a file."""
+        return _batches(self, engine, name)
+
+    def statement(self, engine: str, name: str) -> str:
+        """The single batch of a file."""
+        (only,) = self.batches(engine, name)
+        return only
+
+    def run(self, engine: str, session: Session, *names: str) -> None:
+        """Run files as one transaction, which stays open where a batch of them fails."""
+        run_whole(session, (batch for name in names for batch in self.batches(engine, name)))
 
 
 def run_whole(session: Session, batches: Iterable[str]) -> None:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Aborted, Row
+from hotset.core.sql import Aborted, EngineName, Row, Session
 from hotset.core.units import Bytes
 
 from .file_labels import Label, Level
+from .targets import Offer, Target
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
 LOOK_WAIT_S = 10
@@ -29,7 +30,7 @@ LOOK_WAIT_S = 10
 class Unavailable:
     """A figure this server does not give, and why."""
 
-    reason: str
+    unavailable: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +106,25 @@ class Change:
     notes: tuple[str, ...] = ()
 
 
-class Connection(Protocol):
-    """Connection that an adapter needs: the sessions of `hotset.tpcc` have it."""
-
-    def script(self, sql: str) -> None:
-        """Run one batch."""
-
-    def query(self, sql: str) -> list[Row]:
-        """All rows of one statement; raises `Aborted` where the server refuses it."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
 class Engine(Protocol):
-    """One server of one product, over one connection."""
+    """One server of one product, over one connection; each product derives its own, with its
+    statements in files.
 
-    @property
-    def name(self) -> str:
-        """The product's short name: `postgres`, `sqlserver`."""
+    :cvar name: the product's.
+    """
+
+    name: ClassVar[EngineName]
+    _connection: Session
+
+    def __init__(self, connection: Session) -> None:
+        self._connection = connection
 
     def version(self) -> Version:
         """Product, version, edition."""
 
     def databases(self) -> list[str]:
         """Databases of the server, its own ones included."""
+        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
 
     def placement(self) -> list[DatabaseFile] | Unavailable:
         """Which files lie where."""
@@ -142,6 +137,22 @@ class Engine(Protocol):
         :param machine: the one whose paths are told.
         :param below: where to look for the server's files, beside where it says that they are.
         """
+
+    def offers(self, count: int) -> list[Offer]:
+        """The first so many targets: databases, then tables and indexes, the largest first."""
+
+    def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
+        """Files and folders of a table, an index or a database, by the machine's paths.
+
+        :param below: as of `labels`.
+        :raises TargetError: there is no such thing in this database, or the server does not say.
+        """
+
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        """All files and folders that have its data; none where it does not say."""
+
+    def own_folders(self, machine: Machine) -> list[str] | Unavailable:
+        """Every file or folder with data of the database that one is connected to."""
 
     def memory(self) -> Memory | Unavailable:
         """Memory of the machine and the server's cap."""
@@ -172,27 +183,11 @@ class Engine(Protocol):
 
     def apply(self, change: Change) -> None:
         """Run the statements; raises `Aborted` at the first that the server refuses."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-class Adapter:
-    """Base of the adapters: one connection, and their statements in files."""
-
-    name: str
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def databases(self) -> list[str]:
-        return [str(row[0]) for row in self._connection.query(self._sql("databases"))]
-
-    def apply(self, change: Change) -> None:
         for statement in change.statements:
             self._connection.script(statement)
 
     def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
     def _rows(self, name: str, view: str, **filled: str) -> list[Row] | Unavailable:
@@ -206,6 +201,12 @@ class Adapter:
         except Aborted as refused:
             return Unavailable(f"{view}: {refused.detail or refused.cause}")
 
+    def _waits(self, name: str, view: str, **filled: str) -> list[Wait] | Unavailable:
+        rows = self._rows(name, view, **filled)
+        if isinstance(rows, Unavailable):
+            return rows
+        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
+
     def _sql(self, name: str) -> str:
         return sql(self.name, name)
 
@@ -215,13 +216,6 @@ def sql(engine: str, name: str) -> str:
     """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
     folder = files("hotset.databases") / "sql" / engine
     return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
-
-
-def extension_schema(connection: Connection, name: str) -> str | None:
-    """Where an extension of PostgreSQL lies, quoted: it need not be in a schema that is searched;
-    None: this database has none."""
-    rows = connection.query(sql("postgres", "extension_schema").format(name=name))
-    return str(rows[0][0]) if rows else None
 
 
 def number(value: object) -> int:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import PurePosixPath
-from typing import Protocol
-
-from pydantic import SecretStr
 
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
@@ -14,23 +11,12 @@ from hotset.hitratio import attribution
 
 from . import connect
 from .base import Unavailable
-from .connect import EngineName
+from .connect import NamesDatabase
 from .file_labels import Label
 
 
-class NamesServer(Protocol):
-    """A request that may name a database server."""
-
-    @property
-    def engine(self) -> EngineName: ...
-    @property
-    def dsn(self) -> str | None: ...
-    @property
-    def password(self) -> SecretStr | None: ...
-
-
 def label_of(
-    machine: Machine, device: PurePosixPath | None, by: str, request: NamesServer
+    machine: Machine, device: PurePosixPath | None, by: str, request: NamesDatabase
 ) -> Label:
     """Return a function that names the owner of a file: itself, its database or its table.
 
@@ -47,10 +33,8 @@ def label_of(
             field="by",
         )
     below = None if device is None else attribution.mount_point(machine, device)
-    password = None if request.password is None else request.password.get_secret_value()
-    database = connect.database(request.engine, request.dsn, password)
-    with closing(connect.engine(database)) as server:
+    with closing(connect.of_request(request).administer()) as server:
         label = server.labels("database" if by == "database" else "table", machine, below)
     if isinstance(label, Unavailable):
-        raise PrerequisiteMissingError(label.reason)
+        raise PrerequisiteMissingError(label.unavailable)
     return label

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from hotset.core.record import Record, columns_of, document_of
-from hotset.core.units import Bytes
 from hotset.core.words import csv_text
 
 from .base import (
@@ -48,42 +47,26 @@ class Reading:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NotReported:
-    """Reading that a server does not give, and why."""
-
-    unavailable: str
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseMemory:
-    """The machine's, as far as the server knows, and what the server may take at most."""
-
-    machine: Bytes | NotReported
-    cap: Bytes | None
-
-
 @dataclass(frozen=True)
 class DatabaseServer(Record):
     """A server: its version, databases, memory, and which file lies where."""
 
     version: Version
     databases: tuple[str, ...]
-    memory: DatabaseMemory | NotReported
-    files: tuple[DatabaseFile, ...] | NotReported
+    memory: Memory | Unavailable
+    files: tuple[DatabaseFile, ...] | Unavailable
 
     @classmethod
     def from_server(cls, server: Engine) -> DatabaseServer:
         version, databases = server.version(), server.databases()
-        memory, files = _memory_of(server.memory()), _or_reason(server.placement())
-        return cls(version, tuple(databases), memory, _rows(files))
+        return cls(version, tuple(databases), server.memory(), _rows(server.placement()))
 
     def to_text(self) -> str:
         """Version, memory and files, as a table."""
         version, files = self.version, self.files
-        rows: list[Sequence[Cell]] | NotReported = (
+        rows: list[Sequence[Cell]] | Unavailable = (
             files
-            if isinstance(files, NotReported)
+            if isinstance(files, Unavailable)
             else [
                 (file.database, file.name, file.kind, file.path, str(file.size)) for file in files
             ]
@@ -101,7 +84,7 @@ class DatabaseServer(Record):
     def csv(self) -> str:
         """A line a file; none where the server does not tell."""
         columns = columns_of(DatabaseFile)
-        files = [] if isinstance(self.files, NotReported) else map(document_of, self.files)
+        files = [] if isinstance(self.files, Unavailable) else map(document_of, self.files)
         return csv_text(columns, ([file[name] for name in columns] for file in files))
 
 
@@ -110,27 +93,27 @@ class DatabaseCounters(Record):
     """Counters of a server in an interval."""
 
     interval_s: float
-    files: tuple[FileIo, ...] | NotReported
-    waits: tuple[Wait, ...] | NotReported
-    counters: tuple[Counter, ...] | NotReported
+    files: tuple[FileIo, ...] | Unavailable
+    waits: tuple[Wait, ...] | Unavailable
+    counters: tuple[Counter, ...] | Unavailable
 
     @classmethod
     def from_reading(cls, reading: Reading, interval_s: float) -> DatabaseCounters:
         return cls(
             interval_s,
-            _rows(_or_reason(reading.files)),
-            _rows(_or_reason(reading.waits)),
-            _rows(_or_reason(reading.counters)),
+            _rows(reading.files),
+            _rows(reading.waits),
+            _rows(reading.counters),
         )
 
     def to_text(self) -> str:
         """I/O, waits and counters, as tables."""
         waits, counters = self.waits, self.counters
-        if not isinstance(waits, NotReported):
+        if not isinstance(waits, Unavailable):
             waits = tuple(sorted(waits, key=lambda wait: -wait.wait_ms)[:_WAITS_SHOWN])
-        values: list[Sequence[Cell]] | NotReported = (
+        values: list[Sequence[Cell]] | Unavailable = (
             counters
-            if isinstance(counters, NotReported)
+            if isinstance(counters, Unavailable)
             else [(counter.name, counter.value) for counter in counters]
         )
         columns = ("file", "kind", "reads", "read bytes", "ms", "writes", "written bytes", "ms")
@@ -146,18 +129,8 @@ class DatabaseCounters(Record):
         return csv_text(("metric", "name", "value"), _long(self))
 
 
-def _or_reason(part: T | Unavailable) -> T | NotReported:
-    return NotReported(part.reason) if isinstance(part, Unavailable) else part
-
-
-def _memory_of(memory: Memory | Unavailable) -> DatabaseMemory | NotReported:
-    if isinstance(memory, Unavailable):
-        return NotReported(memory.reason)
-    return DatabaseMemory(_or_reason(memory.machine), memory.cap)
-
-
-def _rows(part: Sequence[T] | NotReported) -> tuple[T, ...] | NotReported:
-    return part if isinstance(part, NotReported) else tuple(part)
+def _rows(part: Sequence[T] | Unavailable) -> tuple[T, ...] | Unavailable:
+    return part if isinstance(part, Unavailable) else tuple(part)
 
 
 def _since(
@@ -169,9 +142,9 @@ def _since(
 
 
 def _records(
-    figures: Sequence[FileIo] | Sequence[Wait] | NotReported,
-) -> list[Sequence[Cell]] | NotReported:
-    if isinstance(figures, NotReported):
+    figures: Sequence[FileIo] | Sequence[Wait] | Unavailable,
+) -> list[Sequence[Cell]] | Unavailable:
+    if isinstance(figures, Unavailable):
         return figures
     return [tuple(asdict(figure).values()) for figure in figures]
 
@@ -181,7 +154,7 @@ def _long(counters: DatabaseCounters) -> list[Sequence[Cell]]:
     lines: list[Sequence[Cell]] = []
     for part in ("files", "waits", "counters"):
         figures = getattr(counters, part)
-        if isinstance(figures, NotReported):
+        if isinstance(figures, Unavailable):
             lines.append((part, f"unavailable: {figures.unavailable}", None))
             continue
         for figure in figures:
@@ -195,18 +168,18 @@ def _long(counters: DatabaseCounters) -> list[Sequence[Cell]]:
     return lines
 
 
-def _memory(memory: DatabaseMemory | NotReported) -> str:
-    if isinstance(memory, NotReported):
+def _memory(memory: Memory | Unavailable) -> str:
+    if isinstance(memory, Unavailable):
         return f"unavailable: {memory.unavailable}"
     machine = memory.machine
-    known = f"unknown ({machine.unavailable})" if isinstance(machine, NotReported) else str(machine)
+    known = f"unknown ({machine.unavailable})" if isinstance(machine, Unavailable) else str(machine)
     cap = "no cap" if memory.cap is None else f"cap {memory.cap}"
     return f"{cap}, machine {known}"
 
 
-def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | NotReported) -> str:
+def _table(what: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]] | Unavailable) -> str:
     """Plain columns, numbers to the right; one line where the figure is unavailable."""
-    if isinstance(rows, NotReported):
+    if isinstance(rows, Unavailable):
         return f"{what}: unavailable: {rows.unavailable}"
     texts = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[at]) for line in texts) for at in range(len(columns))]

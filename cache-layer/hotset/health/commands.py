@@ -41,7 +41,7 @@ def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
     looked at, or there is no disk to look at. Advice counts as nothing to be done.
     """
     from hotset.databases import owners
-    from hotset.warmup.plan import Request as Planning
+    from hotset.warmup.commands.warmup import planning_of
 
     from . import examination
 
@@ -49,11 +49,5 @@ def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
     with places.machine(request.machine) as machine:
         if request.dsn is not None:
             label = owners.label_of(machine, None, "table", request)
-        server = Planning(
-            request.machine,
-            (),
-            engine=request.engine,
-            dsn=request.dsn,
-            password=fields.secret(request.password),
-        )
+        server = planning_of(request, request.machine)
         return examination.examine(machine, request.disk, label, server)

@@ -118,7 +118,7 @@ def load_of(reading: Reading, seconds: float) -> Load:
         _sum([file.writes for file in files], seconds),
         _mean_ms([(file.writes, file.write_ms) for file in files]),
         tuple((wait.name, wait.wait_ms / seconds) for wait in longest if wait.wait_ms > 0),
-        tuple(part.reason for part in parts if isinstance(part, Unavailable)),
+        tuple(part.unavailable for part in parts if isinstance(part, Unavailable)),
     )
 
 

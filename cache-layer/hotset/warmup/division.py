@@ -16,6 +16,7 @@ from hotset.block.extents import Run, count, difference, intersection, union
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
+from hotset.databases.targets import Target, TargetGoneError
 from hotset.disk.flash_devices import AttachedDisk
 from hotset.tier.division import Divisible, Division, Owner, Owners, SharedOwner
 from hotset.tier.filling import Filling
@@ -23,7 +24,7 @@ from hotset.tier.pins import Preferences, Share
 
 from . import plan as planning
 from .plan import CANNOT_BE_LOOKED_UP, Request
-from .targets import Target, TargetGoneError, parse
+from .targets import parse
 
 MOVED_SHARE = 0.1
 """Share of a target's blocks that moved: a table in use gains some and a vacuum cuts some off,

@@ -7,7 +7,7 @@ taken yet, until the cache is full. Nothing here asks a machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -16,11 +16,11 @@ from hotset.block import extents, filesystem, transfer
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run, count, difference, first, intersection, union
 from hotset.core.errors import Remedy, RequestError
-from hotset.core.sql import DatabaseError
+from hotset.core.sql import DatabaseError, EngineName
 from hotset.core.units import Blocks, Bytes
 from hotset.databases import connect
-from hotset.databases.connect import EngineName
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.base import Engine
+from hotset.databases.targets import Target, TargetError, TargetGoneError
 from hotset.disk import lifecycle
 from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.hitratio import attribution, heatstore
@@ -32,10 +32,6 @@ from .snapshot import Snapshot, SnapshotError
 from .targets import (
     MountedView,
     PlanTarget,
-    Server,
-    Target,
-    TargetError,
-    TargetGoneError,
     check_file,
     parse,
     sizes,
@@ -283,7 +279,7 @@ class _Maker:
     machine: str
     disk: Disk
     inspect: MountedView
-    server: Callable[[], Server]
+    server: Callable[[], Engine]
     notes: list[str]
 
     def wish(self, target: Target, pinned: bool = False) -> PlanTarget:
@@ -332,7 +328,7 @@ class _Maker:
     def _paths(self, target: Target) -> list[str]:
         if not target.of_database:
             return [target.name]
-        paths = self.server().paths(self.inspect.machine, target, self.inspect.folder)
+        paths = self.server().find(self.inspect.machine, target, self.inspect.folder)
         here, others = self.inspect.split(paths) if self.inspect.folder else (paths, [])
         if here and others:
             elsewhere = sizes(self.inspect.machine, others)
@@ -388,12 +384,12 @@ class _Maker:
 
 
 @contextmanager
-def _server(request: Request) -> Iterator[Callable[[], Server]]:
+def _server(request: Request) -> Iterator[Callable[[], Engine]]:
     """Connects at the first call, and closes at the end; one that does not answer is not waited for
     again."""
-    opened: list[Server | DatabaseError] = []
+    opened: list[Engine | DatabaseError] = []
 
-    def server() -> Server:
+    def server() -> Engine:
         if not opened:
             try:
                 opened.append(_connect(request))
@@ -409,12 +405,10 @@ def _server(request: Request) -> Iterator[Callable[[], Server]]:
         for result in opened:
             if isinstance(result, DatabaseError):
                 continue
-            with closing(result.engine):
-                if result.connection is not None:
-                    result.connection.close()
+            result.close()
 
 
-def _connect(request: Request) -> Server:
+def _connect(request: Request) -> Engine:
     named: Sequence[str] = [
         text for text in (*request.targets, *request.pin) if parse(text).of_database
     ]
@@ -424,7 +418,4 @@ def _connect(request: Request) -> Server:
             " name the server",
             field="dsn",
         )
-    database = connect.database(request.engine, request.dsn, request.password)
-    engine = connect.engine(database)
-    session = database.session() if isinstance(database, PostgresDatabase) else None
-    return Server(engine, session, database.dbname)
+    return connect.database(request.engine, request.dsn, request.password).administer()

@@ -20,8 +20,8 @@ from hotset.core import record
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.paths import data_dir, write_whole
 from hotset.core.progress import Reporter
+from hotset.core.sql import EngineName
 from hotset.core.units import Blocks, Bytes
-from hotset.databases.connect import EngineName
 from hotset.disk import lifecycle
 from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.tier.base import Warmup, WarmupFailedError

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from hotset.core.errors import Remedy
 from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
-from hotset.core.units import Bytes
 from hotset.databases import connect
-from hotset.databases.connect import EngineName
 from hotset.disk.boot import schedules, systemd_unit
 from hotset.disk.boot.systemd_unit import FOLDER
-from hotset.tier.filling import Way
 
+from .schedule_request import Add
 from .targets import parse
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
@@ -36,26 +33,6 @@ _CALENDAR = re.compile(
     rf"^(?:{_PARTS[0]} )?(?:{_PARTS[1]} )?{_PARTS[2]}(?: (?:{_PARTS[3]}))?$", re.IGNORECASE
 )
 _WORDS = frozenset(("hourly", "daily", "weekly", "monthly", "quarterly", "yearly"))
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleRequest:
-    """Parameters of a schedule: what to do, and on which of three occasions."""
-
-    targets: tuple[str, ...]
-    at: str | None
-    on_boot: bool
-    on_shutdown: bool
-    name: str | None
-    method: Way
-    rate: str | None
-    engine: EngineName
-    dsn: str | None
-    password_file: str | None
-
-    @property
-    def occasion(self) -> str:
-        return "boot" if self.on_boot else "shutdown" if self.on_shutdown else "timed"
 
 
 def calendar(text: str) -> str:
@@ -86,7 +63,7 @@ def _place(word: str) -> int:
     return next((at for at, matches in enumerate(kinds) if matches), len(_PARTS))
 
 
-def check(wanted: ScheduleRequest) -> None:
+def check(wanted: Add) -> None:
     """:raises ScheduleError: occasion, targets or name do not go together; says what would."""
     occasions = [wanted.at is not None, wanted.on_boot, wanted.on_shutdown]
     if sum(occasions) != 1:
@@ -106,12 +83,7 @@ def check(wanted: ScheduleRequest) -> None:
             f"{wanted.name!r} is not a name: letters, digits, '_', '.' and '-', at most 64",
             field="name",
         )
-    if wanted.rate is not None:
-        try:
-            Bytes.parse(wanted.rate.removesuffix("/s"))
-        except ValueError as error:
-            raise schedules.ScheduleError(str(error), field="rate") from None
-    for text in wanted.targets:
+    for text in wanted.targets or ():
         if parse(text).of_database and wanted.dsn is None:
             raise schedules.ScheduleError(
                 f"only the database server knows where {text} is: name the server", field="dsn"
@@ -122,7 +94,7 @@ def check(wanted: ScheduleRequest) -> None:
 
 
 def units(
-    wanted: ScheduleRequest, disk: str, program: str, mounts: Sequence[PurePosixPath] = ()
+    wanted: Add, disk: str, program: str, mounts: Sequence[PurePosixPath] = ()
 ) -> list[schedules.Unit]:
     """The units of a schedule.
 
@@ -154,7 +126,7 @@ def units(
     return [_service(name, what, run, order, schedules.WANTED_BY[0])]
 
 
-def _words(wanted: ScheduleRequest, disk: str) -> list[str]:
+def _words(wanted: Add, disk: str) -> list[str]:
     """hotset's arguments, which are for the machine the units are on."""
     file = str(schedules.snapshot_of(disk))
     if wanted.on_shutdown:
@@ -166,7 +138,7 @@ def _words(wanted: ScheduleRequest, disk: str) -> list[str]:
     server = [] if wanted.dsn is None else ["--engine", wanted.engine, "--dsn", wanted.dsn]
     if wanted.password_file is not None:
         server += ["--password-file", wanted.password_file]
-    return ["warmup", "run", *wanted.targets, *how, *server]
+    return ["warmup", "run", *(wanted.targets or ()), *how, *server]
 
 
 def _service(

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from hotset.databases.postgres import copies
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from tests.postgres_cluster import PASSWORD, Cluster
 
 pytestmark = pytest.mark.database

@@ -196,15 +196,15 @@ def test_a_refused_view_is_unavailable_with_the_servers_words(verb: str, refusal
     view = "memory_cap" if verb == "memory" else verb
     found = getattr(sqlserver(**{view: refusal}), verb)()
     assert isinstance(found, Unavailable)
-    assert refusal.detail in found.reason
-    assert "sys." in found.reason
+    assert refusal.detail in found.unavailable
+    assert "sys." in found.unavailable
 
 
 @pytest.mark.parametrize("verb", ["placement", "memory", "file_io", "counters"])
 def test_a_view_without_rows_is_unavailable(verb: str) -> None:
     found = getattr(sqlserver(**{"memory_cap" if verb == "memory" else verb: []}), verb)()
     assert isinstance(found, Unavailable)
-    assert "needed" not in found.reason, "a compatible server shows `sa` none either"
+    assert "needed" not in found.unavailable, "a compatible server shows `sa` none either"
 
 
 def test_without_the_list_of_files_nothing_is_moved_or_grown() -> None:
@@ -235,16 +235,16 @@ def test_postgres_buffers() -> None:
     assert change.restart
     refused = server.cap_memory(None)
     assert isinstance(refused, Unavailable)
-    assert "name the size" in refused.reason
+    assert "name the size" in refused.unavailable
 
 
 def test_postgres_empties_its_buffers_from_17_on_with_the_extension() -> None:
     old = postgres(16).clear_cache()
     assert isinstance(old, Unavailable)
-    assert "restart" in old.reason
+    assert "restart" in old.unavailable
     without = postgres(17, extension_schema=[]).clear_cache()
     assert isinstance(without, Unavailable)
-    assert "pg_buffercache" in without.reason
+    assert "pg_buffercache" in without.unavailable
     there: list[Row] = [("ext",)]
     of_17, of_18 = (
         statements(postgres(one, extension_schema=there).clear_cache())[1] for one in (17, 18)
@@ -271,7 +271,7 @@ def test_postgres_refusals() -> None:
     ):
         found = getattr(postgres(16, **{view: DENIED}), verb)()
         assert isinstance(found, Unavailable)
-        assert "permission was denied" in found.reason
+        assert "permission was denied" in found.unavailable
 
 
 # Differences

@@ -98,7 +98,7 @@ def test_files_of_sql_server_are_those_that_its_process_has_open(tmp_path: Path)
         assert label("/accelerated/erp.mdf") == OTHERS
         other = by_database(of_server("replica-of-it", erp))
         assert isinstance(other, Unavailable), "of the same names, on another machine"
-        assert "another server's" in other.reason
+        assert "another server's" in other.unavailable
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has name spaces")
@@ -120,13 +120,13 @@ def test_two_sql_servers_with_the_same_database_and_paths_are_told_apart(tmp_pat
         with sql_server(tmp_path, [file], *twin):
             same = by_database(of_server("SQL2", file), tmp_path)
             assert isinstance(same, Unavailable)
-            assert "several servers" in same.reason
+            assert "several servers" in same.unavailable
 
 
 def test_files_of_sql_server_are_not_told_by_table() -> None:
     refused = sqlserver(placement=FILES).labels("table", Local(), None)
     assert isinstance(refused, Unavailable)
-    assert "by database" in refused.reason
+    assert "by database" in refused.unavailable
 
 
 @pytest.mark.database

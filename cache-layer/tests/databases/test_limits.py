@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from hotset.core.sql import Aborted, Refused, TimedOut
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.databases.postgres.tpch import PostgresTpch
 
 pytestmark = pytest.mark.database

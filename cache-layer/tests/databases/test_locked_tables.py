@@ -16,7 +16,7 @@ from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.sql import Locked
 from hotset.databases.postgres import limits
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.tpcc.driver import RunOptions
 
 pytestmark = pytest.mark.database

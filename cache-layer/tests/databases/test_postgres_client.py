@@ -15,7 +15,9 @@ from hotset.core.errors import PrerequisiteError
 from hotset.core.sql import Aborted, CannotConnect, DatabaseError, IntendedRollback, ServerGone
 from hotset.databases import connect
 from hotset.databases.base import sql
-from hotset.databases.postgres.client import PostgresDatabase, meaning
+from hotset.databases.postgres.client import meaning
+from hotset.databases.postgres.product import PostgresDatabase
+from hotset.databases.product import DsnError
 from tests.postgres_cluster import PASSWORD, Cluster
 
 DATABASE = PostgresDatabase("127.0.0.1", 1, "someone", "s3cret", "tpcc")
@@ -55,7 +57,7 @@ def test_what_a_dsn_says_reaches_libpq_and_nothing_is_made_up() -> None:
     several = parameters("host=a,b port=5432,5433 target_session_attrs=read-write")
     assert (several["host"], several["port"]) == ("a,b", "5432,5433")
     assert parameters("postgresql://u@h1:1,h2:2/d")["port"] == "1,2"
-    with pytest.raises(connect.DsnError, match="port '5432,x' is not a number"):
+    with pytest.raises(DsnError, match="port '5432,x' is not a number"):
         parameters("host=a,b port=5432,x")
 
 
@@ -141,9 +143,9 @@ def test_targets_have_the_size_of_their_files(empty: PostgresDatabase) -> None:
 
 @pytest.mark.database
 def test_a_pooler_in_between_is_named(cluster: Cluster, pooler: int) -> None:
-    connect.require_direct(cluster.database())
+    cluster.database().require_direct()
     with pytest.raises(PrerequisiteError, match="Name the server's own host and port"):
-        connect.require_direct(replace(cluster.database(), port=pooler))
+        replace(cluster.database(), port=pooler).require_direct()
 
 
 @pytest.mark.database

@@ -7,14 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from hotset.bench.server import io as server_io
-from hotset.bench.server.io import PostgresIo, SqlServerIo, between
-from hotset.bench.server.time_use import TimeSampler, readings
+from hotset.bench.server.time_use import TimeSampler, between
 from hotset.core.sql import Aborted, Row
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
+from hotset.databases.postgres.readings import PostgresIo
+from hotset.databases.readings import COUNTED as NAMES
+from hotset.databases.sqlserver.readings import SqlServerIo
 from hotset.reports.model.windows import ServerIo
-
-NAMES = server_io._COUNTED
 
 
 class Canned:
@@ -92,7 +91,7 @@ def test_what_was_added() -> None:
 @pytest.mark.database
 def test_a_real_server_counts_pages_and_log(empty: PostgresDatabase) -> None:
     """Rows of some MB are written: their log is counted, within a second of their commit."""
-    with TimeSampler(readings(empty)) as sampler, closing(empty.session()) as session:
+    with TimeSampler(empty.readings()) as sampler, closing(empty.session()) as session:
         start = time.time()
         deadline = start + 60
         session.script(

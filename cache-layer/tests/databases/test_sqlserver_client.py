@@ -30,8 +30,10 @@ from hotset.core.sql import (
     Value,
 )
 from hotset.databases import connect
-from hotset.databases.sqlserver import dsn, freetds, odbc
-from hotset.databases.sqlserver.client import SqlServerDatabase, SqlServerSession, _bound, meaning
+from hotset.databases.product import DsnError
+from hotset.databases.sqlserver import freetds, odbc
+from hotset.databases.sqlserver.client import SqlServerSession, _bound, meaning
+from hotset.databases.sqlserver.product import SqlServerDatabase
 from hotset.databases.sqlserver.statements import SqlServerStatements
 from hotset.databases.sqlserver.tpch import SqlServerTpch, _lines
 from hotset.databases.sqlserver.tpch import _meaning as _tpch_meaning
@@ -75,7 +77,7 @@ def test_every_url_reads_back(
     options += f"&driver={quote(driver, safe='')}" if driver else ""
     where = host if port is None else f"{host}:{port}"
     url = f"sqlserver://{quote(user, safe='')}@{where}/{quote(dbname, safe='')}?{options}"
-    assert dsn.parse(url) == SqlServerDatabase(
+    assert SqlServerDatabase.parse(url, "") == SqlServerDatabase(
         host, port or 1433, user, "", dbname, encrypt, trust, driver=driver
     )
 
@@ -101,7 +103,7 @@ def test_every_url_reads_back(
     ],
 )
 def test_bad_urls_are_told_in_one_line(url: str, words: list[str]) -> None:
-    with pytest.raises(connect.DsnError) as failure:
+    with pytest.raises(DsnError) as failure:
         connect.database("sqlserver", url)
     message = str(failure.value)
     assert message.startswith("the DSN ")
@@ -290,7 +292,7 @@ class CountingServer:
 def test_a_transaction_that_a_script_leaves_open_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     server = CountingServer()
     monkeypatch.setattr(odbc, "connect", lambda _: (server, True))
-    database = dsn.parse("sqlserver://u@h/d")
+    database = SqlServerDatabase.parse("sqlserver://u@h/d", "")
     client = SqlServerStatements(database, prepared=False)
 
     def run(*texts: str) -> bool:

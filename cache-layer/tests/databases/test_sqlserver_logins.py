@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.sql import CannotConnect
-from hotset.databases.sqlserver import dsn, freetds, odbc
+from hotset.databases.sqlserver import freetds, odbc
+from hotset.databases.sqlserver.product import SqlServerDatabase
 from tests.tds_server import Manner, TdsServer, certificate, tds_server
 
 DRIVERS = [
@@ -52,7 +53,9 @@ def impostor(folder: Path) -> Iterator[TdsServer]:
 def log_in(server: TdsServer, driver: str, *options: str, password: str = PASSWORD) -> str:
     """Try to; returns why not."""
     server.logins.clear()
-    database = replace(dsn.parse(server.dsn(*options)), password=password, driver=driver)
+    database = replace(
+        SqlServerDatabase.parse(server.dsn(*options), ""), password=password, driver=driver
+    )
     with pytest.raises((CannotConnect, PrerequisiteMissingError)) as refused:
         database.session()
     assert password not in str(refused.value)
@@ -67,7 +70,7 @@ def test_an_impostor_never_sees_the_password(
     """FreeTDS looked at no certificate, whatever the DSN said."""
     impostor.logins.clear()
     text = impostor.dsn().replace("encrypt=yes", f"encrypt={encrypt}")
-    database = replace(dsn.parse(text), password=PASSWORD, driver=driver)
+    database = replace(SqlServerDatabase.parse(text, ""), password=PASSWORD, driver=driver)
     with pytest.raises((CannotConnect, PrerequisiteMissingError)) as refused:
         database.session()
     assert impostor.logins == []
@@ -106,7 +109,7 @@ def test_no_password_is_read_as_another(impostor: TdsServer, driver: str) -> Non
         nonlocal sent
         said = ""
         impostor.logins.clear()
-        parsed = dsn.parse(impostor.dsn("trust=yes"))
+        parsed = SqlServerDatabase.parse(impostor.dsn("trust=yes"), "")
         with suppress(CannotConnect):
             try:
                 replace(parsed, password=password, driver=driver).session()
@@ -138,7 +141,9 @@ def test_freetds_goes_by_what_the_system_trusts_and_by_the_name(
         assert server.logins == [("sa", PASSWORD)], "it is trusted, and has that name"
         server.logins.clear()
         named = replace(
-            dsn.parse(server.dsn(host="127.0.0.1")), password=PASSWORD, driver="FreeTDS"
+            SqlServerDatabase.parse(server.dsn(host="127.0.0.1"), ""),
+            password=PASSWORD,
+            driver="FreeTDS",
         )
         with pytest.raises(CannotConnect, match=r"for '127\.0\.0\.1'.*trust=yes"):
             named.session()
@@ -198,7 +203,7 @@ def test_every_part_of_a_dsn_arrives_as_it_is_or_is_refused(
     impostor.logins.clear()
     impostor.databases.clear()
     with pytest.raises((CannotConnect, PrerequisiteMissingError)) as refused:
-        replace(dsn.parse(text), password=part, driver=driver).session()
+        replace(SqlServerDatabase.parse(text, ""), password=part, driver=driver).session()
     if impostor.logins:
         assert (impostor.logins, impostor.databases) == ([(part, part)], [part])
     else:

@@ -10,7 +10,7 @@ import pytest
 
 from hotset.core.sql import Aborted
 from hotset.databases import connect
-from hotset.databases.sqlserver.client import SqlServerDatabase
+from hotset.databases.sqlserver.product import SqlServerDatabase
 from hotset.databases.sqlserver.statements import SqlServerStatements
 
 DSN = os.environ.get("HOTSET_SQLSERVER_DSN", "")

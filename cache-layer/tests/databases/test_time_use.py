@@ -13,19 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.bench.server.io import SqlServerIo
-from hotset.bench.server.time_use import (
-    CLASSES,
+from hotset.bench.server.time_use import CLASSES, Reading, TimeSampler
+from hotset.core.sql import Aborted, Row
+from hotset.databases.postgres.product import PostgresDatabase
+from hotset.databases.postgres.readings import (
     PostgresReadings,
-    Reading,
-    SqlServerReadings,
-    TimeSampler,
     WaitSamplingReadings,
     postgres_class,
-    readings,
 )
-from hotset.core.sql import Aborted, Row
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.sqlserver.readings import SqlServerIo, SqlServerReadings
 
 
 class Canned:
@@ -177,7 +173,7 @@ def test_pg_wait_sampling_is_taken_where_it_is(
 ) -> None:
     database = PostgresDatabase("127.0.0.1", 1, "me", "secret", "shop")
     monkeypatch.setattr(PostgresDatabase, "session", lambda _: Canned(*answers))
-    assert type(readings(database)) is expected
+    assert type(database.readings()) is expected
 
 
 def with_readings(times: Sequence[float], spent: Sequence[dict[str, float]]) -> TimeSampler:
@@ -239,7 +235,7 @@ def busy(database: PostgresDatabase, *statements: str) -> Iterator[None]:
 def test_a_real_server_s_sessions(empty: PostgresDatabase) -> None:
     """Three that compute and one that sleeps: three quarters of the time are CPU."""
     compute = "SELECT count(*) FROM generate_series(1, 300000)"
-    sampler = TimeSampler(readings(empty))
+    sampler = TimeSampler(empty.readings())
     with busy(empty, compute, compute, compute, "SELECT pg_sleep(0.5)"), sampler:
         start = time.time()
         time.sleep(3)
@@ -264,7 +260,7 @@ def test_locks_of_a_real_server(empty: PostgresDatabase) -> None:
         # In a transaction of its own, or LOCK TABLE is refused.
         waiter.script("BEGIN")
         thread.start()
-        with TimeSampler(readings(empty)) as sampler:
+        with TimeSampler(empty.readings()) as sampler:
             start = time.time()
             time.sleep(1.5)
             end = time.time()
@@ -292,6 +288,6 @@ def stranger(empty: PostgresDatabase) -> Iterator[PostgresDatabase]:
 def test_sessions_of_another_role_are_hidden_and_the_grant_is_named(
     empty: PostgresDatabase, stranger: PostgresDatabase
 ) -> None:
-    with busy(empty, "SELECT pg_sleep(0.2)"), TimeSampler(readings(stranger)) as sampler:
+    with busy(empty, "SELECT pg_sleep(0.2)"), TimeSampler(stranger.readings()) as sampler:
         time.sleep(0.5)
     assert f"GRANT pg_monitor TO {stranger.user}" in sampler.missing

@@ -15,8 +15,9 @@ from typing import cast
 import pytest
 
 from hotset.core.machines.local import Local
+from hotset.core.sql import Session
 from hotset.databases import file_labels
-from hotset.databases.base import Connection, Unavailable
+from hotset.databases.base import Unavailable
 from hotset.databases.file_labels import ANOTHER
 from hotset.databases.postgres import whereabouts
 from hotset.databases.postgres.admin import PostgresEngine
@@ -40,7 +41,7 @@ def data(session: PostgresSession) -> Path:
 
 def find(connection: object, below: Path | None = None) -> whereabouts.Whereabouts | Unavailable:
     where = None if below is None else PurePosixPath(below)
-    return whereabouts.find(Local(), cast("Connection", connection), where)
+    return whereabouts.find(Local(), cast("Session", connection), where)
 
 
 def copied(data: Path, into: Path, *, start: int = 0, identifier: int = 0) -> Path:
@@ -80,11 +81,9 @@ def test_of_a_server_whose_processes_are_not_seen_a_copy_is_not_taken_for_its_fi
 ) -> None:
     """It runs elsewhere, and its files were copied here with its lock file: by path as well."""
     copied(data, tmp_path / "copy")
-    found = whereabouts.find(
-        Local(), cast("Connection", Elsewhere(session)), PurePosixPath(tmp_path)
-    )
+    found = whereabouts.find(Local(), cast("Session", Elsewhere(session)), PurePosixPath(tmp_path))
     assert isinstance(found, Unavailable)
-    assert "another server's" in found.reason
+    assert "another server's" in found.unavailable
 
 
 class Elsewhere:
@@ -107,7 +106,7 @@ def test_a_running_clone_has_files_of_its_own(
             found = find(cast("PostgresSession", one), Path(tempfile.gettempdir()))
             assert isinstance(found, whereabouts.Whereabouts)
             assert found.data == PurePosixPath(folder.resolve())
-        label = PostgresEngine(cast("Connection", its)).labels("database", Local(), None)
+        label = PostgresEngine(cast("Session", its)).labels("database", Local(), None)
         assert not isinstance(label, Unavailable)
         ((oid,),) = its.query("SELECT oid FROM pg_database WHERE datname = 'cloned'")
         own, others = (f"{folder}/base/{oid}/1259" for folder in (clone.root / "data", data))
@@ -214,7 +213,7 @@ def test_in_a_shared_tablespace_the_folder_of_another_version_is_another_servers
 ) -> None:
     """As pg_upgrade leaves it: with the same numbers."""
     space, name = spaced
-    label = PostgresEngine(cast("Connection", session)).labels("table", Local(), None)
+    label = PostgresEngine(cast("Session", session)).labels("table", Local(), None)
     assert not isinstance(label, Unavailable)
     _, _, version, *rest = Path(name).parts
     own = space.joinpath(version, *rest)
@@ -246,6 +245,6 @@ def test_a_cluster_inside_a_servers_folder_is_another_servers(data: Path) -> Non
 
 def test_a_server_of_another_machine_has_no_files_here(session: PostgresSession) -> None:
     elsewhere = FakeMachine({"sh -c": ""})
-    found = whereabouts.find(elsewhere, cast("Connection", session), None)
+    found = whereabouts.find(elsewhere, cast("Session", session), None)
     assert isinstance(found, Unavailable)
-    assert "not found on" in found.reason
+    assert "not found on" in found.unavailable

@@ -14,12 +14,12 @@ from hotset.health.findings import Ask
 from hotset.health.warm_ups import warm_ups
 from hotset.warmup import plan_store, schedule
 from hotset.warmup.plan_store import SavedPlan
-from hotset.warmup.schedule import ScheduleRequest
+from hotset.warmup.schedule_request import Add
 from tests.fake_machine import FakeMachine
 from tests.support.hit_counters import DISK, FLASH
 
 ASK = Ask("local", "erp", "warm-ups")
-TIMED = ScheduleRequest(("/a",), "07:00", False, False, None, "read", None, "postgres", None, None)
+TIMED = Add(targets=["/a"], at="07:00")
 SHOWN = """\
 Id=hotset-warmup-erp-timed.service
 ActiveState={state}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import PurePosixPath
-from typing import NoReturn, cast
+from typing import NoReturn
 
 import pytest
 
 from hotset.block.extents import Extent, Run, count
 from hotset.core.errors import of_command_line
 from hotset.core.units import Blocks, Bytes
+from hotset.databases.targets import TargetError
 from hotset.disk.flash_devices import Disk
 from hotset.hitratio import heatstore
 from hotset.hitratio.attribution import Owner
@@ -20,7 +21,7 @@ from hotset.warmup import plan as planner
 from hotset.warmup import plan as planning
 from hotset.warmup.plan import Request, _Maker
 from hotset.warmup.snapshot import Snapshot, SnapshotError, keep_allocated, parse, take
-from hotset.warmup.targets import MountedView, Server, TargetError
+from hotset.warmup.targets import MountedView
 from hotset.warmup.targets import parse as parse_target
 from tests.fake_machine import FakeMachine
 
@@ -103,7 +104,7 @@ def test_a_name_without_a_server_to_ask() -> None:
         planning._server(Request("vm", ("table:orders",))) as server,
         pytest.raises(TargetError, match="where table:orders is") as refused,
     ):
-        cast("Server", server())
+        server()
     assert "--dsn" in of_command_line(refused.value)
 
 

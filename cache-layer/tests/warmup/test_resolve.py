@@ -14,8 +14,9 @@ from hotset.block.boot_program import InUseError
 from hotset.block.extents import Extent
 from hotset.block.usage import Mount
 from hotset.core.units import Bytes
+from hotset.databases.targets import TargetError
 from hotset.warmup import targets
-from hotset.warmup.targets import MountedView, TargetError
+from hotset.warmup.targets import MountedView
 from tests.fake_machine import FakeMachine
 
 DEVICE = PurePosixPath("/dev/mapper/hotset-pg")

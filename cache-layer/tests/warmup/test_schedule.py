@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
@@ -22,22 +21,25 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
-from hotset.databases.connect import DsnError
+from hotset.databases.product import DsnError
 from hotset.disk import flash_devices
 from hotset.disk.boot import fstab, schedules
 from hotset.disk.boot.schedules import ScheduleError, Unit
 from hotset.operations import table
 from hotset.warmup import schedule
-from hotset.warmup.schedule import ScheduleRequest, calendar, quote
+from hotset.warmup.schedule import calendar, quote
+from hotset.warmup.schedule_request import Add
 from tests.fake_machine import Answer, FakeMachine
 from tests.support.active_disk import server
 from tests.support.dm_cache_lines import LINE
 from tests.support.flash_devices import FLASH
 
-TIMED = ScheduleRequest(
-    ("/srv/pg/base",), "07:00 Mon..Fri", False, False, None, "auto", None, "postgres", None, None
-)
+TIMED = Add(targets=["/srv/pg/base"], at="07:00 Mon..Fri")
 PROGRAM = "/usr/local/bin/hotset"
+
+
+def replace(request: Add, **fields: object) -> Add:
+    return request.model_copy(update=fields)
 
 
 def no_systemctl() -> str:
@@ -123,7 +125,7 @@ def test_a_schedule_waits_for_its_disk_wherever_that_is_mounted(occasion: str) -
     """A mount with `nofail` is in no target's order; a time that was missed is made up for as early
     as a boot gets to it."""
     none = replace(TIMED, targets=(), at=None)
-    occasions: dict[str, ScheduleRequest] = {
+    occasions: dict[str, Add] = {
         "at": TIMED,
         "on_boot": replace(none, on_boot=True),
         "on_shutdown": replace(none, on_shutdown=True),
@@ -194,11 +196,10 @@ def test_words_reach_the_program_as_they_are(word: str, found: str) -> None:
         (replace(TIMED, targets=()), "at a time needs targets"),
         (replace(TIMED, at=None, on_boot=True), "takes none"),
         (replace(TIMED, name="a/b"), "^'a/b' is not a name"),
-        (replace(TIMED, rate="fast"), "^--rate: 'fast' is not a size"),
         (replace(TIMED, targets=("table:x",)), "^--dsn: .*where table:x is"),
     ],
 )
-def test_what_does_not_go_together_is_refused(wanted: ScheduleRequest, words: str) -> None:
+def test_what_does_not_go_together_is_refused(wanted: Add, words: str) -> None:
     with pytest.raises(ScheduleError) as refused:
         schedule.check(wanted)
     assert re.search(words, of_command_line(refused.value))

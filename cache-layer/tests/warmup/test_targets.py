@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 import psycopg
 import pytest
@@ -20,18 +20,31 @@ from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
 from hotset.core.sql import Aborted
 from hotset.core.units import Bytes
-from hotset.databases import connect, offers
 from hotset.databases.base import DatabaseFile, Engine, Unavailable
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
-from hotset.warmup.targets import (
-    MountedView,
-    Server,
-    TargetError,
-    TargetGoneError,
-    parse,
-    segments,
-)
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
+from hotset.databases.postgres.targets import segments
+from hotset.databases.sqlserver.admin import SqlServerEngine
+from hotset.databases.targets import Offer, Target, TargetError, TargetGoneError
+from hotset.warmup.targets import MountedView, parse
 from tests.postgres_cluster import Cluster
+
+
+@dataclass
+class Server:
+    """A server, and a session beside the one that looks things up."""
+
+    engine: Engine
+    connection: PostgresSession
+    dbname: str
+
+    def paths(self, machine: Local, target: Target) -> list[str]:
+        return self.engine.find(machine, target, None)
+
+
+def list_offers(database: PostgresDatabase, count: int) -> list[Offer]:
+    with closing(database.looking().administer()) as engine:
+        return engine.offers(count)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +96,11 @@ def test_segments_and_forks_of_a_relation(tmp_path: Path) -> None:
     ]
 
 
-class FakeEngine:
+class FakeEngine(SqlServerEngine):
     """A SQL Server's answers."""
 
     def __init__(self, placed: list[DatabaseFile] | Unavailable) -> None:
+        self._database = "tpcc"
         self.placed = placed
 
     def locate(self, *_: object) -> list[DatabaseFile] | Unavailable:
@@ -104,12 +118,8 @@ FILES = [
 ]
 
 
-def sql_server(placed: list[DatabaseFile] | Unavailable) -> Server:
-    return Server(cast("Engine", FakeEngine(placed)), None, "tpcc")
-
-
 def test_a_database_of_sql_server_is_its_data_files() -> None:
-    found = sql_server(FILES).paths(Local(), parse("database:tpcc"))
+    found = FakeEngine(FILES).find(Local(), parse("database:tpcc"), None)
     assert found == ["/sql/one.mdf", "/more/two.ndf"]
 
 
@@ -125,7 +135,7 @@ def test_what_sql_server_cannot_say_is_told(
     placed: list[DatabaseFile] | Unavailable, target: str, words: str
 ) -> None:
     with pytest.raises(TargetError, match=words):
-        sql_server(placed).paths(Local(), parse(target))
+        FakeEngine(placed).find(Local(), parse(target), None)
 
 
 SCHEMA = """
@@ -150,13 +160,13 @@ def server(empty: PostgresDatabase) -> Iterator[Server]:
     with closing(empty.session()) as session:
         session.script(SCHEMA)
         session.script("CHECKPOINT")
-        with closing(connect.engine(empty)) as engine:
+        with closing(empty.administer()) as engine:
             yield Server(engine, session, empty.dbname)
 
 
 def paths_of(server: Server, *relations: str) -> set[str]:
     """The main files of relations, each asked for by itself."""
-    session = cast("PostgresSession", server.connection)
+    session = server.connection
     rows = [
         session.query(
             "SELECT current_setting('data_directory') || '/' ||"
@@ -174,7 +184,7 @@ def main_files(files: Iterable[str]) -> set[str]:
 
 @pytest.mark.database
 def test_a_table_is_its_heap_and_its_toast(server: Server) -> None:
-    session = cast("PostgresSession", server.connection)
+    session = server.connection
     ((toast,),) = session.query(
         "SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'small'::regclass"
     )
@@ -218,7 +228,7 @@ def test_what_is_not_there_is_named(server: Server, text: str, words: str) -> No
 
 @pytest.mark.database
 def test_a_database_is_its_folder_in_every_tablespace(server: Server) -> None:
-    session = cast("PostgresSession", server.connection)
+    session = server.connection
     # The server runs as another user, who must be able to come here.
     place = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
     data = Path(str(session.query("SELECT current_setting('data_directory')")[0][0]))
@@ -242,10 +252,9 @@ def test_a_database_is_its_folder_in_every_tablespace(server: Server) -> None:
 def test_what_a_server_offers_can_each_be_looked_up(
     server: Server, empty: PostgresDatabase
 ) -> None:
-    session = cast("PostgresSession", server.connection)
+    session = server.connection
     session.script("CREATE TEMPORARY TABLE mine (id int); ANALYZE")
-    dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
-    found = offers.list_offers("postgres", dsn, empty.password, 1000)
+    found = list_offers(empty, 1000)
     names = [one.target for one in found]
     assert len(set(names)) == len(names)
     # Databases, then what has parts, then what has most bytes.
@@ -263,7 +272,7 @@ def test_what_a_server_offers_can_each_be_looked_up(
     small = next(one for one in found if one.target == "table:public.small")
     assert small.bytes is not None
     assert small.bytes > 200 * 32 * 400, "most of it is TOAST"
-    assert offers.list_offers("postgres", dsn, empty.password, 2) == found[:2]
+    assert list_offers(empty, 2) == found[:2]
 
 
 @pytest.mark.database
@@ -286,10 +295,7 @@ def test_a_table_that_is_locked_costs_its_size_and_not_the_list(
         else:
             other.execute(lock)
         begun = time.monotonic()
-        found = {
-            one.target: one.bytes
-            for one in offers.list_offers("postgres", dsn, empty.password, 1000)
-        }
+        found = {one.target: one.bytes for one in list_offers(empty, 1000)}
         assert time.monotonic() - begun < 5
         reader.rollback()
         if waits:
@@ -331,14 +337,10 @@ def test_a_name_that_is_no_utf_8_takes_no_other_along_and_can_be_named(
 ) -> None:
     """One made the whole list fail, and hits by table, too."""
     for database, tables in ((ascii_database, (ESCAPED, '"größe"')), (cluster.database(), ())):
-        where = f"host={database.host} port={database.port} user={database.user}"
-        dsn = f"{where} dbname={database.dbname}"
-        listed = {
-            one.target for one in offers.list_offers("postgres", dsn, database.password, 1000)
-        }
+        listed = {one.target for one in list_offers(database, 1000)}
         wanted = {*(f"table:public.{name}" for name in tables), r"database:bl\xe4tter"}
         assert wanted <= listed
-        with closing(connect.engine(database)) as engine, closing(database.session()) as session:
+        with closing(database.administer()) as engine, closing(database.session()) as session:
             assert r"bl\xe4tter" in engine.databases()
             found = Server(engine, session, database.dbname)
             label = engine.labels("table", Local(), None)
@@ -356,7 +358,7 @@ def test_what_is_not_there_is_told_by_the_name_that_was_given(
 ) -> None:
     with (
         closing(ascii_database.session()) as session,
-        closing(connect.engine(ascii_database)) as of,
+        closing(ascii_database.administer()) as of,
     ):
         for found in (Server(of, session, "bytes"), server):
             with pytest.raises(TargetError, match=r"table:\"gr\\xfcn\": "):

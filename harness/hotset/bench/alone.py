@@ -16,7 +16,7 @@ from hotset.core.errors import PrerequisiteError
 from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted
 from hotset.databases.base import sql
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.product import SqlDatabase
 from hotset.tpcc.database import Session
 
 from .ownership import Kit

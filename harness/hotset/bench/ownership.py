@@ -16,7 +16,7 @@ from types import ModuleType
 from hotset.core.errors import ConflictError, HotsetError, Remedy, RequestError
 from hotset.core.sql import Aborted, DatabaseError, run_whole
 from hotset.databases.base import number, sql
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.product import SqlDatabase
 from hotset.tpcc import schema as tpcc
 from hotset.tpcc.database import Session
 from hotset.tpch import schema as tpch
@@ -156,10 +156,9 @@ def holdings(database: SqlDatabase, kit: Kit) -> Holdings:
     with closing(database.session()) as session:
         asked = sql(database.engine, "benchmark_schema").format(schema=f"'{kit.schema}'")
         ((server, name, mark),) = session.query(asked)
-        product = "SQL Server" if database.engine == "sqlserver" else "PostgreSQL"
         return Holdings(
             kit,
-            f"database {name} on {product} at {server}",
+            f"database {name} on {database.title} at {server}",
             None if mark is None else str(mark),
             *(_things(session, database.engine, kit, own=own) for own in (True, False)),
         )
@@ -277,9 +276,8 @@ def _describe_leftovers(database: SqlDatabase, kit: Kit) -> str:
 def _things(session: Session, engine: str, kit: Kit, *, own: bool) -> tuple[Thing, ...]:
     """Objects with the kit's names, in its own schema or where HammerDB makes things; in an order
     in which they can be dropped."""
-    here = "current_schema()" if engine == "postgres" else "SCHEMA_NAME()"
     asked = sql(engine, "named_objects").format(
-        schema=f"'{kit.schema}'" if own else here,
+        schema=f"'{kit.schema}'" if own else "NULL",
         names=", ".join(f"'{name}'" for name in kit.names),
     )
     things = (

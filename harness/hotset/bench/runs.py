@@ -12,7 +12,7 @@ from typing import ClassVar, Generic
 from hotset.core import words
 from hotset.core.errors import RequestError
 from hotset.core.progress import Reporter
-from hotset.databases.connect import SqlDatabase, require_direct
+from hotset.databases.product import SqlDatabase
 from hotset.load import steady
 from hotset.load.record import RunFailed, RunInterrupted
 from hotset.load.run import Observer
@@ -89,7 +89,7 @@ class Runs(ABC, Generic[Options]):
 
         :raises PrerequisiteError: it cannot.
         """
-        require_direct(database)
+        database.require_direct()
 
     def check_database(self, outcome: Outcome, database: SqlDatabase) -> Outcome:
         """With what is to be checked on a database that nothing runs on any more; a check that

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
-from hotset.core.sql import Aborted, DatabaseError, Locked
+from hotset.core.sql import Aborted, DatabaseError, Locked, SetupError
 from hotset.core.words import plural
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.product import SqlDatabase
 from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
 from hotset.hammerdb.process.failures import HammerdbRefused
@@ -23,7 +23,7 @@ from hotset.tpcc.data import consistency
 from hotset.tpcc.data.load import LoadResult, load
 from hotset.tpcc.record import RunOptions
 
-from . import ownership, room, runs, tpcc_metrics, window
+from . import ownership, runs, tpcc_metrics, window
 from .server.time_use import sample
 from .thresholds import Threshold, Values
 from .window import Outcome
@@ -39,7 +39,7 @@ def build(
     """
     holdings = ownership.holdings(database, ownership.TPCC)
     ownership.require_free(holdings, replacing=replace_)
-    room.require(database, schema.estimate_bytes(warehouses), "warehouses")
+    database.require_room(schema.estimate_bytes(warehouses), "warehouses")
     if holdings.is_loaded:
         ownership.drop(database, ownership.TPCC)
     with (
@@ -255,7 +255,7 @@ def check(
             return consistency.check(database, session, numbers, observe=say, by_hammerdb=others)
         except Aborted as error:
             if set(schema.present(session, by_hammerdb=others)) != set(schema.TABLES):
-                raise schema.SetupError(
+                raise SetupError(
                     f"not all TPC-C tables are here ({error})", Remedy("load them", "tpcc build")
                 ) from None
             raise

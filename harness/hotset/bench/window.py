@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final, Literal, TypeVar
@@ -20,9 +19,7 @@ from hotset.core.errors import (
 from hotset.core.progress import Reporter
 from hotset.core.sql import DatabaseError
 from hotset.core.units import Bytes, parse_span
-from hotset.databases.connect import SqlDatabase
-from hotset.databases.postgres import copies, limits
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.product import SqlDatabase
 from hotset.load import search, steady
 from hotset.load.record import RunFailed, WindowOptions
 from hotset.load.search import FoundRate, Limits
@@ -128,17 +125,13 @@ def limit_of(database: SqlDatabase, result: Repeat) -> list[Caveat]:
         count
         for kind in result.transactions.values()
         for cause, count in kind.failed.items()
-        if f"error {limits.CANCELLED}" in cause
+        if database.cancelled and database.cancelled in cause
     )
-    if not cancelled or not isinstance(database, PostgresDatabase):
-        return []
     try:
-        limit = database.statement_limit()
+        limit = database.limit() if cancelled else ""
     except DatabaseError:
         return []
-    if not limit.limit_ms:
-        return []
-    return [Code.STATEMENT_TIMEOUT.fill(cancelled=f"{cancelled:,}", limit=str(limit))]
+    return [Code.STATEMENT_TIMEOUT.fill(cancelled=f"{cancelled:,}", limit=limit)] if limit else []
 
 
 def with_reads(result: Repeat, reads: Sequence[float] | None) -> Repeat:
@@ -204,27 +197,6 @@ def _changed(sampler: TimeSampler) -> Iterator[Caveat]:
     ]
     if changed:
         yield Code.SETTINGS_CHANGED.fill(which="; ".join(changed))
-
-
-@contextmanager
-def copy_of(database: SqlDatabase, report: Reporter) -> Iterator[SqlDatabase]:
-    """A copy of the database for one run.
-
-    :raises RequestError: it is not PostgreSQL's.
-    :raises CopyFailed: it cannot be copied.
-    """
-    with copies.copy_database(copyable(database), report) as copy:
-        yield copy
-
-
-def copyable(database: SqlDatabase) -> PostgresDatabase:
-    """:raises RequestError: it is not PostgreSQL's."""
-    if not isinstance(database, PostgresDatabase):
-        raise RequestError(
-            "copies are made on PostgreSQL; on SQL Server restore a backup before each run",
-            field="fresh",
-        )
-    return database
 
 
 def seconds(text: str, field: str) -> float:

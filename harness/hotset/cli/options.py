@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from hotset.core.errors import RequestError
+from hotset.core.sql import EngineName
 
 
 class Format(StrEnum):
@@ -31,9 +32,7 @@ HostOption = Annotated[
         " file).",
     ),
 ]
-ServerOption = Annotated[
-    Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
-]
+ServerOption = Annotated[EngineName, typer.Option("--engine", help="The database product.")]
 OptionalDsn = Annotated[
     str | None,
     typer.Option(

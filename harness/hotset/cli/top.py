@@ -47,7 +47,7 @@ def top(
         server = None
         if dsn is not None:
             database = connect.database(engine, dsn, password_of(password_file))
-            server = stack.enter_context(closing(connect.engine(database)))
+            server = stack.enter_context(closing(database.administer()))
         watch = Watch(lambda: activity.disks(opened), server, interval, activity.running)
         feed = Feed(watch, interval)
         try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from hotset.bench.server.time_use import TimeSampler, sample
 from hotset.core.clock import wait_until
 from hotset.databases.base import number, sql
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.hitratio.sampler import Sampler, Window
 from hotset.load.record import NotServed, Phase, Tick
 from hotset.load.steady import LEVEL_LEAST, LEVEL_MOST, READS_COUNT, level
@@ -182,7 +182,7 @@ def end_sessions(database: PostgresDatabase) -> Iterator[None]:
     """Afterwards no more sessions are there than before. On slow storage a server ends those of
     users who left with their last statement alone: the next users would find no connection free,
     and the window would count what these read."""
-    text = sql("postgres", "other_sessions")
+    text = sql(database.engine, "other_sessions")
     with closing(database.session()) as session:
         before = number(session.query(text)[0][0])
     yield

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from hotset.databases import connect
 from hotset.databases.base import Unavailable
 from hotset.hitratio import attribution, region_counters
 from hotset.hitratio.heat import Reading, Tally, difference, total
@@ -46,7 +45,7 @@ def since(site: Site, placed: Placed, workload: Workload, before: Reading | None
     after = region_counters.find_counters(placed.tier).read()
     device = placed.tier.create()
     below = attribution.mount_point(site.machine, device)
-    with closing(connect.engine(placed.server.database(workload))) as server:
+    with closing(placed.server.database(workload).administer()) as server:
         label = server.labels("table", site.machine, below)
     if isinstance(label, Unavailable):
         return []

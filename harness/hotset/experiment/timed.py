@@ -15,8 +15,8 @@ from hotset.bench.sql import run as sql_runs
 from hotset.bench.sql.workload import SqlWorkload
 from hotset.core import words
 from hotset.core.progress import Reporter
-from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.postgres.pgbench import find
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.hammerdb import release
 from hotset.load.record import Phase, Tick, WindowOptions
 from hotset.load.run import Observer

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from hotset.databases.product import SqlDatabase
 from hotset.load.supervised import Supervised
 
 from . import jobs, script, settings
@@ -18,7 +19,7 @@ from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, Message, UserError, parse
 from .process.watch import Watch, agree, require_success
 from .release import Release, command, environment_of, version_in
-from .settings import PASSWORD_VARIABLE, Connection, Dictionary
+from .settings import PASSWORD_VARIABLE, Dictionary
 
 Observer: TypeAlias = Callable[[Line], None]
 SCRIPT, LOG, RECORD = "script.tcl", "output.log", "hammer.sqlite"
@@ -36,7 +37,7 @@ class Batch:
     """
 
     release: Release
-    connection: Connection
+    connection: SqlDatabase
     folder: Path
     stall_s: float
     observe: Observer = lambda _: None
@@ -101,7 +102,7 @@ def check_settings(
 ) -> None:
     """Compare HammerDB's own list of settings with ours, before anything is touched."""
     probe = scratch / "probe.tcl"
-    probe.write_text(script.probe(batch.connection.engine, workload), encoding="utf-8")
+    probe.write_text(script.probe(batch.connection.hammerdb, workload), encoding="utf-8")
     watch, lines = Watch(_PROBE_S), []
     with Supervised(
         command(batch.release, probe), batch.release.home, environment_of(scratch), scratch

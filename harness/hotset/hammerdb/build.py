@@ -25,7 +25,7 @@ def build(batch: Batch, asked: settings.Tpcc | settings.Tpch) -> BuildResult:
     """
     connection, users = batch.connection, asked.build_users
     dictionary = settings.dictionary(connection, asked)
-    text = script.build(connection.engine, settings.workload(asked), dictionary)
+    text = script.build(connection.hammerdb, settings.workload(asked), dictionary)
     begun = time.monotonic()
     # More than one user have a monitor.
     execute(batch, dictionary, text, users=1 if users == 1 else users + 1)

@@ -5,7 +5,7 @@ They hold no password (see `settings.PASSWORD_WORD`), so a script is kept with i
 
 from __future__ import annotations
 
-from .settings import PREFIXES, Dictionary, Workload
+from .settings import Dictionary, Workload
 
 REFRESH_S = 5
 """Seconds between two lines of the transaction counter."""
@@ -13,13 +13,13 @@ _MARGIN_S = 600
 """How long HammerDB waits for its users after a timed run before it goes on without them."""
 
 
-def probe(engine: str, workload: Workload) -> str:
+def probe(product: str, workload: Workload) -> str:
     """Print all settings; makes HammerDB keep its results where hotset looks for them.
 
     It runs first and in the same folder: these settings are read when HammerDB starts.
     """
     return _lines(
-        *_choose(engine, workload),
+        *_choose(product, workload),
         "giset commandline sqlite_db TMP",
         "giset commandline jobs_disable 0",
         f"giset commandline keepalive_margin {_MARGIN_S}",
@@ -30,20 +30,20 @@ def probe(engine: str, workload: Workload) -> str:
     )
 
 
-def build(engine: str, workload: Workload, dictionary: Dictionary) -> str:
+def build(product: str, workload: Workload, dictionary: Dictionary) -> str:
     """Create and fill the tables."""
     return _lines(
-        *_choose(engine, workload),
+        *_choose(product, workload),
         *_settings(dictionary),
         "set job [buildschema]",
         'puts "JOBID=$job"',
     )
 
 
-def write_timed_run(engine: str, users: int, dictionary: Dictionary) -> str:
+def write_timed_run(product: str, users: int, dictionary: Dictionary) -> str:
     """A TPC-C run with ramp-up, window, transaction counter and time profile."""
     return _lines(
-        *_choose(engine, "TPC-C"),
+        *_choose(product, "TPC-C"),
         *_settings(dictionary),
         "loadscript",
         *_users(users),
@@ -58,10 +58,10 @@ def write_timed_run(engine: str, users: int, dictionary: Dictionary) -> str:
     )
 
 
-def power(engine: str, dictionary: Dictionary) -> str:
+def power(product: str, dictionary: Dictionary) -> str:
     """The 22 TPC-H queries by one user."""
     return _lines(
-        *_choose(engine, "TPC-H"),
+        *_choose(product, "TPC-H"),
         *_settings(dictionary),
         "loadscript",
         *_users(1),
@@ -72,8 +72,8 @@ def power(engine: str, dictionary: Dictionary) -> str:
     )
 
 
-def _choose(engine: str, workload: Workload) -> tuple[str, ...]:
-    return (f"dbset db {PREFIXES[engine]}", f"dbset bm {workload}")
+def _choose(product: str, workload: Workload) -> tuple[str, ...]:
+    return (f"dbset db {product}", f"dbset bm {workload}")
 
 
 def _settings(dictionary: Dictionary) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from hotset.core.errors import Remedy
-from hotset.tpcc.database import Session
+from hotset.databases.product import SqlDatabase
 
 from .process.failures import HammerdbFailed, HammerdbRefused
 
@@ -28,35 +28,13 @@ PASSWORD_WORD = f"$::env({PASSWORD_VARIABLE})"
 HammerDB pastes the value into Tcl scripts that its threads run; there it is read from the
 environment. So the password itself is in no file. (`quote_passwords` would escape the dollar.)
 """
-PREFIXES = {"postgres": "pg", "sqlserver": "mssqls"}
-"""HammerDB's names of the engines, for `dbset db`."""
 SCALES = (1, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)
 """The scale factors that HammerDB builds (clause 4.1.3)."""
 _SAFE = frozenset(string.ascii_letters + string.digits + "!%&()*+,-./:<=>?@^_|~")
 
 
-class Connection(Protocol):
-    """Where a database is, as `engines.connect` gives it; also how hotset itself reaches it."""
-
-    @property
-    def engine(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def user(self) -> str: ...
-    @property
-    def password(self) -> str: ...
-    @property
-    def dbname(self) -> str: ...
-    def session(self) -> Session: ...
-    def looking(self) -> Connection:
-        """The same for who only looks, and is not to wait for a table that somebody locks."""
-
-
 @runtime_checkable
-class SqlServerConnection(Connection, Protocol):
+class SqlServerConnection(Protocol):
     """Further settings of a connection to SQL Server.
 
     encrypt  the driver's own words: yes, no, strict, mandatory, optional
@@ -64,6 +42,12 @@ class SqlServerConnection(Connection, Protocol):
     trusted  log in as the user who runs this
     """
 
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def user(self) -> str: ...
     @property
     def encrypt(self) -> str: ...
     @property
@@ -108,13 +92,13 @@ def workload(asked: Tpcc | Tpch) -> Workload:
     return "TPC-C" if isinstance(asked, Tpcc) else "TPC-H"
 
 
-def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
+def dictionary(connection: SqlDatabase, asked: Tpcc | Tpch) -> Dictionary:
     """All sections and keys for one engine and workload, of HammerDB 6.
 
     :raises HammerdbRefused: HammerDB cannot take what the connection holds.
     """
     _check(connection)
-    prefix = PREFIXES[connection.engine]
+    prefix = connection.hammerdb
     if isinstance(connection, SqlServerConnection):
         common = _mssqls_connection(connection)
         of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
@@ -136,11 +120,10 @@ def dictionary(connection: Connection, asked: Tpcc | Tpch) -> Dictionary:
     }
 
 
-def _check(connection: Connection) -> None:
+def _check(connection: SqlDatabase) -> None:
     """Refuse what HammerDB would take apart: it pastes values into Tcl and connection strings."""
-    if connection.engine not in PREFIXES:
-        known = " and ".join(PREFIXES)
-        raise HammerdbRefused(f"engine {connection.engine}: HammerDB is driven for {known} only")
+    if not connection.hammerdb:
+        raise HammerdbRefused(f"engine {connection.engine}: HammerDB is not driven for it")
     trusted = getattr(connection, "trusted", False)
     if not connection.password and not trusted:
         # Its build would also set this as the user's password (ALTER USER … PASSWORD).
@@ -202,7 +185,7 @@ def _tpch_driver(asked: Tpch) -> dict[str, str]:
     }
 
 
-def _pg_tpcc(connection: Connection, asked: Tpcc) -> dict[str, str]:
+def _pg_tpcc(connection: SqlDatabase, asked: Tpcc) -> dict[str, str]:
     return {
         "superuser": connection.user,
         "superuserpass": PASSWORD_WORD,
@@ -220,7 +203,7 @@ def _pg_tpcc(connection: Connection, asked: Tpcc) -> dict[str, str]:
     }
 
 
-def _pg_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
+def _pg_tpch(connection: SqlDatabase, asked: Tpch) -> dict[str, str]:
     return {
         "tpch_superuser": connection.user,
         "tpch_superuserpass": PASSWORD_WORD,
@@ -237,7 +220,7 @@ def _pg_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
     }
 
 
-def _postgres_port(connection: Connection) -> int:
+def _postgres_port(connection: SqlDatabase) -> int:
     """:raises HammerdbRefused: libpq takes it from where HammerDB does not look."""
     elsewhere = {"service", "port"} & dict(getattr(connection, "more", ())).keys()
     environment = os.environ.get("PGPORT") or os.environ.get("PGSERVICE")
@@ -282,7 +265,7 @@ def _require_same_encryption(connection: SqlServerConnection) -> None:
         )
 
 
-def _mssqls_tpcc(connection: Connection, asked: Tpcc) -> dict[str, str]:  # noqa: ARG001
+def _mssqls_tpcc(connection: SqlDatabase, asked: Tpcc) -> dict[str, str]:  # noqa: ARG001
     return {
         "dbase": connection.dbname,
         "imdb": "false",
@@ -293,7 +276,7 @@ def _mssqls_tpcc(connection: Connection, asked: Tpcc) -> dict[str, str]:  # noqa
     }
 
 
-def _mssqls_tpch(connection: Connection, asked: Tpch) -> dict[str, str]:
+def _mssqls_tpch(connection: SqlDatabase, asked: Tpch) -> dict[str, str]:
     return {
         "maxdop": str(asked.parallel),
         "tpch_dbase": connection.dbname,

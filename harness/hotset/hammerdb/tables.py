@@ -6,10 +6,10 @@ from contextlib import closing
 from importlib.resources import files
 
 from hotset.core.sql import Row
+from hotset.databases.product import SqlDatabase
 from hotset.tpcc.schema import TABLES
 
 from .process.failures import HammerdbFailed
-from .settings import Connection
 
 _RANDOM = {"order_line": 0.1, "lineitem": 0.1}
 """Tables whose number of rows is random (5 to 15 lines an order, 1 to 7): the tolerance."""
@@ -39,7 +39,7 @@ def tpch_rows(scale: int) -> dict[str, int]:
     return {name: rows * (1 if rows < 100 else scale) for name, rows in _TPCH.items()}
 
 
-def read(connection: Connection, name: str) -> list[Row]:
+def read(connection: SqlDatabase, name: str) -> list[Row]:
     """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
     folder = files("hotset.hammerdb") / "sql" / connection.engine
     sql = (folder / f"{name}.sql").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def read(connection: Connection, name: str) -> list[Row]:
         return session.query(sql)
 
 
-def check(connection: Connection, name: str, expected: dict[str, int]) -> dict[str, int]:
+def check(connection: SqlDatabase, name: str, expected: dict[str, int]) -> dict[str, int]:
     """Count all rows of a database just built, a scan of each table; returns the counts.
 
     :raises HammerdbFailed: names the tables that are not whole.

@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hotset.core.sql import Aborted
+from hotset.core.sql import Aborted, SetupError
+from hotset.databases.product import SqlDatabase
 from hotset.load.record import NotServed
 from hotset.load.served import shortfall
 from hotset.reports.model.windows import Latency, Repeat, ServerErrors, ServerRate, Transaction
 from hotset.tpcc.driver import OrderCounter, isolation
 from hotset.tpcc.record import RunOptions
-from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER, SetupError
+from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER
 from hotset.tpcc.transactions import hottest_fifth
 
 from . import script, settings, tables
@@ -24,7 +25,6 @@ from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, WindowEdge
 from .process.watch import result_of
 from .release import Release, find
-from .settings import Connection
 
 _KINDS = {
     "new_order": "NEWORD",
@@ -40,7 +40,7 @@ _BUILD_STALL_S = 900.0
 
 
 def build(
-    connection: Connection,
+    connection: SqlDatabase,
     warehouses: int,
     folder: Path,
     *,
@@ -65,7 +65,7 @@ def build(
 
 
 def run(
-    connection: Connection,
+    connection: SqlDatabase,
     options: RunOptions,
     folder: Path,
     *,
@@ -86,7 +86,7 @@ def run(
     batch = Batch(release or find(), connection, folder, options.stall_s, observe)
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
-    text = script.write_timed_run(connection.engine, options.users, dictionary)
+    text = script.write_timed_run(connection.hammerdb, options.users, dictionary)
     with OrderCounter(connection, by_hammerdb=True) as orders:
         watched = replace(batch, observe=_counting(orders, observe))
         outcome = execute(watched, dictionary, text, users=options.users + 1)
@@ -145,7 +145,7 @@ def _counting(orders: OrderCounter, observe: Observer) -> Observer:
     return see
 
 
-def _check_warehouses(connection: Connection, warehouses: int) -> None:
+def _check_warehouses(connection: SqlDatabase, warehouses: int) -> None:
     try:
         ((count,),) = tables.read(connection, "warehouses")
     except Aborted as error:
@@ -157,7 +157,7 @@ def _check_warehouses(connection: Connection, warehouses: int) -> None:
         )
 
 
-def _server_errors(connection: Connection) -> ServerErrors | None:
+def _server_errors(connection: SqlDatabase) -> ServerErrors | None:
     """The server's counters; None where it has none (a compatible server may lack the view)."""
     try:
         ((deadlocks, errors),) = tables.read(connection, "server_errors")

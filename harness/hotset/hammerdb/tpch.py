@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from hotset.databases.product import SqlDatabase
 from hotset.tpch.record import PowerResult, QueryResult
 
 from . import script, settings
@@ -15,7 +16,7 @@ from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, Query, Refresh
 from .process.watch import queries_of
 from .release import Release, find
-from .settings import SCALES, Connection
+from .settings import SCALES
 
 _BUILD_STALL_S = 3600.0
 """Building an index on a large LINEITEM says nothing for long."""
@@ -24,7 +25,7 @@ _RUN_STALL_S = 4 * 3600.0
 
 
 def build(
-    connection: Connection,
+    connection: SqlDatabase,
     scale: float,
     folder: Path,
     *,
@@ -51,7 +52,7 @@ def build(
 
 
 def run(
-    connection: Connection,
+    connection: SqlDatabase,
     scale: float,
     folder: Path,
     *,
@@ -75,7 +76,7 @@ def run(
     dictionary = settings.dictionary(connection, asked)
     clock = _Clock(observe)
     batch = Batch(release or find(), connection, folder, stall_s, clock.observe)
-    text = script.power(connection.engine, dictionary)
+    text = script.power(connection.hammerdb, dictionary)
     outcome = execute(batch, dictionary, text, users=1)
     queries = queries_of(outcome.lines)
     refreshes = [line for line in outcome.lines if isinstance(line, Refresh)]

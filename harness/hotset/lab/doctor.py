@@ -202,7 +202,7 @@ def _programs(backend: MachineKind) -> list[Finding]:
         if (
             _PLACES[backend].isdisjoint(program.places)
             or program.name in _BUILT
-            or "postgres" in program.package
+            or program.package.startswith("postgresql")
         ):
             continue
         path = local.which(program.name)

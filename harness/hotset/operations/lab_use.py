@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from hotset.databases import connect
+from hotset.databases.product import DsnError
 from hotset.experiment.site import live
 from hotset.experiment.site.live import Live
 from hotset.lab import lab as labs
@@ -63,7 +64,7 @@ def _is_its_server(dsn: str, lab: Live) -> bool:
     """A DSN that says no port may mean the lab's: libpq decides then."""
     try:
         named, own = connect.database("postgres", dsn), connect.database("postgres", lab.dsn)
-    except connect.DsnError:
+    except DsnError:
         return False
     here = {*_HERE, own.host}
     return named.port in (0, own.port) and named.host in here

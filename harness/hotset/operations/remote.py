@@ -21,6 +21,7 @@ from hotset.core.errors import ForbiddenError, PrerequisiteError
 from hotset.core.operation import FieldKind
 from hotset.core.paths import config_dir, data_dir, repository_file
 from hotset.core.rights import Names
+from hotset.core.sql import EngineName
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -85,7 +86,7 @@ def read_permitted() -> Permitted:
     return Permitted(**{key: tuple(value) for key, value in table.items()})
 
 
-def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], engine: str) -> None:
+def require(fields: Mapping[str, FieldInfo], values: Mapping[str, Any], engine: EngineName) -> None:
     """See that a request from elsewhere names nothing that it may not.
 
     :param values: by field; None where nothing is given.
@@ -118,7 +119,7 @@ def mark_of(field: FieldInfo) -> Names:
     return next((mark for mark in marks if isinstance(mark, Names)), Names.WORD)
 
 
-def _require(allowed: Permitted, field: str, names: Names, text: str, engine: str) -> None:
+def _require(allowed: Permitted, field: str, names: Names, text: str, engine: EngineName) -> None:
     if names is Names.WORD and _PATH.search(text):
         raise NotPermittedError(f"{text!r} is a path, but a name is expected", field=field)
     if names is Names.MACHINE:
@@ -126,9 +127,9 @@ def _require(allowed: Permitted, field: str, names: Names, text: str, engine: st
     for path in _FILES_IN.get(names, _no_files)(text):
         _require_below(allowed, field, path, _shipped_folders() if names is Names.FILE else ())
     if names is Names.DATABASE:
-        from hotset.databases import dsn_rules
+        from hotset.databases.products import product_of_name
 
-        for keyword, path in dsn_rules.files_of(engine, text):
+        for keyword, path in product_of_name(engine).files_of(text):
             more = _CERTIFICATES if keyword == "sslrootcert" else ()
             _require_below(allowed, field, path, more, f"{keyword}=")
 

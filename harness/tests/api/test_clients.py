@@ -20,7 +20,7 @@ import pytest
 
 from hotset.api import tokens
 from hotset.core.rights import Right
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from tests import powershell
 from tests.cli_server import XDG, plain_environment
 from tests.powershell import MODULE

@@ -12,7 +12,8 @@ from hotset.bench import ownership
 from hotset.bench import tpcc as workload
 from hotset.bench.ownership import KITS, TPCC, TPCH, AlreadyLoaded, Kit, NotOurs
 from hotset.core.errors import RequestError
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.tpcc import schema as tpcc
 from hotset.tpch import schema as tpch

@@ -12,7 +12,7 @@ from rich.console import Console
 from hotset.bench import tpcc as workload
 from hotset.bench.window import Outcome
 from hotset.core.progress import Reporter
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.reports.model.document import RunDocument
 from hotset.tpcc.record import RunOptions
 from tests.benchmark_results import run_of

@@ -13,7 +13,8 @@ import pytest
 from hotset.core.record import document_of
 from hotset.databases import report
 from hotset.databases.base import Counter, FileIo, Unavailable, Wait
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession
+from hotset.databases.postgres.client import PostgresSession
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.databases.report import Reading
 from tests.cli_server import CommandLine, Done
 

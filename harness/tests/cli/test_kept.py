@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from tests.cli_server import CommandLine, Done
 from tests.postgres_cluster import PASSWORD, Cluster
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from tests.cli_server import CommandLine, Done, plain_environment
 from tests.postgres_cluster import PASSWORD, Cluster
 from tests.pseudo_terminal import HOTSET

@@ -23,8 +23,9 @@ from hotset.bench.live import View
 from hotset.core.progress import Reporter
 from hotset.core.record import SCHEMA_VERSION
 from hotset.core.words import sparkline
-from hotset.databases.postgres.client import PostgresDatabase, PostgresSession, meaning
+from hotset.databases.postgres.client import PostgresSession, meaning
 from hotset.databases.postgres.copies import _MARK
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.load.record import Phase, Tick
 from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import create, statement

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.operations.jobs import store as jobs
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
 from tests.postgres_cluster import PASSWORD, WAREHOUSES

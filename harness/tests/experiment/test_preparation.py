@@ -17,7 +17,7 @@ from hotset.block.io_counters import KernelDevice
 from hotset.core.machines.local import Local
 from hotset.core.paths import repository_file
 from hotset.core.progress import Reporter
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.experiment import timed
 from hotset.experiment.file.spec import Spec, SpecError, read
 from hotset.experiment.preparation import OnProbe, Second, end_sessions, is_level, prepare

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hotset.bench.tpcc import HAMMERDB_KEEPS
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.hammerdb import batch, release, settings, tpcc
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed

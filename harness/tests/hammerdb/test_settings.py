@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hotset.core.errors import of_command_line
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.hammerdb import release, script, settings, tables
 from hotset.hammerdb.process import output, watch
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
@@ -39,6 +39,7 @@ class SqlServer:
     trust: bool = True
     trusted: bool = False
     engine: str = "sqlserver"
+    hammerdb: str = "mssqls"
     freetds: bool = False
 
     def odbc_driver(self) -> str:
@@ -135,11 +136,11 @@ def test_scripts_set_every_key_and_hold_no_password(
     dictionary = settings.dictionary(connection, asked)
     workload: settings.Workload = "TPC-C" if isinstance(asked, settings.Tpcc) else "TPC-H"
     run = (
-        script.write_timed_run(connection.engine, 4, dictionary)
+        script.write_timed_run(connection.hammerdb, 4, dictionary)
         if workload == "TPC-C"
-        else script.power(connection.engine, dictionary)
+        else script.power(connection.hammerdb, dictionary)
     )
-    for text in (run, script.build(connection.engine, workload, dictionary)):
+    for text in (run, script.build(connection.hammerdb, workload, dictionary)):
         assert PASSWORD not in text
         assigned = re.findall(r"^diset (\w+) (\w+) \{(.*)\}$", text, re.MULTILINE)
         assert assigned == [(s, k, v) for s, keys in dictionary.items() for k, v in keys.items()]

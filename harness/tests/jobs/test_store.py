@@ -20,7 +20,7 @@ import pytest
 from hotset.core import operation as lock
 from hotset.core.errors import RequestError
 from hotset.core.paths import data_dir, repository_file
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.operations import run, table
 from hotset.operations.jobs import store as jobs
 from hotset.operations.jobs.events import Event

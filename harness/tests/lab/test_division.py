@@ -19,6 +19,7 @@ from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.operation import Context
 from hotset.core.units import Blocks, Bytes
+from hotset.databases.targets import TargetError
 from hotset.disk import commands as tier
 from hotset.disk import create as creation
 from hotset.disk import flash_devices, lifecycle
@@ -28,7 +29,6 @@ from hotset.tier.base import TierFailedError
 from hotset.tier.division import Division
 from hotset.tier.engine.tier import Userspace
 from hotset.warmup.commands import pins, warmup
-from hotset.warmup.targets import TargetError
 from tests.enclosed import enclosed
 
 pytestmark = [

@@ -14,6 +14,7 @@ from hotset.block.extents import Run, count, difference, intersection
 from hotset.core.machines.base import Machine
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
+from hotset.databases.targets import TargetError
 from hotset.disk import create as creation
 from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
@@ -28,7 +29,6 @@ from hotset.warmup import plan as planning
 from hotset.warmup import plan_store
 from hotset.warmup.plan import Planned, Request
 from hotset.warmup.plan_store import SavedPlan
-from hotset.warmup.targets import TargetError
 from tests.own_lab import quick_lab
 
 pytestmark = pytest.mark.lab

@@ -22,7 +22,8 @@ from hotset.core.machines.local import Local
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
+from hotset.databases.targets import TargetGoneError
 from hotset.disk import places
 from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.health import tier_now
@@ -37,7 +38,7 @@ from hotset.warmup import plan as planning
 from hotset.warmup.commands import pins as operations
 from hotset.warmup.commands import warmup
 from hotset.warmup.plan import Request, _Maker
-from hotset.warmup.targets import OWN, MountedView, PlanTarget, TargetGoneError
+from hotset.warmup.targets import OWN, MountedView, PlanTarget
 from tests.postgres_cluster import PASSWORD, Cluster
 
 pytestmark = pytest.mark.database

@@ -19,7 +19,8 @@ from hotset.core.operation import FieldKind, Kind, Lock, Operation
 from hotset.core.paths import data_dir
 from hotset.core.rights import Names
 from hotset.core.units import Bytes
-from hotset.databases import dsn_rules
+from hotset.databases.postgres import dsn as dsn_rules
+from hotset.databases.product import DsnKeywordError
 from hotset.operations import audit, remote, run, table
 from hotset.operations.jobs import store
 from hotset.warmup import plan_store
@@ -230,8 +231,8 @@ def test_no_list_of_hosts_leads_to_the_servers_own_socket(
     pairs = zip_longest(hosts or [""], addresses or [""], fillvalue="")
     local = [not address and (not host or host[0] in "/@") for host, address in pairs]
     try:
-        files = [path for _, path in dsn_rules.files_of("postgres", dsn)]
-    except dsn_rules.DsnKeywordError:
+        files = [path for _, path in dsn_rules.files_of(dsn)]
+    except DsnKeywordError:
         return
     # What is a socket's folder is for the lists of what is allowed.
     assert sum(local) <= len(files)

@@ -19,6 +19,8 @@ from hotset.cli.generate import marks
 from hotset.cli.groups import GROUPS, SINGLE
 from hotset.core.errors import option
 from hotset.core.record import Result, types_of
+from hotset.core.sql import EngineName
+from hotset.databases import products
 from hotset.disk.commands import Create
 from hotset.operations import table
 from hotset.reports.model import setup
@@ -388,7 +390,7 @@ def tier_classes() -> set[str]:
 
 
 def asked_by_name(node: ast.AST, names: Collection[str]) -> bool:
-    """Whether a comparison, a case or a table by names asks which kind of tier one is."""
+    """Whether a comparison, a case or a table by names asks which of them one is."""
 
     def named(one: ast.AST) -> bool:
         return isinstance(one, ast.Constant) and one.value in names
@@ -418,26 +420,50 @@ def asked_by_class(node: ast.AST, classes: Collection[str]) -> bool:
     return any(word in classes for word in words)
 
 
-def test_nobody_asks_which_kind_a_tier_is() -> None:
-    """A kind is a folder and a line in the table of kinds: who asked for one by its name, or by its
-    class, took every other one for dm-cache. What differs is asked of the kind and of its tiers."""
-    classes, names = tier_classes(), set(kinds.names())
-    assert {"DmCache", "Bcache", "Userspace", "ModelledTier"} <= classes
+def asked_outside(package: str, names: Collection[str], classes: Collection[str]) -> list[str]:
+    """Where modules and pages ask which of several one is, by its name or its class."""
     asked = [
         f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
         for name, file in modules().items()
-        if not name.startswith("hotset.tier.")
+        if not name.startswith(package)
         for node in ast.walk(tree(file))
         if asked_by_name(node, names) or asked_by_class(node, classes)
     ]
     quoted = re.compile(rf"(==|!=|\bin\b)[^%}}]*[\"']({'|'.join(names)})[\"']")
-    asked += [
+    return asked + [
         f"{page.relative_to(ROOT)}: {line.strip()}"
         for page in (ROOT / "harness/hotset/console/templates").glob("*.html")
         for line in page.read_text(encoding="utf-8").splitlines()
         if quoted.search(line)
     ]
-    assert not asked
+
+
+def test_nobody_asks_which_kind_a_tier_is() -> None:
+    """A kind is a folder and a line in the table of kinds: who asked for one by its name, or by its
+    class, took every other one for dm-cache. What differs is asked of the kind and of its tiers."""
+    classes = tier_classes()
+    assert {"DmCache", "Bcache", "Userspace", "ModelledTier"} <= classes
+    assert not asked_outside("hotset.tier.", set(kinds.names()), classes)
+
+
+def test_nobody_asks_which_product_a_database_is() -> None:
+    """A product is a folder and a line in the table of products: who asked for one by its name, or
+    by its class, took every other one for PostgreSQL or SQL Server."""
+    classes = {
+        node.name
+        for name, file in modules().items()
+        if name.startswith(("hotset.databases.postgres.", "hotset.databases.sqlserver."))
+        for node in tree(file).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {"PostgresDatabase", "SqlServerDatabase"} <= classes
+    assert not asked_outside("hotset.databases.", set(get_args(EngineName)), classes)
+
+
+def test_the_table_of_products_has_every_product_that_can_be_named() -> None:
+    table = {product.name: product.load() for product in products.PRODUCTS}
+    assert set(table) == set(get_args(EngineName))
+    assert all(database.engine == name for name, database in table.items())
 
 
 def test_the_table_of_kinds_has_every_kind_that_can_be_named() -> None:

@@ -82,7 +82,8 @@ def test_what_is_installed_finds_its_programs(wheel: Path, tmp_path: Path) -> No
     code = (
         "from hotset.block import boot_program, engine_program, flashdev;"
         "from hotset.core.machines.local import Local; from hotset.tpcc.program import program;"
-        "print(engine_program.built(), boot_program.built(), flashdev.program(Local()), program())"
+        "print(engine_program.find_built(), boot_program.find_built(), flashdev.program(Local()),"
+        " program())"
     )
     found = run(str(environment / "bin/python"), "-c", code, cwd=tmp_path, PATH="/nowhere").split()
     assert [Path(one).name for one in found] == [

@@ -46,6 +46,7 @@ class Connection:
     password: str = field(default=PASSWORD, repr=False)
     dbname: str = "bench"
     engine: str = "postgres"
+    hammerdb: str = "pg"
     counters: list[int] = field(default_factory=lambda: [0, 0])
     rows: dict[str, int] = field(default_factory=dict)
     orders: list[int] = field(default_factory=lambda: [2 * 10 * 3001 + 7])

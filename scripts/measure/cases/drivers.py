@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from hotset.core.environment import PASSWORD
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.tpcc.schema import SCHEMA
 
 from .. import postgres

@@ -24,11 +24,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from hotset.bench.server.time_use import TimeSampler, readings
+from hotset.bench.server.time_use import TimeSampler
 from hotset.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.hitratio.sampler import Sampler
 from hotset.lab import served_model
 from hotset.load.record import Phase, Tick
@@ -108,7 +108,7 @@ class Turns:
         with ExitStack() as stack:
             if sampled:
                 stack.enter_context(Sampler(self._bench.local, None, self._bench.devices))
-                times = TimeSampler(readings(self._bench.database))
+                times = TimeSampler(self._bench.database.readings())
                 stack.enter_context(times)
             parties = self._bench.parties()
             start = until - self._seconds + EDGE_S

@@ -10,9 +10,6 @@ from hotset.core.sql import Argument, Libpq, Row, Value
 class Session(sql.Session, Protocol):
     """One connection, used by one thread at a time."""
 
-    def query(self, sql: str) -> list[Row]:
-        """Run one reading statement and return all its rows."""
-
     def call(self, procedure: str, args: Sequence[Argument]) -> Row:
         """Run a stored procedure as one transaction, committed on return.
 

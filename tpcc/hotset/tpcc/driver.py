@@ -6,7 +6,7 @@ from contextlib import closing
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from hotset.core.sql import Aborted, Row, ServerGone
+from hotset.core.sql import Aborted, Row, ServerGone, SetupError
 from hotset.load.processes import PythonCrew
 from hotset.load.record import DRAIN_S, RunFailed, RunInterrupted
 from hotset.load.run import Observer, follow, python_crew
@@ -19,7 +19,6 @@ from .record import RunOptions
 from .schema import (
     DISTRICTS,
     FIRST_ORDER,
-    SetupError,
     has_statement,
     require_finished,
     statement,

@@ -1,11 +1,9 @@
 """The nine tables in their schema: names, columns, sizes; and the SQL files that make them."""
 
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
-from hotset.core.errors import HotsetError, Remedy
-from hotset.core.sql import Aborted, run_whole, split_batches
+from hotset.core.errors import Remedy
+from hotset.core.sql import Aborted, SetupError, SqlFiles
 
 from .database import Database, Session
 
@@ -21,10 +19,6 @@ ITEMS = 100_000
 """Items, and stock rows per warehouse."""
 FIRST_UNDELIVERED = 2101
 """The last 900 orders of each district are loaded undelivered (clause 4.3.3.1)."""
-
-
-class SetupError(HotsetError):
-    """The database does not hold what the caller asked to work on; says the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +108,8 @@ def estimate_bytes(warehouses: int) -> int:
     )
 
 
-@cache
-def batches(engine: str, name: str) -> tuple[str, ...]:
-    """The batches of `sql/<engine>/<name>.sql`.
-
-    Raises SetupError for an engine this package has no SQL for.
-    """
-    folder = files("hotset.tpcc") / "sql" / engine
-    if not folder.is_dir():
-        known = sorted(p.name for p in (files("hotset.tpcc") / "sql").iterdir() if p.is_dir())
-        raise SetupError(f"no TPC-C SQL for engine {engine!r}; there is {', '.join(known)}")
-    text = (folder / f"{name}.sql").read_text(encoding="utf-8")
-    return split_batches(text)
-
-
-def statement(engine: str, name: str) -> str:
-    """The single statement of `sql/<engine>/<name>.sql`."""
-    (only,) = batches(engine, name)
-    return only
-
-
-def has_statement(engine: str, name: str) -> bool:
-    """True if an engine has such a file; not every question can be asked of every engine."""
-    return (files("hotset.tpcc") / "sql" / engine / f"{name}.sql").is_file()
+SQL = SqlFiles("hotset.tpcc", "TPC-C")
+batches, statement, has_statement = SQL.batches, SQL.statement, SQL.has
 
 
 def unqualified(sql: str) -> str:
@@ -169,8 +142,7 @@ def create(database: Database, session: Session) -> None:
     Raises Aborted where there is such a schema already; nothing is made then.
     """
     procedures = (f"procedures/{procedure}" for procedure in PROCEDURES)
-    names = ("marked_schema", "schema", *procedures)
-    run_whole(session, (batch for name in names for batch in batches(database.engine, name)))
+    SQL.run(database.engine, session, "marked_schema", "schema", *procedures)
 
 
 def require_finished(database: Database, session: Session) -> None:
@@ -196,4 +168,4 @@ def drop(database: Database, session: Session) -> None:
 
     Raises Aborted where something else is in it or needs what is; the transaction stays open.
     """
-    run_whole(session, batches(database.engine, "drop"))
+    SQL.run(database.engine, session, "drop")

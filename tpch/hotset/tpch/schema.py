@@ -1,21 +1,14 @@
 """The eight tables in their schema: names, columns, sizes; and the SQL files that make them."""
 
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
-from hotset.core.errors import HotsetError, Remedy
-from hotset.core.sql import Refused, run_whole, split_batches
+from hotset.core.errors import Remedy
+from hotset.core.sql import Refused, SetupError, SqlFiles
 
 from .database import Database, Session
 
 SCHEMA = "hotset_tpch"
 """Where the tables are; the SQL files spell it out."""
-
-
-class SetupError(HotsetError):
-    """The database does not hold what the caller asked to work on; says the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,34 +114,8 @@ def estimate_bytes(scale: float) -> int:
     return round(sum(table.bytes * (1 if table.fixed else scale) for table in TABLES.values()))
 
 
-_COMMON = "common"
-
-
-def sql_file(engine: str, name: str) -> Traversable:
-    """`sql/<engine>/<name>.sql`, or `sql/common/<name>.sql`, which all engines take.
-
-    Raises SetupError for an engine this package has no SQL for.
-    """
-    root = files("hotset.tpch") / "sql"
-    known = sorted(
-        folder.name for folder in root.iterdir() if folder.is_dir() and folder.name != _COMMON
-    )
-    if engine not in known:
-        raise SetupError(f"no TPC-H SQL for engine {engine!r}; there is {', '.join(known)}")
-    own = root / engine / f"{name}.sql"
-    return own if own.is_file() else root / _COMMON / f"{name}.sql"
-
-
-@cache
-def batches(engine: str, name: str) -> tuple[str, ...]:
-    """The batches of :func:`sql_file`."""
-    return split_batches(sql_file(engine, name).read_text(encoding="utf-8"))
-
-
-def statement(engine: str, name: str) -> str:
-    """The single batch of :func:`sql_file`."""
-    (only,) = batches(engine, name)
-    return only
+SQL = SqlFiles("hotset.tpch", "TPC-H")
+batches, statement = SQL.batches, SQL.statement
 
 
 def create(database: Database, session: Session) -> None:
@@ -156,8 +123,7 @@ def create(database: Database, session: Session) -> None:
 
     Raises Refused where there is such a schema already; nothing is made then.
     """
-    names = ("marked_schema", "schema")
-    run_whole(session, (batch for name in names for batch in batches(database.engine, name)))
+    SQL.run(database.engine, session, "marked_schema", "schema")
 
 
 def drop(database: Database, session: Session) -> None:
@@ -165,7 +131,7 @@ def drop(database: Database, session: Session) -> None:
 
     Raises Refused where something else is in it or needs what is; the transaction stays open.
     """
-    run_whole(session, batches(database.engine, "drop"))
+    SQL.run(database.engine, session, "drop")
 
 
 def read_scale(session: Session) -> float:

@@ -7,42 +7,41 @@ The statements lie in `sql/postgres/`, with the oldest version they are for in t
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, cast
+from typing import ClassVar, cast
 
 from hotset.core.machines.base import Machine
+from hotset.core.sql import EngineName, Session
 from hotset.core.units import Bytes
 from hotset.hitratio.attribution import SystemName
 
 from .. import file_labels
 from ..base import (
-    Adapter,
     Change,
     Counter,
     DatabaseFile,
+    Engine,
     FileIo,
     FileKind,
     Memory,
     Unavailable,
     Version,
     Wait,
-    extension_schema,
     number,
 )
-from . import whereabouts
-
-if TYPE_CHECKING:
-    from ..base import Connection
-    from ..file_labels import Label, Level
+from ..file_labels import Label, Level
+from ..targets import Offer, Target, TargetError, no_database
+from . import targets, whereabouts
+from .extensions import extension_schema
 
 _MIB = 1024**2
 
 
-class PostgresEngine(Adapter):
+class PostgresEngine(Engine):
     """One PostgreSQL server."""
 
-    name = "postgres"
+    name: ClassVar[EngineName] = "postgres"
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Session) -> None:
         super().__init__(connection)
         self._version, number_ = connection.query(self._sql("version"))[0]
         self._major = number(number_) // 10_000
@@ -81,6 +80,32 @@ class PostgresEngine(Adapter):
             for oid, file, name, own in rows
         }
         return file_labels.postgres(place.name, databases, relations)
+
+    def offers(self, count: int) -> list[Offer]:
+        rows = self._connection.query(self._sql("targets").format(top=count))
+        return [Offer(str(name), None if size is None else number(size)) for name, size in rows]
+
+    def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
+        place = whereabouts.find(machine, self._connection, below)
+        if isinstance(place, Unavailable):
+            raise TargetError(f"{target.text}: {place.unavailable}", field="dsn")
+        if target.kind != "database":
+            return targets.find_relation(machine, self._connection, place, target)
+        if folders := targets.folders_of(self._connection, place, target):
+            return folders
+        raise no_database(target, self.databases())
+
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        place = whereabouts.find(machine, self._connection, below)
+        return [] if isinstance(place, Unavailable) else [*map(str, place.folders)]
+
+    def own_folders(self, machine: Machine) -> list[str] | Unavailable:
+        name = "textsend(current_database()::text)"
+        rows = self._connection.query(self._sql("database_folders").format(name=name))
+        place = whereabouts.find(machine, self._connection, None)
+        if isinstance(place, Unavailable):
+            return place
+        return [str(place.path(str(row[0]))) for row in rows]
 
     def memory(self) -> Memory | Unavailable:
         rows = self._rows("memory_cap", "pg_settings")
@@ -164,10 +189,7 @@ class PostgresEngine(Adapter):
                 "extension pg_wait_sampling is not installed; PostgreSQL itself"
                 " shows only what sessions wait for now"
             )
-        rows = self._rows("waits", "pg_wait_sampling_profile", place=schema)
-        if isinstance(rows, Unavailable):
-            return rows
-        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
+        return self._waits("waits", "pg_wait_sampling_profile", place=schema)
 
     def counters(self) -> list[Counter] | Unavailable:
         rows = self._rows("counters", "pg_stat_database")

@@ -4,14 +4,17 @@ Everything that is libpq's or PostgreSQL's own is in this file: connection
 settings, how arguments travel, and what each SQLSTATE means to a benchmark.
 """
 
+from __future__ import annotations
+
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import psycopg
 from psycopg import conninfo, pq, sql
@@ -24,6 +27,7 @@ from hotset.core.sql import (
     Argument,
     CannotConnect,
     DatabaseError,
+    EngineName,
     IntendedRollback,
     Libpq,
     Row,
@@ -31,6 +35,7 @@ from hotset.core.sql import (
     Value,
 )
 
+from ..product import SqlDatabase
 from . import limits
 
 INTENDED_ROLLBACK = "HS241"
@@ -59,27 +64,16 @@ _SETTINGS = "SET plan_cache_mode = force_generic_plan; SET jit = off"
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresDatabase:
+class Address(SqlDatabase):
     """Where a PostgreSQL database is and who asks; `host` may be a socket directory. What is empty,
     or 0, is left to libpq: to its service, its environment, its defaults. `more` are other
-    connection parameters by libpq's names (`sslmode`, and of several servers their `port`). What
-    only `looks` does not wait for long for a table that another session has to itself: it raises
-    `Locked`."""
+    connection parameters by libpq's names (`sslmode`, and of several servers their `port`)."""
 
-    host: str
-    port: int
-    user: str
-    password: str = field(repr=False)
-    dbname: str
+    engine: ClassVar[EngineName] = "postgres"
+    title: ClassVar[str] = "PostgreSQL"
     more: tuple[tuple[str, str], ...] = ()
-    looks: bool = False
-    engine: str = field(default="postgres", init=False)
 
-    def looking(self) -> "PostgresDatabase":
-        """The same for who only looks, and is not to wait for whoever has a table to himself."""
-        return replace(self, looks=True)
-
-    def session(self) -> "PostgresSession":
+    def session(self) -> PostgresSession:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
         try:
             connection = self.connect(_SETTINGS)
@@ -87,11 +81,6 @@ class PostgresDatabase:
             return PostgresSession(connection, limits.read_limit(connection), self.looks)
         except psycopg.Error as error:
             raise CannotConnect(self.refusal(error)) from None
-
-    def statement_limit(self) -> limits.StatementLimit:
-        """Return the server's own time limit for a statement. Raises CannotConnect."""
-        with closing(self.session()) as session:
-            return session.limit
 
     def connect(self, settings: str) -> psycopg.Connection:
         """A bare connection in autocommit, on which `settings`, statements, have been run: as
@@ -111,12 +100,6 @@ class PostgresDatabase:
             raise
         return connection
 
-    def is_pooled(self) -> bool:
-        """True if something such as pgbouncer answers in the server's place: the process that it
-        named when it let us in is not the process that works for us."""
-        with closing(self.session()) as session:
-            return session.is_pooled()
-
     def refusal(self, error: psycopg.Error) -> str:
         """Why no connection could be made, as one line."""
         database = f" database {self.dbname!r}" if self.dbname else ""
@@ -124,6 +107,11 @@ class PostgresDatabase:
         port = f":{self.port}" if self.host and self.port else ""
         who = f" as {self.user!r}" if self.user else ""
         return f"cannot connect to PostgreSQL{database}{where}{port}{who}: {one_line(error)}"
+
+    @property
+    def application(self) -> str:
+        """The name under which its sessions are seen."""
+        return dict(self.more).get("application_name", _CONNECTION["application_name"])
 
     def conninfo(self, application_name: str) -> str:
         """Where and as whom, as PostgreSQL's own programs take it; without the password."""
@@ -191,14 +179,21 @@ class PostgresSession:
     ) -> None:
         """
         :param limit: of its own server, to be named where it ends a statement.
-        :param looks: see `PostgresDatabase`.
+        :param looks: see `SqlDatabase`.
         """
         self._connection = connection
         self.limit = limit
         self._looks = looks
 
+    @property
+    def server(self) -> str:
+        """Host, or the folder of its socket, and port."""
+        info = self._connection.info
+        return f"{info.host or info.hostaddr}:{info.port}"
+
     def is_pooled(self) -> bool:
-        """See `PostgresDatabase.is_pooled`."""
+        """True if something such as pgbouncer answers in the server's place: the process that it
+        named when it let us in is not the process that works for us."""
         return self.query("SELECT pg_backend_pid()") != [(self._connection.info.backend_pid,)]
 
     def script(self, sql: str) -> None:
@@ -253,7 +248,10 @@ class PostgresSession:
             seconds = time.monotonic() - started
             words = describe_end(self._connection, error)
             message = self.limit.explain(words, error.sqlstate, seconds)
-            raise meaning(error.sqlstate, message, broken=self._connection.broken) from error
+            raise self._meaning(error, message) from error
+
+    def _meaning(self, error: psycopg.Error, message: str) -> DatabaseError:
+        return meaning(error.sqlstate, message, broken=self._connection.broken)
 
 
 def describe_end(connection: psycopg.Connection, error: psycopg.Error) -> str:
@@ -328,5 +326,5 @@ class _RepeatedDatetime(DatetimeNoTzDumper):
     def get_key(self, obj: datetime, format: object) -> type[datetime]:  # noqa: ARG002
         return self.cls
 
-    def upgrade(self, obj: datetime, format: object) -> "_RepeatedDatetime":  # noqa: ARG002
+    def upgrade(self, obj: datetime, format: object) -> _RepeatedDatetime:  # noqa: ARG002
         return self

@@ -12,15 +12,17 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeVar
 
 from hotset.core import words
 from hotset.core.errors import HotsetError
 from hotset.core.sql import Aborted, DatabaseError
 
 from ..base import number, sql
-from .client import PostgresDatabase, PostgresSession
+from ..product import Says
+from .client import Address, PostgresSession
 
+Database = TypeVar("Database", bound=Address)
 _SUFFIX = "_hotset_fresh"
 _MARK = "hotset: a copy for the length of a run"
 _MAINTENANCE = ("postgres", "template1")
@@ -38,20 +40,12 @@ class CopyFailed(HotsetError):
     """The database cannot be copied; the message says what would help."""
 
 
-class Says(Protocol):
-    """Where a user hears of it."""
-
-    def say(self, text: str) -> None: ...
-
-    def warn(self, text: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Copy:
     """A copy, and the database it is created and dropped from."""
 
-    database: PostgresDatabase
-    maintenance: PostgresDatabase
+    database: Address
+    maintenance: Address
     original: str
 
     @property
@@ -67,7 +61,7 @@ class _Copy:
 
 
 @contextmanager
-def copy_database(database: PostgresDatabase, report: Says) -> Iterator[PostgresDatabase]:
+def copy_database(database: Database, report: Says) -> Iterator[Database]:
     """A copy of the database, dropped again afterwards; one that a killed run left goes first, one
     that somebody uses stays.
 
@@ -96,7 +90,7 @@ def copy_database(database: PostgresDatabase, report: Says) -> Iterator[Postgres
         keeper.script(sql("postgres", "keep_session").format(whose="keeps the copy of a run"))
         _take_over_settings(copy, report)
         _leave_alone(copy.database, report)
-        yield copy.database
+        yield made
     finally:
         _end(copy, keeper, report)
 
@@ -156,7 +150,7 @@ def _create(server: PostgresSession, copy: str, name: str) -> None:
                 raise CopyFailed(f"{name} cannot be copied: {_remedy(error, name)}") from None
 
 
-def _leave_alone(copy: PostgresDatabase, report: Says) -> None:
+def _leave_alone(copy: Address, report: Says) -> None:
     with closing(copy.session()) as session:
         session.script(sql("postgres", "not_vacuumed"))
         others = number(session.query(sql("postgres", "vacuumed"))[0][0])

@@ -15,7 +15,7 @@ from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_tex
 from hotset.core.sql import LoadFailed
 from hotset.core.units import Bytes
 
-from .client import PostgresDatabase
+from .product import PostgresDatabase
 
 PORT = 5432
 USER = "postgres"

@@ -13,8 +13,8 @@ that is part of what is measured.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -23,7 +23,7 @@ from psycopg import sql
 from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import limits
-from .client import PostgresDatabase, describe_end, is_gone
+from .client import Address, PostgresSession, is_gone
 
 _SETTINGS = "SET work_mem = '64MB'; SET maintenance_work_mem = '256MB'; SET jit = off"
 _NOTICE_LOST_CLIENT = "SET client_connection_check_interval = 1000"
@@ -35,7 +35,7 @@ _CANCEL_TIMEOUT_S = 5.0
 class PostgresTpch:
     """A PostgreSQL database that holds, or shall hold, TPC-H."""
 
-    where: PostgresDatabase
+    where: Address
 
     @property
     def engine(self) -> str:
@@ -54,26 +54,15 @@ class PostgresTpch:
         return PostgresTpchSession(connection, limit, self.where.looks)
 
 
-class PostgresTpchSession:
-    """One connection, in autocommit. Ctrl-C in a call cancels the statement: psycopg does that."""
+class PostgresTpchSession(PostgresSession):
+    """A session of hours. Ctrl-C in a call cancels the statement: psycopg does that."""
 
-    def __init__(
-        self, connection: psycopg.Connection, limit: limits.StatementLimit, looks: bool
-    ) -> None:
-        """
-        :param limit: of its own server, to be named where it ends a statement.
-        :param looks: see `PostgresDatabase`.
-        """
-        self._connection = connection
-        self._looks = looks
-        self._own_limit = limit
-        self._timeout_s: float | None = None
+    _timeout_s: float | None = None
 
     def script(self, sql: str) -> None:
         """Run several statements as one transaction, or one that must stand alone (VACUUM)."""
-        with self._errors():
-            self._limit(None)
-            self._connection.execute(sql.encode())
+        self._limit(None)
+        super().script(sql)
 
     def query(self, sql: str, timeout_s: float | None = None) -> list[Row]:
         """All rows of one statement; the server itself ends it after `timeout_s`."""
@@ -105,33 +94,14 @@ class PostgresTpchSession:
         with suppress(psycopg.Error):
             self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
 
-    def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        self._connection.close()
-
     def _limit(self, timeout_s: float | None) -> None:
         """Set the server's limit for statements, unless it stands already."""
         if timeout_s != self._timeout_s:
             limit_ms = 0 if timeout_s is None else max(1, round(timeout_s * 1000))
             self._connection.execute(f"SET statement_timeout = {limit_ms}".encode())
             self._timeout_s = timeout_s
-            self._own_limit = limits.NONE
+            self.limit = limits.NONE
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn psycopg's errors into those that TPC-H knows."""
-        started = time.monotonic()
-        try:
-            yield
-        except psycopg.Error as error:
-            if self._looks and error.sqlstate == limits.LOCKED:
-                raise limits.lock_error(self._connection) from error
-            seconds = time.monotonic() - started
-            words = describe_end(self._connection, error)
-            message = self._own_limit.explain(words, error.sqlstate, seconds)
-            raise _meaning(error, message, broken=self._connection.broken) from error
-
-
-def _meaning(error: psycopg.Error, message: str, *, broken: bool) -> DatabaseError:
-    kind = ServerGone if is_gone(error.sqlstate, broken=broken) else Refused
-    return kind(message)
+    def _meaning(self, error: psycopg.Error, message: str) -> DatabaseError:
+        kind = ServerGone if is_gone(error.sqlstate, broken=self._connection.broken) else Refused
+        return kind(message)

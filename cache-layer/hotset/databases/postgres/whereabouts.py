@@ -13,16 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import Aborted
+from hotset.core.sql import Aborted, Session
 
 from ..base import Unavailable, sql
 from ..seen import SEEN
-
-if TYPE_CHECKING:
-    from ..base import Connection
 
 # $1: a process, by the number that its server has for it; $2: a server's folder in a tablespace;
 # $3: the folder whose names are wanted, or nothing. A line for each such process in a data
@@ -94,7 +90,7 @@ class Whereabouts:
 
 
 def find(
-    machine: Machine, connection: Connection, below: PurePosixPath | None
+    machine: Machine, connection: Session, below: PurePosixPath | None
 ) -> Whereabouts | Unavailable:
     """The files of the server behind a connection.
 

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hotset.core.sql import EngineName
+
+from ..product import SqlDatabase
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Address(SqlDatabase):
     """Where a SQL Server database is and who asks.
 
     :param encrypt: the driver's own words: yes, no, strict, mandatory, optional.
     :param trust: take the server's certificate unseen.
     :param trusted: log in as who runs this (Windows, Kerberos): no user, no password.
     :param driver: the ODBC driver's name or path; None takes what there is.
-    :param looks: it does not wait for long for a table that another session has to itself: it
-        raises `Locked`.
     """
 
-    host: str
-    port: int
-    user: str
-    password: str = field(repr=False)
-    dbname: str
+    engine: ClassVar[EngineName] = "sqlserver"
+    title: ClassVar[str] = "SQL Server"
+
     encrypt: str = "yes"
     trust: bool = False
     trusted: bool = False
     driver: str | None = None
-    looks: bool = False
-    engine: str = field(default="sqlserver", init=False)
 
     @property
     def where(self) -> str:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from hotset.core.machines.base import Machine
+from hotset.core.sql import EngineName, Session
 from hotset.core.units import Bytes
 
 from .. import file_labels
 from ..base import (
-    Adapter,
     Change,
     Counter,
     DatabaseFile,
+    Engine,
     FileIo,
     FileKind,
     Memory,
@@ -29,11 +30,9 @@ from ..base import (
     Wait,
     number,
 )
+from ..file_labels import Label, Level
+from ..targets import Offer, Target, TargetError, no_database
 from . import whereabouts
-
-if TYPE_CHECKING:
-    from ..base import Connection
-    from ..file_labels import Label, Level
 
 _MIB = 1024**2
 _DATA_STEP_MB, _LOG_STEP_MB = 256, 64
@@ -46,12 +45,12 @@ _GROWING = 272696576
 """PERF_COUNTER_BULK_COUNT: a value that only grows, though its name says "/sec"."""
 
 
-class SqlServerEngine(Adapter):
+class SqlServerEngine(Engine):
     """One SQL Server; ``database`` is the one whose files are meant."""
 
-    name = "sqlserver"
+    name: ClassVar[EngineName] = "sqlserver"
 
-    def __init__(self, connection: Connection, database: str) -> None:
+    def __init__(self, connection: Session, database: str) -> None:
         super().__init__(connection)
         self._database = database or str(connection.query("SELECT DB_NAME()")[0][0])
 
@@ -103,13 +102,51 @@ class SqlServerEngine(Adapter):
         placement = self.placement()
         if isinstance(placement, Unavailable):
             return placement
-        name = str(self._connection.query(self._sql("machine_name"))[0][0])
-        located = whereabouts.find(machine, name, [file.path for file in placement], below)
+        located = self._find(machine, [file.path for file in placement], below)
         if isinstance(located, Unavailable):
             return located
         return [
             replace(file, path=located[file.path]) for file in placement if file.path in located
         ]
+
+    def _find(
+        self, machine: Machine, files: list[str], below: PurePosixPath | None
+    ) -> dict[str, str] | Unavailable:
+        name = str(self._connection.query(self._sql("machine_name"))[0][0])
+        return whereabouts.find(machine, name, files, below)
+
+    def offers(self, count: int) -> list[Offer]:
+        """Databases alone: tables lie in shared files."""
+        return [Offer(f"database:{name}", None) for name in self.databases()[:count]]
+
+    def find(self, machine: Machine, target: Target, below: PurePosixPath | None) -> list[str]:
+        """Whole database files are what lies at a known place."""
+        if target.kind != "database":
+            raise TargetError(
+                f"{target.text}: SQL Server keeps tables in shared files; warm the database up"
+                f" (database:{self._database}) or name a file",
+                field="targets",
+            )
+        placed = self.locate(machine, below)
+        if isinstance(placed, Unavailable):
+            raise TargetError(f"{target.text}: {placed.unavailable}", field="dsn")
+        paths = [
+            file.path for file in placed if file.database == target.name and file.kind == "data"
+        ]
+        if not paths:
+            raise no_database(target, self.databases())
+        return paths
+
+    def folders(self, machine: Machine, below: PurePosixPath | None) -> list[str]:
+        placed = self.locate(machine, below)
+        return [] if isinstance(placed, Unavailable) else [file.path for file in placed]
+
+    def own_folders(self, machine: Machine) -> list[str] | Unavailable:
+        files = [str(row[0]) for row in self._connection.query(self._sql("measured_folders"))]
+        located = self._find(machine, files, None)
+        if isinstance(located, Unavailable):
+            return located
+        return [located.get(file, f"not open: {file}") for file in files]
 
     def memory(self) -> Memory | Unavailable:
         cap = self._rows("memory_cap", "sys.configurations")
@@ -219,10 +256,7 @@ class SqlServerEngine(Adapter):
         ]
 
     def waits(self) -> list[Wait] | Unavailable:
-        rows = self._rows("waits", "sys.dm_os_wait_stats")
-        if isinstance(rows, Unavailable):
-            return rows
-        return [Wait(str(name), number(count), float(number(ms))) for name, count, ms in rows]
+        return self._waits("waits", "sys.dm_os_wait_stats")
 
     def counters(self) -> list[Counter] | Unavailable:
         rows = self._rows("counters", "sys.dm_os_performance_counters")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
 from hotset.core.sql import (
     Aborted,
     Argument,
-    CannotConnect,
     DatabaseError,
     IntendedRollback,
     Row,
@@ -21,12 +19,10 @@ from hotset.core.sql import (
 
 from . import odbc
 from .address import Address
-from .freetds import is_freetds
 
 if TYPE_CHECKING:
     import pyodbc
 
-PORT = 1433
 INTENDED_ROLLBACK = 50241
 """The number that neword.sql throws for the unused item of clause 2.4.1.4."""
 _RETRYABLE = {1205: "deadlock", odbc.LOCK_TIMEOUT: "lock timeout", 3960: "serialization"}
@@ -41,32 +37,20 @@ _LIST_DIGITS = 10
 """How many digits each integer of a list has in the string that carries it (see neword.sql)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SqlServerDatabase(Address):
-    """A SQL Server database that sessions can be opened on."""
+class OdbcSession:
+    """Base of the sessions: one connection."""
 
-    def odbc_driver(self) -> str:
-        """The driver's name or path, as this computer has it; raises PrerequisiteMissingError."""
-        return odbc.driver(self.driver)
+    _connection: pyodbc.Connection
 
-    def uses_freetds(self) -> bool:
-        """True if the driver is FreeTDS, which other programs cannot have check a certificate."""
-        return is_freetds(self.odbc_driver())
+    def close(self) -> None:
+        """Close the connection, whatever state it is in."""
+        import pyodbc
 
-    def looking(self) -> SqlServerDatabase:
-        """The same for who only looks, and is not to wait for whoever has a table to himself."""
-        return replace(self, looks=True)
-
-    def session(self) -> SqlServerSession:
-        """Open a connection. Raises CannotConnect with the server's reason, never the password."""
-        try:
-            connection, by_array = odbc.connect(self)
-        except ConnectionError as error:
-            raise CannotConnect(str(error)) from None
-        return SqlServerSession(connection, by_array=by_array, where=self)
+        with suppress(pyodbc.Error):
+            self._connection.close()
 
 
-class SqlServerSession:
+class SqlServerSession(OdbcSession):
     """One connection, in autocommit: each batch or call is a transaction of its own."""
 
     def __init__(
@@ -130,13 +114,6 @@ class SqlServerSession:
         """Insert rows by the array, in one transaction."""
         with known_errors(self._where):
             return odbc.insert(self._connection, table, columns, rows, by_array=self._by_array)
-
-    def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        import pyodbc
-
-        with suppress(pyodbc.Error):
-            self._connection.close()
 
 
 @contextmanager

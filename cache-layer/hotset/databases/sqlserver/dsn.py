@@ -7,11 +7,12 @@ percent-encoded. A password has no place in it.
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from .client import PORT, SqlServerDatabase
+from ..product import A_PASSWORD, PASSWORD_SEPARATELY, DsnError, DsnKeywordError
 
-A_PASSWORD = "a password, which logs and process lists would show: give it separately"  # noqa: S105
+PORT = 1433
 FORM = "sqlserver://user@host:1433/dbname?encrypt=yes&trust=yes"
 _SWITCH = ("yes", "no")
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -22,12 +23,28 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def parse(dsn: str) -> SqlServerDatabase:
-    """The database a URL names, without a password.
+def parse(dsn: str) -> dict[str, Any]:
+    """Fields of the database a URL names, without a password.
 
-    :raises ValueError: names the part that is wrong and what may stand there; never quotes what
-        could be a password.
+    :raises DsnError: names the part that is wrong and what may stand there; never quotes what could
+        be a password.
     """
+    try:
+        return _parse(dsn)
+    except ValueError as error:
+        own = (PASSWORD_SEPARATELY,) if A_PASSWORD in str(error) else ()
+        raise DsnError(f"the DSN {error}", *own, field="dsn") from None
+
+
+def require_remote(parts: dict[str, Any]) -> None:
+    """:raises DsnKeywordError: it would be the server's own login, or driver."""
+    if parts["trusted"]:
+        raise DsnKeywordError("trusted=yes, which logs in as who runs the server: name a user")
+    if driver := parts["driver"]:
+        raise DsnKeywordError(f"driver={driver}, which who runs the server chooses: leave it out")
+
+
+def _parse(dsn: str) -> dict[str, Any]:
     try:
         url = urlsplit(dsn)
         host, port = url.hostname, url.port
@@ -55,17 +72,16 @@ def parse(dsn: str) -> SqlServerDatabase:
         raise ValueError(f"names user {user!r}, and trusted=yes, which logs in without one")
     if not trusted and not user:
         raise ValueError(f"names no user: write {FORM}, or trusted=yes")
-    return SqlServerDatabase(
-        host=unquote(host),
-        port=PORT if port is None else port,
-        user=user,
-        password="",
-        dbname=unquote(url.path.removeprefix("/")),
-        encrypt=options.get("encrypt", "yes"),
-        trust=options.get("trust") == "yes",
-        trusted=trusted,
-        driver=options.get("driver"),
-    )
+    return {
+        "host": unquote(host),
+        "port": PORT if port is None else port,
+        "user": user,
+        "dbname": unquote(url.path.removeprefix("/")),
+        "encrypt": options.get("encrypt", "yes"),
+        "trust": options.get("trust") == "yes",
+        "trusted": trusted,
+        "driver": options.get("driver"),
+    }
 
 
 def _options(query: str) -> dict[str, str]:

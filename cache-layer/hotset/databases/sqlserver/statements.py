@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING
@@ -15,16 +14,17 @@ from typing import TYPE_CHECKING
 from hotset.core.sql import Aborted, CannotConnect, Value
 
 from . import odbc
-from .client import SqlServerDatabase, known_errors
+from .address import Address
+from .client import OdbcSession, known_errors
 
 if TYPE_CHECKING:
     import pyodbc
 
 
-class SqlServerStatements:
+class SqlServerStatements(OdbcSession):
     """One connection, in autocommit, used by one thread; raises `Aborted` and `ServerGone`."""
 
-    def __init__(self, database: SqlServerDatabase, *, prepared: bool) -> None:
+    def __init__(self, database: Address, *, prepared: bool) -> None:
         """
         :param prepared: values are parameters, typed as the same literals would be, of statements
             prepared once; otherwise they stand in the text.
@@ -98,13 +98,6 @@ class SqlServerStatements:
         """Where there is something to roll back."""
         self._open, self._is_sure = 0, True
         self._run(self._plain, "IF @@TRANCOUNT > 0 ROLLBACK")
-
-    def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        import pyodbc
-
-        with suppress(pyodbc.Error):
-            self._connection.close()
 
 
 _BEGIN = re.compile(r"\bbegin\s+(?:distributed\s+)?tran", re.I)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import odbc
-from .client import SqlServerDatabase
+from .address import Address
+from .client import OdbcSession
 
 if TYPE_CHECKING:
     import pyodbc
@@ -27,7 +28,7 @@ Result = TypeVar("Result")
 class SqlServerTpch:
     """A SQL Server database as `hotset.tpch` wants it."""
 
-    database: SqlServerDatabase
+    database: Address
     engine: str = field(default="sqlserver", init=False)
 
     def session(self) -> SqlServerTpchSession:
@@ -35,10 +36,10 @@ class SqlServerTpch:
         return SqlServerTpchSession(self.database)
 
 
-class SqlServerTpchSession:
+class SqlServerTpchSession(OdbcSession):
     """One connection, in autocommit."""
 
-    def __init__(self, database: SqlServerDatabase) -> None:
+    def __init__(self, database: Address) -> None:
         self._database = database
         self._busy: pyodbc.Cursor | None = None
         self._open()
@@ -88,13 +89,6 @@ class SqlServerTpchSession:
         if busy is not None:
             with suppress(pyodbc.Error):
                 busy.cancel()
-
-    def close(self) -> None:
-        """Close the connection, whatever state it is in."""
-        import pyodbc
-
-        with suppress(pyodbc.Error):
-            self._connection.close()
 
     @contextmanager
     def _cursor(self, timeout_s: float | None) -> Iterator[pyodbc.Cursor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -12,63 +12,16 @@ from hotset.core.operation import (
     Context,
     Kind,
     Lines,
-    OnThisComputer,
     Request,
     operation,
 )
 from hotset.core.rights import Right
 from hotset.disk import places
 
+from ..schedule_request import Add
+
 if TYPE_CHECKING:
     from hotset.disk.boot.schedules import Schedules
-
-
-class Add(Request):
-    targets: Annotated[
-        fields.Targets | None,
-        Field(description="What to cache at the times of --at, as for `warmup run`."),
-        Cli(argument=True, metavar="TARGET"),
-    ] = None
-    at: Annotated[
-        fields.Expression | None,
-        Field(description="When to run, as in systemd.time(7), such as 'Mon..Fri 07:00'."),
-    ] = None
-    on_boot: Annotated[
-        bool, Field(description="Restore the last snapshot when the machine boots.")
-    ] = False
-    on_shutdown: Annotated[
-        bool, Field(description="Save a snapshot when the machine shuts down.")
-    ] = False
-    name: Annotated[
-        fields.Word | None,
-        Field(
-            description="Name of the schedule; by default it comes from the disk and the occasion."
-        ),
-    ] = None
-    disk: places.DiskOption = None
-    machine: fields.Machine = "local"
-    method: Annotated[
-        Literal["auto", "offline", "online"], Field(description="As for `warmup run`.")
-    ] = "auto"
-    rate: Annotated[fields.Rate | None, Field(description="Highest rate, such as 50MB/s.")] = None
-    engine: fields.Product = "postgres"
-    dsn: Annotated[
-        fields.Server | None,
-        Field(description="The database's address, as seen from that machine."),
-    ] = None
-    password_file: Annotated[
-        fields.ReadFile | None,
-        Field(description="A file that holds the password, on the disk's machine."),
-    ] = None
-    program: Annotated[
-        fields.Text | None,
-        Field(description="Full path of hotset on that machine."),
-        OnThisComputer,
-    ] = None
-    no_enable: Annotated[bool, Field(description="Write the units, but do not enable them.")] = (
-        False
-    )
-    dry_run: Annotated[bool, Field(description="Print the units without writing them.")] = False
 
 
 @operation("warmup schedule add", Kind.JOB, Right.ADMIN, ("Register", "HotsetWarmupSchedule"))
@@ -82,28 +35,15 @@ def add(request: Add, context: Context) -> Lines:
     from hotset.disk.boot import fstab
 
     from .. import schedule
-    from ..schedule import ScheduleRequest
 
-    wanted = ScheduleRequest(
-        tuple(request.targets or ()),
-        request.at,
-        request.on_boot,
-        request.on_shutdown,
-        request.name,
-        request.method,
-        request.rate,
-        request.engine,
-        request.dsn,
-        request.password_file,
-    )
-    schedule.check(wanted)
+    schedule.check(request)
     with places.machine(request.machine) as machine:
         disk = flash_devices.find(machine, request.disk).disk
         hotset = schedule.find_program(machine, request.program)
         mounts = fstab.folders(machine, disk.device)
-        units = schedule.units(wanted, disk.name, hotset, mounts)
-        if wanted.at is not None:
-            at = schedule.calendar(wanted.at)
+        units = schedule.units(request, disk.name, hotset, mounts)
+        if request.at is not None:
+            at = schedule.calendar(request.at)
             schedule.check_calendar(machine, at)
             for time in schedule.skipped_days(machine, at):
                 context.message(

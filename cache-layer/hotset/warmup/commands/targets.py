@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -35,10 +36,9 @@ def list_targets(request: Ask, context: Context) -> text.WarmupTargets:  # noqa:
 
     Databases first, then the tables and indexes of the database in --dsn, largest first.
     """
-    from hotset.databases import offers
+    from hotset.databases import connect
 
     from .. import text
 
-    password = fields.secret(request.password)
-    offered = offers.list_offers(request.engine, request.dsn, password, request.count)
-    return text.WarmupTargets(tuple(offered))
+    with closing(connect.of_request(request).looking().administer()) as server:
+        return text.WarmupTargets(tuple(server.offers(request.count)))

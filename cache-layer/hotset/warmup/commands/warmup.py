@@ -27,7 +27,7 @@ from hotset.core.units import Blocks
 from hotset.disk import places
 
 if TYPE_CHECKING:
-    from hotset.databases import owners
+    from hotset.databases.connect import NamesDatabase
     from hotset.disk.flash_devices import AttachedDisk
 
     from .. import text
@@ -278,9 +278,7 @@ def list_plans(request: Nothing, context: Context) -> text.WarmupPlans:  # noqa:
     return text.WarmupPlans.from_plans(plan_store.every())
 
 
-def planning_of(
-    request: owners.NamesServer, machine: str, mount_point: str | None = None
-) -> Planning:
+def planning_of(request: NamesDatabase, machine: str, mount_point: str | None = None) -> Planning:
     """Where a request's targets are looked up, with none of them yet."""
     from ..plan import Request as Planning
 
@@ -372,9 +370,10 @@ def _look_again(
 ) -> tuple[SavedPlan, str]:
     """A plan with its targets where they lie now, and why that is not known; empty: it is. Off line
     a database is down and its files are not mounted: then they are cached where they lay."""
+    from hotset.databases.targets import TargetGoneError
+
     from .. import plan_store
     from ..plan import CANNOT_BE_LOOKED_UP
-    from ..targets import TargetGoneError
 
     try:
         plan, notes = plan_store.look_again(attached, plan, _planning_again(plan, request))

@@ -29,10 +29,7 @@ class Server(Request):
     password: fields.Password = None
 
 
-class ChangeServer(Request):
-    engine: fields.Product
-    dsn: fields.Dsn
-    password: fields.Password = None
+class ChangeServer(Server):
     dry_run: Annotated[bool, Field(description=_STATEMENTS)] = False
     yes: Annotated[bool, Field(description="Run the statements.")] = False
 
@@ -53,7 +50,7 @@ class Changed(Lines):
         return RequestError("nothing was changed", remedy, field="yes")
 
 
-def _lock(request: Server | ChangeServer) -> Lock:
+def _lock(request: Server) -> Lock:
     return Lock("database", request.dsn)
 
 
@@ -206,12 +203,10 @@ def counters(request: Counters, context: Context) -> DatabaseCounters:
 
 
 @contextmanager
-def _opened(request: Server | ChangeServer | Place | Memory | Counters) -> Iterator[Engine]:
+def _opened(request: Server | Place | Memory | Counters) -> Iterator[Engine]:
     from hotset.databases import connect
 
-    password = fields.secret(request.password)
-    database = connect.database(request.engine, request.dsn, password)
-    with closing(connect.engine(database)) as server:
+    with closing(connect.of_request(request).administer()) as server:
         yield server
 
 
@@ -227,7 +222,7 @@ def _change(
     planned: list[Change] = []
     for change in changes:
         if isinstance(change, Unavailable):
-            raise PrerequisiteMissingError(change.reason)
+            raise PrerequisiteMissingError(change.unavailable)
         planned.append(change)
     for change in planned:
         if request.yes and not request.dry_run:

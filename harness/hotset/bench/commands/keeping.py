@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from hotset.databases.connect import SqlDatabase
+    from hotset.databases.product import SqlDatabase
     from hotset.reports.model.document import State
     from hotset.reports.model.measurement import Measured
     from hotset.reports.model.windows import Verdict

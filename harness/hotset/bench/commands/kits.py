@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hotset.core import fields
 from hotset.core.operation import Context, Lines, Request
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
-
-    from hotset.databases.connect import EngineName, SqlDatabase
+    from hotset.databases.connect import NamesDatabase
+    from hotset.databases.product import SqlDatabase
 
     from ..ownership import Kit
-
-
-class OfDatabase(Protocol):
-    """The fields that say which database."""
-
-    @property
-    def engine(self) -> EngineName: ...
-
-    @property
-    def dsn(self) -> str: ...
-
-    @property
-    def password(self) -> SecretStr | None: ...
 
 
 class Drop(Request):
@@ -35,14 +21,14 @@ class Drop(Request):
     yes: fields.Yes = False
 
 
-def database(request: OfDatabase) -> SqlDatabase:
+def database(request: NamesDatabase) -> SqlDatabase:
     """The database, as HammerDB and whoever looks at its catalog want it."""
     from hotset.databases import connect
 
-    return connect.database(request.engine, request.dsn, fields.secret(request.password))
+    return connect.of_request(request)
 
 
-def question(request: OfDatabase, kit: Kit) -> str | None:
+def question(request: NamesDatabase, kit: Kit) -> str | None:
     """Compose the question before dropping a kit's tables; None where there are none."""
     from .. import ownership
 

@@ -150,7 +150,7 @@ def run(request: Run, context: Context) -> Windows:
         rate=request.rate,
     )
     defined, sources = given.parse_definitions(request.define), given.sources(request.script)
-    database = connect.database(request.engine, request.dsn, fields.secret(request.password))
+    database = connect.of_request(request)
     popular = fields.POPULAR if request.seed is None else None
     workload = SqlWorkload(database, sources, options, defined, request.protocol, popular)
     by = runs.Runs(workload, context.report)

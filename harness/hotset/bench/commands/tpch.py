@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hotset.core.progress import Reporter
-    from hotset.databases.connect import SqlDatabase
-    from hotset.hammerdb.settings import Connection
+    from hotset.databases.product import SqlDatabase
     from hotset.reports.model.windows import Verdict
     from hotset.tpch.database import Database
     from hotset.tpch.record import PowerResult, ThroughputResult
@@ -134,10 +133,10 @@ def build(request: Build, context: Context) -> Lines:
 def _load(request: Build, where: SqlDatabase, replacing: bool, report: Reporter) -> None:
     from hotset.tpch import data, load, schema
 
-    from .. import ownership, room
+    from .. import ownership
 
     scale = request.scale
-    room.require(where, schema.estimate_bytes(scale), "scale")
+    where.require_room(schema.estimate_bytes(scale), "scale")
     size = schema.estimate_bytes(scale) / 1e9
     with report.task(f"building TPC-H at scale {scale:g}, about {size:.2g} GB in the database"):
         if replacing:
@@ -276,7 +275,6 @@ def run(request: Run, context: Context) -> RunOutcome:
     Exit code 4 if a query failed or timed out; what did finish is printed. Exit code 5: a threshold
     was missed.
     """
-    from hotset.databases import connect
 
     from .. import alone, ownership, tpch_metrics
     from ..kept.found import find_database
@@ -285,7 +283,7 @@ def run(request: Run, context: Context) -> RunOutcome:
     check_output(request.junit, "junit")
     numbers, count = _queries_of(request)
     database = kits.database(request)
-    connect.require_direct(database)
+    database.require_direct()
     kept = keeping.begin(
         request.keep, keeping.of_tpch(request, numbers, find_database(database)), context
     )
@@ -456,17 +454,15 @@ def drop(request: Drop, context: Context) -> Lines:
 
 
 def _database(request: Build | Run | Check | Drop, *, looks: bool = False) -> Database:
-    from hotset.databases import connect
-
-    password = fields.secret(request.password)
-    return connect.tpch_database(request.engine, request.dsn, password, looks=looks)
+    named = kits.database(request)
+    return (named.looking() if looks else named).tpch()
 
 
 def _not_hammerdb(field: str) -> RequestError:
     return RequestError("HammerDB has no such option", field=field)
 
 
-def _build_by_hammerdb(connection: Connection, scale: float, context: Context) -> None:
+def _build_by_hammerdb(connection: SqlDatabase, scale: float, context: Context) -> None:
     from hotset.hammerdb import kept
     from hotset.hammerdb import tpch as hammerdb
     from hotset.hammerdb.process.progress import observer

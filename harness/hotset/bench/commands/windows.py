@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hotset.core.progress import Reporter
-    from hotset.databases.connect import SqlDatabase
+    from hotset.databases.product import SqlDatabase
     from hotset.reports.model.document import RunDocument
 
     from ..kept.found import FoundDatabase
@@ -169,7 +169,7 @@ def _require_options(
     if request.find_rate:
         window.require_one_number(fields.each_users(request.users))
     if request.fresh:
-        window.copyable(database)
+        database.require_copies()
     runs.require_options(
         options,
         until_steady=request.until_steady is not None,
@@ -185,14 +185,13 @@ def _each(
     options: Options,
     report: Reporter,
 ) -> Iterator[Outcome]:
-    from .. import window
 
     each_users = fields.each_users(request.users)
 
     def measure(options: Options) -> Outcome:
         if not request.fresh:
             return drive(database, options)
-        with window.copy_of(database, report) as copy:
+        with database.copy(report) as copy:
             return runs.check_database(drive(copy, options), copy)
 
     if len(each_users) == 1:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
-
-import psycopg
 
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.sql import DatabaseError
-from hotset.databases.base import number, sql
-from hotset.databases.connect import SqlDatabase
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.base import number
+from hotset.databases.product import SqlDatabase
 from hotset.reports.model import setup
-
-_QUERY = "measured_database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +43,11 @@ class FoundDatabase:
 def find_database(database: SqlDatabase) -> FoundDatabase:
     """Ask the server; one that does not answer is no reason not to measure: that says it better."""
     try:
-        if isinstance(database, PostgresDatabase):
-            return _postgres(database)
-        with closing(database.session()) as session:
-            (row,) = session.query(sql("sqlserver", _QUERY))
-        return FoundDatabase("sqlserver", f"{database.host}:{database.port}", *_database_of(row))
-    except (DatabaseError, psycopg.Error, ValueError):
+        server, (name, version, size, buffers) = database.identify()
+        sizes = number(size or 0), number(buffers or 0)
+    except (DatabaseError, ValueError):
         return FoundDatabase(database.engine, _where(database), database.dbname)
-
-
-def _postgres(database: PostgresDatabase) -> FoundDatabase:
-    # By the connection: libpq takes what the DSN leaves out from its environment and services.
-    with closing(database.connect("")) as connection:
-        (row,) = connection.execute(sql("postgres", _QUERY).encode()).fetchall()
-        server = f"{connection.info.host or connection.info.hostaddr}:{connection.info.port}"
-    return FoundDatabase("postgres", server, *_database_of(row))
-
-
-def _database_of(row: Any) -> tuple[str, str, int, int]:  # noqa: ANN401 - of a driver
-    name, version, size, buffers = row
-    return str(name), str(version), number(size or 0), number(buffers or 0)
+    return FoundDatabase(database.engine, server, str(name), str(version), *sizes)
 
 
 def _where(database: SqlDatabase) -> str:

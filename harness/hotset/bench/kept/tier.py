@@ -9,18 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, cast
 
 from hotset.block import extents, usage
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
-from hotset.databases import connect
-from hotset.databases.base import Unavailable, sql
-from hotset.databases.connect import SqlDatabase
-from hotset.databases.postgres import whereabouts
-from hotset.databases.postgres.client import PostgresDatabase
-from hotset.databases.sqlserver import whereabouts as sqlserver_files
+from hotset.databases.base import Unavailable
+from hotset.databases.product import SqlDatabase
 from hotset.disk import flash_devices
 from hotset.disk.flash_devices import AttachedDisk
 from hotset.hitratio import attribution
@@ -29,9 +24,6 @@ from hotset.tier.disk_tier import DiskTier
 
 from .found import machine_record
 from .measurement import Kept
-
-if TYPE_CHECKING:
-    from hotset.databases.base import Connection
 
 NOT_NAMED = "the database's server was not sampled"
 _LARGEST = 24
@@ -73,10 +65,9 @@ def observe(
 
 
 def _find_here(what: SqlDatabase | PurePosixPath) -> tuple[Machine | None, Place]:
-    """This computer, if a database is known to lie on one of its accelerated disks: PostgreSQL's
-    files alone are told from those of another server with the same paths."""
+    """This computer, if a database is known to lie on one of its accelerated disks."""
     elsewhere = None, Place(unknown=NOT_NAMED)
-    if not isinstance(what, PostgresDatabase):
+    if isinstance(what, PurePosixPath) or not what.tells_its_files:
         return elsewhere
     here = Local()
     try:
@@ -101,20 +92,11 @@ def _folders(machine: Machine, database: SqlDatabase) -> list[PurePosixPath]:
 
     :raises HotsetError: they are not on that machine.
     """
-    with closing(database.session()) as session:
-        if not isinstance(database, PostgresDatabase):
-            files = [str(row[0]) for row in session.query(sql("sqlserver", "measured_folders"))]
-            name = str(session.query(sql("sqlserver", "machine_name"))[0][0])
-            located = sqlserver_files.find(machine, name, files, None)
-            if isinstance(located, Unavailable):
-                raise HotsetError(located.reason)
-            return [PurePosixPath(located.get(file, f"not open: {file}")) for file in files]
-        name = "textsend(current_database()::text)"
-        rows = session.query(sql("postgres", "database_folders").format(name=name))
-        place = whereabouts.find(machine, cast("Connection", session), None)
-    if isinstance(place, Unavailable):
-        raise HotsetError(place.reason)
-    return [place.path(str(row[0])) for row in rows]
+    with closing(database.administer()) as server:
+        folders = server.own_folders(machine)
+    if isinstance(folders, Unavailable):
+        raise HotsetError(folders.unavailable)
+    return [*map(PurePosixPath, folders)]
 
 
 def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
@@ -223,11 +205,11 @@ def _residents(disk: AttachedDisk, database: SqlDatabase) -> tuple[Resident, ...
 
     :raises HotsetError: the server, the file system or the tier does not tell.
     """
-    with closing(connect.engine(database)) as server:
+    with closing(database.administer()) as server:
         below = attribution.mount_point(disk.machine, disk.disk.device)
         label = server.labels("table", disk.machine, below)
     if isinstance(label, Unavailable):
-        raise HotsetError(label.reason)
+        raise HotsetError(label.unavailable)
     files = attribution.files(disk.machine, disk.disk.device)
     cached = disk.tier.contents().cached
     residents = []

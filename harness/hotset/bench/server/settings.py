@@ -6,7 +6,7 @@ from contextlib import closing
 
 from hotset.core.sql import DatabaseError
 from hotset.databases.base import sql
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.product import SqlDatabase
 
 
 def read(database: SqlDatabase) -> dict[str, str] | None:

@@ -1,8 +1,7 @@
 """Where the time of a database's users goes: CPU, data, log, locks, the client.
 
-A connection of its own samples the sessions (PostgreSQL) or reads the server's wait statistics
-(SQL Server) while a benchmark runs. Either comes to session-seconds per class; a window's shares
-are differences of these.
+A connection of its own reads what the product tells (`databases/readings.py`) while a benchmark
+runs: session-seconds per class; a window's shares are differences of these.
 """
 
 from __future__ import annotations
@@ -10,284 +9,23 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol, Self, TypeVar, get_args
+from typing import Self, TypeVar, get_args
 
 import numpy as np
 
-from hotset.core.sql import Aborted, DatabaseError
-from hotset.databases.base import Connection, extension_schema, number, sql
-from hotset.databases.connect import SqlDatabase
-from hotset.databases.sqlserver.client import SqlServerDatabase
-from hotset.databases.sqlserver.refusals import explain_unseen
-from hotset.reports.model.windows import ServerIo, TimeClass, TimeUse
+from hotset.core.sql import DatabaseError, TimeClass
+from hotset.databases.product import SqlDatabase
+from hotset.databases.readings import COUNTED, Counts, Readings, Spent
+from hotset.reports.model.windows import ServerIo, TimeUse
 
-from . import io as server_io
 from . import settings as server_settings
-from .io import Counts, PostgresIo, SqlServerIo
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
-_POSTGRES_INTERVAL_S = 0.1
-_SQLSERVER_INTERVAL_S = 1.0
-_PROFILE_INTERVAL_S = 1.0
 _IO_INTERVAL_S = 1.0
 _END_S = 5.0
-Spent = Mapping[TimeClass, float]
-"""Session-seconds per class since the first reading."""
-
-
-class Readings(Protocol):
-    """Readings of how an engine's users spend their time."""
-
-    interval_s: float
-    missing: str
-
-    def read(self, now: float) -> Spent:
-        """Session-seconds so far; ``now`` is monotonic. Raises `DatabaseError`."""
-
-    @property
-    def io(self) -> PostgresIo | SqlServerIo:
-        """Reader of the server's own I/O counters, over the same connection."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-def postgres_class(state: str, wait_type: str | None, wait: str | None) -> TimeClass:
-    """The class of what one session of PostgreSQL does (the tables of "Wait Events" in its manual).
-
-    >>> postgres_class("active", None, None), postgres_class("idle", "Client", "ClientRead")
-    ('cpu', 'client')
-    >>> postgres_class("active", "IO", "DataFileRead"), postgres_class("active", "IO", "WALSync")
-    ('data_read', 'log')
-    >>> postgres_class("active", "LWLock", "WALWrite"), postgres_class("active", "Lock", "tuple")
-    ('log', 'lock')
-    """
-    event = (wait or "").lower()
-    time_class: TimeClass = _TYPES.get(wait_type, "other")
-    if state.startswith("idle"):
-        time_class = "client"
-    elif wait_type in ("IO", "IPC", "LWLock") and _is_log(event):
-        time_class = "log"
-    elif wait_type == "IO":
-        time_class = _io_class(event)
-    elif event in ("bufferio", "buffermapping"):
-        time_class = "data_read"  # waits for a page that another session reads
-    return time_class
-
-
-_TYPES: dict[str | None, TimeClass] = {
-    None: "cpu",
-    "Lock": "lock",
-    "LWLock": "lock",
-    "BufferPin": "lock",
-    "Buffer": "lock",
-    "Client": "client",
-}
-
-
-def _is_log(event: str) -> bool:
-    return event.startswith("wal") or event in ("syncrep", "recoverywalstream")
-
-
-def _io_class(event: str) -> TimeClass:
-    if event.startswith(("datafile", "slru", "buffile", "aio", "copyfile", "relationmap")):
-        return "data_read" if "read" in event or "prefetch" in event else "data_write"
-    return "other"
-
-
-class PostgresReadings:
-    """Samples of pg_stat_activity: each session counts the time since the last sample."""
-
-    interval_s = _POSTGRES_INTERVAL_S
-
-    def __init__(self, connection: Connection, user: str) -> None:
-        """:param user: of this connection, for the statement that permits more."""
-        self._connection = connection
-        self._user = user
-        self._spent: Counter[TimeClass] = Counter()
-        self._last: float | None = None
-        self.missing = ""
-        # The users' sessions are hotset's, too; this tells them apart for whoever looks.
-        connection.script("SET application_name = 'hotset monitoring'")
-
-    @cached_property
-    def io(self) -> PostgresIo:
-        return PostgresIo(self._connection)
-
-    def read(self, now: float) -> Spent:
-        rows = self._connection.query(sql("postgres", "sessions"))
-        passed = 0.0 if self._last is None else now - self._last
-        self._last = now
-        for state, wait_type, wait, count in rows:
-            if state is None:
-                self._note_hidden(number(count))
-                continue
-            name = postgres_class(str(state), _text(wait_type), _text(wait))
-            self._spent[name] += passed * number(count)  # type: ignore[assignment]
-        return dict(self._spent)
-
-    def _note_hidden(self, sessions: int) -> None:
-        user = self._user or "the connecting role"
-        self.missing = (
-            f"other roles' sessions ({sessions}) are hidden: GRANT pg_monitor TO {user} shows them"
-        )
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-class WaitSamplingReadings:
-    """Waits of every session in the server itself, counted by the extension pg_wait_sampling, by
-    default a hundred times a second: its differences are the waits, and the rest of the sessions'
-    time is CPU."""
-
-    interval_s = _PROFILE_INTERVAL_S
-
-    def __init__(self, connection: Connection, text: str) -> None:
-        """:param text: the statement that reads it."""
-        self._connection = connection
-        self._text = text
-        self._spent: Counter[TimeClass] = Counter()
-        self._count: dict[tuple[int, str, str], int] | None = None
-        self._last = 0.0
-        self.missing = ""
-        connection.script("SET application_name = 'hotset monitoring'")
-
-    @classmethod
-    def find(cls, connection: Connection) -> Self | None:
-        """Where this database has it, the server has loaded it, and this role may read it."""
-        try:
-            schema = extension_schema(connection, "pg_wait_sampling")
-            if schema is None:
-                return None
-            text = sql("postgres", "wait_profile").format(place=schema)
-            connection.query(text)
-        except Aborted:
-            return None
-        return cls(connection, text)
-
-    @cached_property
-    def io(self) -> PostgresIo:
-        return PostgresIo(self._connection)
-
-    def read(self, now: float) -> Spent:
-        rows = self._connection.query(self._text)
-        before, counted = self._count, dict[tuple[int, str, str], int]()
-        sessions: set[int] = set()
-        waited: Counter[TimeClass] = Counter()
-        for pid, is_used, wait_type, wait, ms in rows:
-            if is_used:
-                sessions.add(number(pid))
-            if wait is None:  # nothing was counted, or it ran on a CPU
-                continue
-            key = number(pid), str(wait_type), str(wait)
-            counted[key] = number(ms)
-            if is_used and before is not None:
-                gained = max(0, counted[key] - before.get(key, 0)) / 1e3
-                waited[postgres_class("active", key[1], key[2])] += gained  # type: ignore[assignment]
-        if before is not None:
-            self._add(waited, len(sessions) * (now - self._last))
-        self._count, self._last = counted, now
-        return dict(self._spent)
-
-    def _add(self, waited: Counter[TimeClass], sessions_s: float) -> None:
-        # Its clock and ours are not the same: no more was waited than there was time.
-        total = sum(waited.values())
-        fit = min(1.0, sessions_s / total) if total else 0.0
-        for name, seconds in waited.items():
-            self._spent[name] += seconds * fit  # type: ignore[assignment]
-        self._spent["cpu"] += max(0.0, sessions_s - total)  # type: ignore[assignment]
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-_SQLSERVER_CLASSES: tuple[tuple[tuple[str, ...], TimeClass], ...] = (
-    (("PAGEIOLATCH_", "IO_COMPLETION", "ASYNC_IO_COMPLETION", "IO_QUEUE_LIMIT"), "data_read"),
-    (("WRITE_COMPLETION",), "data_write"),
-    (("WRITELOG", "LOGBUFFER", "LOGMGR", "HADR_SYNC_COMMIT"), "log"),
-    (("LCK_", "PAGELATCH_", "LATCH_"), "lock"),
-    (("ASYNC_NETWORK_IO", "NET_WAITFOR_PACKET", "EXTERNAL_SCRIPT_NETWORK"), "client"),
-    (("SOS_SCHEDULER_YIELD", "THREADPOOL"), "cpu"),
-)
-
-
-def sqlserver_class(wait_type: str) -> TimeClass:
-    """The class of a wait type of SQL Server ("sys.dm_os_wait_stats" in its manual).
-
-    >>> [sqlserver_class(one) for one in ("PAGEIOLATCH_SH", "WRITELOG", "LCK_M_X", "CXPACKET")]
-    ['data_read', 'log', 'lock', 'other']
-    """
-    classes = (name for starts, name in _SQLSERVER_CLASSES if wait_type.startswith(starts))
-    return next(classes, "other")
-
-
-class SqlServerReadings:
-    """sys.dm_os_wait_stats since the first reading: resource waits by class, waits for a scheduler
-    and the sessions' CPU time as CPU; what is left of the sessions' time is the client's."""
-
-    interval_s = _SQLSERVER_INTERVAL_S
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._first: Counter[TimeClass] | None = None
-        self._last = 0.0
-        self._sessions_s = 0.0
-        self.missing = ""
-
-    @cached_property
-    def io(self) -> SqlServerIo:
-        return SqlServerIo(self._connection)
-
-    def read(self, now: float) -> Spent:
-        counted = self._count()
-        sessions = self._sessions(counted)
-        if self._first is None:
-            self._first, self._last = counted, now
-        self._sessions_s += sessions * (now - self._last)
-        self._last = now
-        spent = {name: max(0.0, counted[name] - self._first[name]) for name in CLASSES}
-        spent["client"] += max(0.0, self._sessions_s - sum(spent.values()))
-        return spent
-
-    def _count(self) -> Counter[TimeClass]:
-        """Seconds of waits since the server started."""
-        counted: Counter[TimeClass] = Counter()
-        for wait_type, resource_ms, signal_ms in self._query("wait_classes"):
-            name = sqlserver_class(str(wait_type))
-            counted[name] += number(resource_ms) / 1e3  # type: ignore[assignment]
-            counted["cpu"] += number(signal_ms) / 1e3  # type: ignore[assignment]
-        return counted
-
-    def _sessions(self, counted: Counter[TimeClass]) -> int:
-        """How many there are; their CPU time is added."""
-        ((sessions, cpu_ms),) = self._query("session_cpu")
-        counted["cpu"] += number(cpu_ms or 0) / 1e3  # type: ignore[assignment]
-        return number(sessions)
-
-    def _query(self, name: str) -> list[tuple[object, ...]]:
-        try:
-            return list(self._connection.query(sql("sqlserver", name)))
-        except Aborted as error:
-            self.missing = explain_unseen("waits are", "them", error)
-            raise
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-def readings(database: SqlDatabase) -> Readings:
-    """Over a connection of its own. Raises CannotConnect."""
-    if isinstance(database, SqlServerDatabase):
-        return SqlServerReadings(database.session())
-    connection = database.session()
-    counted = WaitSamplingReadings.find(connection)
-    return counted or PostgresReadings(connection, database.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +118,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
         first, last = readings
         if first is None or last is None:
             return None
-        return server_io.between(first.counts, last.counts, last.at - first.at)
+        return between(first.counts, last.counts, last.at - first.at)
 
     def reads_each_second(self, start: float, seconds: int) -> list[float] | None:
         """Pages that the server read in each second, by the line through its readings; None where
@@ -425,8 +163,15 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
 
 def sample(database: SqlDatabase) -> TimeSampler:
     """A sampler over connections of its own. Raises CannotConnect."""
-    return TimeSampler(readings(database), lambda: server_settings.read(database))
+    return TimeSampler(database.readings(), lambda: server_settings.read(database))
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def between(first: Counts, last: Counts, seconds: float) -> ServerIo | None:
+    """Return the counter deltas; None where the server reset its counters in between."""
+    gained: dict[str, int | None] = {}
+    for name in COUNTED:
+        before, now = first[name], last[name]
+        gained[name] = None if before is None or now is None else now - before
+    if seconds <= 0 or any(value is not None and value < 0 for value in gained.values()):
+        return None
+    return ServerIo(**gained, seconds=seconds)

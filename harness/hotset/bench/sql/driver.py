@@ -1,16 +1,19 @@
-"""Drivers of scripts: pgbench on PostgreSQL, hotset's own users on SQL Server."""
+"""Drivers of scripts: hotset's own users, where a database takes single statements of theirs; else
+pgbench, which is PostgreSQL's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.core.errors import RequestError
 from hotset.databases.postgres.pgbench import find
 from hotset.load.record import Phase, Tick
 from hotset.load.run import run_workload
 from hotset.reports.model.windows import Repeat
 
 from . import pgbench, pgbench_run, users
+from .pgbench_run import TakesPgbench
+from .users import TakesStatements
 from .workload import SqlWorkload
 
 
@@ -20,24 +23,31 @@ def require(workload: SqlWorkload) -> None:
     :raises RequestError: one cannot; names file and line.
     :raises PrerequisiteMissingError: pgbench is not here.
     """
-    if isinstance(workload.database, PostgresDatabase):
-        pgbench.check(find(), workload.sources)
-    else:
+    if isinstance(workload.database, TakesStatements):
         users.require(workload)
+    else:
+        _by_pgbench(workload)
+        pgbench.check(find(), workload.sources)
 
 
 def check(workload: SqlWorkload) -> None:
-    """Have a SQL Server read every statement; PostgreSQL reads one as it is run.
+    """Have the server read every statement; where pgbench runs them it reads one as it is run.
 
     :raises CannotConnect: there is no server.
     :raises ScriptError: it finds one that is no SQL; names file and line.
     """
-    if not isinstance(workload.database, PostgresDatabase):
+    if isinstance(workload.database, TakesStatements):
         users.check(workload, workload.database)
 
 
 def run(workload: SqlWorkload, observe: Callable[[Tick | Phase], None]) -> Repeat:
     """Run scripts and measure a window; raises as `hotset.load.run.follow`."""
-    if isinstance(workload.database, PostgresDatabase):
-        return pgbench_run.run(workload, workload.database, observe)
-    return run_workload(users.Users(workload, workload.database), observe)
+    if isinstance(workload.database, TakesStatements):
+        return run_workload(users.Users(workload, workload.database), observe)
+    return pgbench_run.run(workload, _by_pgbench(workload), observe)
+
+
+def _by_pgbench(workload: SqlWorkload) -> TakesPgbench:
+    if isinstance(workload.database, TakesPgbench):
+        return workload.database
+    raise RequestError(f"scripts are not run on {workload.database.title}", field="engine")

@@ -18,12 +18,12 @@ from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from signal import SIGALRM
+from typing import Protocol, runtime_checkable
 
 from psycopg.sql import Literal
 
-from hotset.core.sql import DatabaseError
+from hotset.core.sql import DatabaseError, EngineName, Session
 from hotset.databases.base import sql
-from hotset.databases.postgres.client import PostgresDatabase
 from hotset.databases.postgres.pgbench import environment_of, find
 from hotset.load.record import (
     DRAIN_S,
@@ -59,7 +59,22 @@ class _Failed(Exception):
     """The run has no result; says why."""
 
 
-def run(workload: SqlWorkload, database: PostgresDatabase, observe: Observer) -> Repeat:
+@runtime_checkable
+class TakesPgbench(Protocol):
+    """A database that libpq's own programs reach."""
+
+    @property
+    def engine(self) -> EngineName: ...
+    @property
+    def password(self) -> str: ...
+    @property
+    def application(self) -> str: ...
+    def conninfo(self, application_name: str) -> str: ...
+    def limit(self) -> str: ...
+    def session(self) -> Session: ...
+
+
+def run(workload: SqlWorkload, database: TakesPgbench, observe: Observer) -> Repeat:
     """Run scripts and measure a window.
 
     :param observe: gets a `Phase` as it begins and a `Tick` every second. What it raises ends the
@@ -70,7 +85,7 @@ def run(workload: SqlWorkload, database: PostgresDatabase, observe: Observer) ->
     :raises PrerequisiteMissingError: there is no pgbench.
     """
     program = find().program
-    name = f"{dict(database.more).get('application_name', 'hotset')} {secrets.token_hex(4)}"
+    name = f"{database.application} {secrets.token_hex(4)}"
     with tempfile.TemporaryDirectory(prefix="hotset-pgbench-") as given:
         folder = Path(given)
         files = pgbench.write(folder, workload.sources)
@@ -89,11 +104,11 @@ def run(workload: SqlWorkload, database: PostgresDatabase, observe: Observer) ->
                 raise
 
 
-def _explain(cause: str, database: PostgresDatabase) -> str:
+def _explain(cause: str, database: TakesPgbench) -> str:
     """With the server's own limit of time for a statement, where that was the end of one."""
     if "due to statement timeout" in cause:
         with suppress(DatabaseError):
-            return f"{cause}; {database.statement_limit()}"
+            return "; ".join(filter(None, (cause, database.limit())))
     return cause
 
 
@@ -103,7 +118,7 @@ class _Load:
     def __init__(
         self,
         workload: SqlWorkload,
-        database: PostgresDatabase,
+        database: TakesPgbench,
         name: str,
         process: Supervised,
         folder: Path,
@@ -202,7 +217,7 @@ class _Load:
 
     def _cancel(self) -> None:
         """Cancel the statements still running; ignore a server that is gone."""
-        text = sql("postgres", "cancel_statements")
+        text = sql(self._database.engine, "cancel_statements")
         with suppress(DatabaseError), closing(self._database.session()) as session:
             name = Literal(self._name).as_string(None)
             rows = session.query(text.format(name=name))

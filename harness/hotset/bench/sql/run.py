@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hotset.core import words
 from hotset.core.progress import Reporter
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.product import SqlDatabase
 from hotset.load.record import WindowOptions
 from hotset.load.run import Observer
 from hotset.reports.model.windows import Repeat
@@ -27,7 +27,7 @@ def options(*, rate: str | None, **named: float) -> WindowOptions:
 
 
 class Runs(runs.Runs[WindowOptions]):
-    """By pgbench on PostgreSQL, by hotset's own users on SQL Server."""
+    """By whichever driver the database has."""
 
     suite = "hotset.sql.run"
 

@@ -1,14 +1,15 @@
-"""Users of scripts on SQL Server: each takes a script by chance, by the weights, and runs it."""
+"""Users of scripts, where no program of the product's runs them: each takes a script by chance, by
+the weights, and runs it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol, runtime_checkable
 
 from hotset.core.sql import Aborted, Value
-from hotset.databases.sqlserver.client import SqlServerDatabase
-from hotset.databases.sqlserver.statements import SqlServerStatements
 from hotset.load.record import WindowOptions
 from hotset.load.streams import stream
 from hotset.load.workload import Step, UserFailed
@@ -17,6 +18,30 @@ from . import script
 from .script import Bound, Draw, Script, Statement
 from .sources import ScriptError
 from .workload import SqlWorkload
+
+
+class Statements(Protocol):
+    """One connection for single statements, used by one thread; raises `Aborted` and
+    `ServerGone`."""
+
+    def execute(self, parts: Sequence[str], values: Sequence[Value]) -> None: ...
+    def check(self, parts: Sequence[str]) -> str | None: ...
+    def in_transaction(self) -> bool: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class TakesStatements(Protocol):
+    """A database that takes single statements of a user's own."""
+
+    def statements(self, *, prepared: bool) -> Statements:
+        """Open a connection for them.
+
+        :param prepared: values are parameters of statements prepared once; otherwise they stand in
+            the text.
+        :raises CannotConnect: with the server's reason.
+        """
 
 
 def read(workload: SqlWorkload) -> list[Script]:
@@ -32,12 +57,12 @@ def require(workload: SqlWorkload) -> None:
     script.require_set(read(workload), workload.defined)
 
 
-def connect(workload: SqlWorkload, database: SqlServerDatabase) -> SqlServerStatements:
+def connect(workload: SqlWorkload, database: TakesStatements) -> Statements:
     """:raises CannotConnect: there is no server."""
-    return SqlServerStatements(database, prepared=workload.protocol == "prepared")
+    return database.statements(prepared=workload.protocol == "prepared")
 
 
-def check(workload: SqlWorkload, database: SqlServerDatabase) -> None:
+def check(workload: SqlWorkload, database: TakesStatements) -> None:
     """Have the server read every statement.
 
     :raises CannotConnect: there is no server.
@@ -56,7 +81,7 @@ class Users:
     """A `hotset.load.workload.Workload`."""
 
     workload: SqlWorkload
-    database: SqlServerDatabase
+    database: TakesStatements
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -75,7 +100,7 @@ class SqlUser:
 
     first_pause_s = 0.0
 
-    def __init__(self, workload: SqlWorkload, number: int, client: SqlServerStatements) -> None:
+    def __init__(self, workload: SqlWorkload, number: int, client: Statements) -> None:
         self._client = client
         self._scripts = read(workload)
         self._bounds = list(accumulate(source.weight for source in workload.sources))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hotset.core.sql import Value
-from hotset.databases.connect import SqlDatabase
+from hotset.databases.product import SqlDatabase
 from hotset.load.record import WindowOptions
 
 from .sources import Source

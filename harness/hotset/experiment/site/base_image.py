@@ -239,7 +239,7 @@ def _fingerprint(spec: Spec) -> str:
             *sorted((sql / _PROCEDURES).iterdir(), key=str),
         ]
     if spec.tpch is not None:
-        items += [tpch_schema.sql_file(spec.database.engine, name) for name in _TPCH_SQL]
+        items += [tpch_schema.SQL.file(spec.database.engine, name) for name in _TPCH_SQL]
     digest = hashlib.sha256()
     for item in items:
         digest.update(item.read_bytes())

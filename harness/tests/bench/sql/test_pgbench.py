@@ -22,7 +22,7 @@ from hotset.core.clock import wait_until
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.databases.postgres import pgbench as postgres
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.load.record import NotServed, Phase, RunFailed, Tick, WindowOptions
 from hotset.load.samples import Recorder
 from hotset.reports.model.windows import Repeat
@@ -282,7 +282,7 @@ from pathlib import Path
 from hotset.bench.sql import driver
 from hotset.bench.sql.sources import Source
 from hotset.bench.sql.workload import SqlWorkload
-from hotset.databases.postgres.client import PostgresDatabase
+from hotset.databases.postgres.product import PostgresDatabase
 from hotset.load.record import WindowOptions
 database = PostgresDatabase("{shop.host}", {shop.port}, "tester", "{PASSWORD}", "pgbench")
 options = WindowOptions(users=2, rampup_s=0.0, duration_s=300.0)

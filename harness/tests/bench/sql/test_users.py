@@ -12,7 +12,7 @@ from hotset.bench.sql.sources import ScriptError, Source
 from hotset.bench.sql.users import SqlUser
 from hotset.bench.sql.workload import SqlWorkload
 from hotset.core.sql import Aborted, Value
-from hotset.databases.sqlserver.client import SqlServerDatabase
+from hotset.databases.sqlserver.product import SqlServerDatabase
 from hotset.load.record import WindowOptions
 from hotset.load.workload import UserFailed
 

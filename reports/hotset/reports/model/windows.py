@@ -15,6 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from hotset.core.sql import TimeClass
+
 from .base import Record, Share, UtcTime
 
 # How far a stated hit ratio may lie from hits / (hits + misses) of the same window: rounding only.
@@ -24,7 +26,6 @@ TIME_TOLERANCE = 0.01
 DUE_LEAST = 10
 """So many are due where none came: chance alone leaves them out once in 22,000 (Poisson)."""
 Measure = Literal["tpm", "latency_ms", "reads"]
-TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
 
 
 _NOT_DURABLE = (

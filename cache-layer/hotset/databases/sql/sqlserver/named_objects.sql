@@ -1,4 +1,4 @@
--- Tables and routines with one of these names in a schema: name, kind, owner, mark, rows, the name that
+-- Tables and routines with one of these names in a schema (null: where things are made): name, kind, owner, mark, rows, the name that
 -- DROP takes.
 SELECT lower(o.name), CASE o.type WHEN 'U' THEN 'table' WHEN 'P' THEN 'procedure' ELSE 'function' END,
        coalesce(USER_NAME(coalesce(o.principal_id, s.principal_id)), 'an unknown owner'),
@@ -10,4 +10,4 @@ SELECT lower(o.name), CASE o.type WHEN 'U' THEN 'table' WHEN 'P' THEN 'procedure
   JOIN sys.schemas AS s ON s.schema_id = o.schema_id
   LEFT JOIN sys.extended_properties AS m
     ON m.class = 1 AND m.major_id = o.object_id AND m.minor_id = 0 AND m.name = 'hotset'
- WHERE s.name = {schema} AND o.type IN ('U', 'P', 'FN') AND lower(o.name) IN ({names})
+ WHERE s.name = coalesce({schema}, SCHEMA_NAME()) AND o.type IN ('U', 'P', 'FN') AND lower(o.name) IN ({names})

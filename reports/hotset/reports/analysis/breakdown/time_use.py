@@ -8,10 +8,11 @@ from statistics import fmean
 from typing import get_args
 
 from hotset.core import words
+from hotset.core.sql import TimeClass
 
 from ...model.base import ArmName
 from ...model.document import RunDocument
-from ...model.windows import TimeClass, TimeUse
+from ...model.windows import TimeUse
 from .. import answer
 from . import device_use
 

@@ -1,19 +1,22 @@
-"""Which keywords a DSN may have: an allow-list, so that one which libpq gains is refused at first.
+"""A DSN of libpq's. Which keywords it may have is an allow-list, so that one which libpq gains is
+refused at first.
 
 The names are those of libpq 18 (PostgreSQL's manual, "Parameter Key Words").
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
+from typing import Any
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.core.errors import ForbiddenError, RequestError
+from hotset.core.errors import RequestError
 
-from .sqlserver import dsn as sqlserver_dsn
-from .sqlserver.client import SqlServerDatabase
+from ..product import A_PASSWORD, PASSWORD_SEPARATELY, DsnError, DsnKeywordError
 
 PLAIN = frozenset(
     (
@@ -44,10 +47,45 @@ SECRETS = frozenset(
 _TICKETS = frozenset(("gss", "sspi"))
 _SYSTEM = "system"
 """``sslrootcert=system``: the certificates of the system, no file."""
+_UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
 
 
-class DsnKeywordError(ForbiddenError):
-    """A keyword that only the command line may use."""
+def parse(dsn: str) -> dict[str, Any]:
+    """Its keywords, as libpq has them.
+
+    :raises DsnError: it cannot be understood, or holds a password.
+    """
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        unknown = _UNKNOWN.search(str(error))
+        if unknown:
+            raise DsnError(
+                f"the DSN has a keyword that libpq does not know: {unknown[1]}", field="dsn"
+            ) from None
+        # The library's other messages quote the DSN, secrets included.
+        raise DsnError(
+            "the DSN is neither a URI such as postgresql://user@host:5432/dbname nor keywords such"
+            " as 'host=… user=… dbname=…'",
+            field="dsn",
+        ) from None
+    if parts.pop("password", None) is not None:
+        raise DsnError(f"the DSN holds {A_PASSWORD}", PASSWORD_SEPARATELY, field="dsn")
+    require_known(parts.keys())
+    return parts
+
+
+def take_port(parts: dict[str, Any]) -> int:
+    """Taken out where it is one; 0 leaves it to libpq: those of several servers, and what the
+    environment, a service or the default says where the DSN does not."""
+    given = str(parts.get("port") or "")
+    each = given.split(",")
+    if any(port and not (port.isdecimal() and 0 < int(port) <= 65535) for port in each):
+        raise DsnError(f"the DSN's port {given!r} is not a number from 1 to 65535", field="dsn")
+    if len(each) > 1 or not given:
+        return 0
+    del parts["port"]
+    return int(given)
 
 
 def require_known(keywords: Iterable[str]) -> None:
@@ -67,30 +105,22 @@ def require_known(keywords: Iterable[str]) -> None:
             )
 
 
-def files_of(engine: str, dsn: str) -> Iterator[tuple[str, str]]:
-    """Keyword and path of the files that a DSN from elsewhere names.
-
-    :param dsn: one that was found to be well-formed.
-    :raises DsnKeywordError: it has a keyword of the command line alone, leads to the server's own
-        socket, or logs in as who runs the server.
-    """
-    if engine == "sqlserver":
-        _require_remote(sqlserver_dsn.parse(dsn))
-        return
+def files_of(dsn: str) -> Iterator[tuple[str, str]]:
+    """See `SqlDatabase.files_of`."""
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
     for key in sorted(LOCAL & parts.keys()):
-        raise _local(f"the keyword {key}")
+        raise DsnKeywordError(f"the keyword {key}")
     hosts, addresses = (parts.get(key, "").split(",") for key in ("host", "hostaddr"))
     for host, address in zip_longest(hosts, addresses, fillvalue=""):
         if not host and not address:
-            raise _local(
+            raise DsnKeywordError(
                 "no host, or an empty one in a list, which leads to the server's own socket, as its"
                 " own user: name it"
             )
         if host.startswith(("/", "@")):
             yield "host", host
     if parts.get("gssencmode", "disable") != "disable" or _takes_tickets(parts):
-        raise _local("a way to log in with the server's own Kerberos tickets")
+        raise DsnKeywordError("a way to log in with the server's own Kerberos tickets")
     for key in sorted(FILES & parts.keys()):
         if not (key == "sslrootcert" and parts[key] == _SYSTEM):
             yield key, parts[key]
@@ -103,17 +133,3 @@ def _takes_tickets(parts: Mapping[str, str]) -> bool:
     if any(way.startswith("!") for way in ways):
         return not {f"!{ticket}" for ticket in _TICKETS} <= ways
     return not ways.isdisjoint(_TICKETS)
-
-
-def _require_remote(named: SqlServerDatabase) -> None:
-    """:raises DsnKeywordError: see :func:`files_of`."""
-    if named.trusted:
-        raise _local("trusted=yes, which logs in as who runs the server: name a user")
-    if named.driver:
-        raise _local(f"driver={named.driver}, which who runs the server chooses: leave it out")
-
-
-def _local(what: str) -> DsnKeywordError:
-    return DsnKeywordError(
-        f"the DSN has {what}: the API and the console do not take that", field="dsn"
-    )

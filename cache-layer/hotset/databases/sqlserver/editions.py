@@ -1,13 +1,11 @@
-"""Size limits of a server's edition, checked before hours of loading."""
+"""Size limits of SQL Server's editions, checked before hours of loading."""
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from hotset.core.errors import RequestError
-from hotset.core.sql import Aborted
-from hotset.databases.base import number, sql
-from hotset.databases.connect import SqlDatabase
+from hotset.core.sql import Aborted, Session
+
+from ..base import number, sql
 
 _EXPRESS = 4
 _SQL_SERVER_2025 = 17
@@ -26,18 +24,12 @@ def express_limit(edition: int, major: int) -> int | None:
     return (50 if major >= _SQL_SERVER_2025 else 10) * 1024**3
 
 
-def require(database: SqlDatabase, estimated: int, field: str) -> None:
-    """
-    :param estimated: bytes of the loaded database.
-    :raises RequestError: SQL Server Express cannot hold it, or not while it is built.
-    """
-    if database.engine != "sqlserver":
-        return
-    with closing(database.session()) as session:
-        try:
-            ((edition, major),) = session.query(sql("sqlserver", "edition"))
-        except Aborted:
-            return  # a compatible server, which has no editions
+def require_room(connection: Session, estimated: int, what: str) -> None:
+    """See `SqlDatabase.require_room`."""
+    try:
+        ((edition, major),) = connection.query(sql("sqlserver", "edition"))
+    except Aborted:
+        return  # a compatible server, which has no editions
     if edition is None or major is None:
         return
     limit = express_limit(number(edition), number(major))
@@ -46,5 +38,5 @@ def require(database: SqlDatabase, estimated: int, field: str) -> None:
         raise RequestError(
             f"about {needed / 1e9:.1f} GB while it is built, and SQL Server Express allows"
             f" {limit / 1024**3:.0f} GB a database: load less, or use another edition",
-            field=field,
+            field=what,
         )

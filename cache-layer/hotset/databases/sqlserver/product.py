@@ -1,0 +1,75 @@
+"""SQL Server, as a product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from hotset.core.sql import CannotConnect, Row
+
+from ..base import sql
+from . import dsn, editions, odbc
+from .address import Address
+from .admin import SqlServerEngine
+from .client import SqlServerSession
+from .freetds import is_freetds
+from .readings import SqlServerReadings
+from .statements import SqlServerStatements
+from .tpch import SqlServerTpch
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServerDatabase(Address):
+    """A SQL Server database."""
+
+    hammerdb: ClassVar[str] = "mssqls"
+
+    def odbc_driver(self) -> str:
+        """The driver's name or path, as this computer has it; raises PrerequisiteMissingError."""
+        return odbc.driver(self.driver)
+
+    def uses_freetds(self) -> bool:
+        """True if the driver is FreeTDS, which other programs cannot have check a certificate."""
+        return is_freetds(self.odbc_driver())
+
+    @classmethod
+    def parse(cls, dsn_: str, password: str) -> Self:
+        parts = dsn.parse(dsn_)
+        return cls(**parts, password="" if parts["trusted"] else password)
+
+    @classmethod
+    def files_of(cls, dsn_: str) -> Iterator[tuple[str, str]]:
+        dsn.require_remote(dsn.parse(dsn_))
+        return iter(())
+
+    def session(self) -> SqlServerSession:
+        """Open a connection. Raises CannotConnect with the server's reason, never the password."""
+        try:
+            connection, by_array = odbc.connect(self)
+        except ConnectionError as error:
+            raise CannotConnect(str(error)) from None
+        return SqlServerSession(connection, by_array=by_array, where=self)
+
+    def administer(self) -> SqlServerEngine:
+        return SqlServerEngine(self.session(), self.dbname)
+
+    def tpch(self) -> SqlServerTpch:
+        return SqlServerTpch(self)
+
+    def identify(self) -> tuple[str, Row]:
+        with closing(self.session()) as session:
+            (row,) = session.query(sql(self.engine, "measured_database"))
+        return f"{self.host}:{self.port}", row
+
+    def readings(self) -> SqlServerReadings:
+        return SqlServerReadings(self.session())
+
+    def require_room(self, estimated: int, what: str) -> None:
+        with closing(self.session()) as session:
+            editions.require_room(session, estimated, what)
+
+    def statements(self, *, prepared: bool) -> SqlServerStatements:
+        """Open a connection for statements of a user's own. Raises CannotConnect."""
+        return SqlServerStatements(self, prepared=prepared)
