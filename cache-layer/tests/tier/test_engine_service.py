@@ -57,7 +57,8 @@ def waits(folder: Path, verb: str, **environment: str) -> bool:
 
 
 def ended(folder: Path, seconds: int) -> None:
-    (folder / "ended-at").write_text(f"{int(time.time()) - seconds}\n")
+    now = int(Path("/proc/uptime").read_text().partition(".")[0])
+    (folder / "ended-at").write_text(f"{now - seconds}\n")
 
 
 def test_a_device_waits_for_the_engine_that_systemd_starts_again(folder: Path) -> None:
@@ -90,6 +91,18 @@ def test_no_device_waits_longer_than_an_engine_is_started_again_without_a_questi
     assert waits(folder, "release")
     ended(folder, RESTART_LIMIT_S + 1)
     assert not waits(folder, "release")
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_a_clock_that_is_set_ends_no_wait_and_begins_none(
+    folder: Path, tmp_path: Path, step_s: int
+) -> None:
+    (clock := tmp_path / "date").write_text(f"#!/bin/sh\necho {int(time.time()) + step_s}\n")
+    clock.chmod(0o755)
+    path = f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin"
+    killed = {"SERVICE_RESULT": "signal", "EXIT_STATUS": "KILL"}
+    assert waits(folder, "release", **killed)
+    assert waits(folder, "release", PATH=path), "it has only just ended"
 
 
 def test_a_device_of_which_nobody_knows_when_its_engine_ended_is_removed(folder: Path) -> None:

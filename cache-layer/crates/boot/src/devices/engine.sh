@@ -15,7 +15,11 @@ may_run() {
 }
 has_just_ended() {
     read -r since 2> /dev/null < "$folder/ended-at" || return 1
-    since=$(($(date +%s) - since)); [ $since -ge 0 ] && [ $since -le 60 ]
+    since=$(($(moment) - since)); [ $since -ge 0 ] && [ $since -le 60 ]
+}
+# Seconds since the computer started: a clock that is set makes nothing earlier or later.
+moment() {
+    cut -d . -f 1 /proc/uptime
 }
 run() {
     # With words: only a look.
@@ -138,7 +142,7 @@ release() {
         -*) ;;
         # One that was told to end or refuses is not; nobody is to wait for it.
         success-*|exit-code-2) rm -f "$folder/ended-at"; mark ended ;;
-        *) date +%s > "$folder/ended-at"; mark ended ;;
+        *) moment > "$folder/ended-at"; mark ended ;;
     esac
     # The engine that comes takes a ublk device over.
     case $(cat "$folder/attached" 2> /dev/null) in
@@ -160,7 +164,7 @@ restarting() {
     fi
     waits=$(cut -d ' ' -f 1 "$folder/attached" 2> /dev/null)
     case $waits in /dev/ublkb*) waits=waits ;; *) waits= ;; esac
-    echo $(($(date +%s) - since)) $waits
+    echo $(($(moment) - since)) $waits
 }
 check() {
     run --check
@@ -181,7 +185,7 @@ supervise() {
         # 0: it was told to end, 2: it refuses what it was given.
         case $ended in 0|2) ready= ;; esac
         rm -f "$folder/ended-at"
-        [ -z "$ready" ] || date +%s > "$folder/ended-at"
+        [ -z "$ready" ] || moment > "$folder/ended-at"
         release
         [ -n "$ready" ] || break
         echo "the engine ended with code $ended: it is started again" >> "$log"
