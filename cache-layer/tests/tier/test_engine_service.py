@@ -120,3 +120,18 @@ def test_what_udev_cannot_be_told_is_attached_all_the_same(folder: Path, tmp_pat
     functions = text.replace('\n"$1"\n', "\ntell_systemd /dev/loop7\n")
     told = subprocess.run(["/bin/sh", "-c", functions], env={"PATH": str(tmp_path)}, check=False)
     assert told.returncode == 0
+
+
+def test_a_disk_is_down_once_whoever_watched_over_its_engine_is_gone(
+    folder: Path, tmp_path: Path
+) -> None:
+    """It had been given two seconds, and then took away what the next activation had made."""
+    text = script("shop", folder).replace("/run/systemd/system", str(tmp_path / "none"))
+    done = folder / "done"
+    tidies_up = f"echo begun; sleep 2; touch {done}"
+    argv = ["flock", str(folder / "watching"), "sh", "-c", tidies_up]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline() == "begun\n"
+        subprocess.run(["sh", "-c", text, "sh", "stop"], check=True, timeout=300)
+        assert done.exists()

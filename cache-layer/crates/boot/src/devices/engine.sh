@@ -116,7 +116,7 @@ attach() {
 # disk had a ublk device, and may still have it.
 remove_device() {
     [ -c /dev/ublk-control ] || return 0
-    @PROGRAM@ remove-device --origin-id @ORIGIN_ID@ 9>&- &
+    @PROGRAM@ remove-device --origin-id @ORIGIN_ID@ 7>&- 9>&- &
     n=0
     while [ -e "/proc/$!/exe" ] && [ $n -lt 1200 ]; do n=$((n + 1)); sleep 0.05; done
     [ -e "/proc/$!/exe" ] || ! wait $! || return 0
@@ -169,11 +169,18 @@ restarting() {
 check() {
     run --check
 }
+# Whether somebody watches over an engine; as long as what it has begun is not done, too.
+watched() {
+    [ -e "$folder/watching" ] && ! flock --nonblock "$folder/watching" true
+}
 supervise() {
+    exec 7> "$folder/watching"
+    # One that was before takes down what it finds.
+    flock 7
     echo $$ > "$folder/supervisor"
     while :; do
         release
-        (run) >> "$log" 2>&1 &
+        (run) >> "$log" 2>&1 7>&- &
         engine=$! ready=
         echo "$engine" > "$folder/pid"
         until front || [ ! -e "/proc/$engine/exe" ]; do sleep 0.05; done
@@ -249,13 +256,18 @@ stop() {
         return $1
     fi
     detach
-    # Whoever watches over it tidies up, unless that was killed as well, and starts no other.
+    # Whoever watches over it tidies up and starts no other. Before that is over nobody goes on: it
+    # would take the next engine's device. One that was killed as well leaves the number.
     [ ! -d "$folder" ] || : > "$folder/stop"
     n=0
-    while find_engine && [ $n -lt 40 ]; do
-        ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
-        while is_engine "$engine"; do sleep 0.05; done
-        n=$((n + 1)); sleep 0.05
+    while watched || { find_engine && [ $n -lt 40 ]; }; do
+        ! find_engine || ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
+        while is_engine "${engine-}"; do sleep 0.05; done
+        n=$((n + 1)); [ $n -lt 2400 ] || {
+            echo "hotset-engine: whoever watches over it does not end" >&2
+            return 1
+        }
+        sleep 0.05
     done
     [ ! -d "$folder" ] || mark ended
     release
