@@ -518,8 +518,8 @@ def test_a_file_of_the_same_number_on_another_file_system_is_another_origin(
     there, writes = site.folder / "there", f"dd of={DEVICE} bs=64k count=1 seek=1900 conv=fsync"
     for name in ("one", "other"):
         image = site.folder / f"{name}.ext4"
-        site.sh(f"mke2fs -q -F -t ext4 {image} 160M; mkdir -p {there}; mount -o loop {image} {there}")
-        site.sh(f"truncate -s 128M {there}/origin; umount {there}")
+        site.sh(f"mke2fs -q -F -t ext4 {image} 160M; mkdir -p {there}")
+        site.sh(f"mount -o loop {image} {there}; truncate -s 128M {there}/origin; umount {there}")
     site.sh(f"mount -o loop {site.folder}/one.ext4 {there}")
     try:
         wanted = replace(site.wanted("shop"), origin=PurePosixPath(there / "origin"))
@@ -571,3 +571,23 @@ def test_a_file_that_a_process_has_mapped_is_no_origin(site: Site) -> None:
             site.create("shop")
         process.kill()
     site.create("shop")
+
+
+def test_a_cache_that_began_anew_is_not_given_up_again_by_a_power_cut(site: Site) -> None:
+    """The mark came back for as long as its file system commits, and what was flushed was lost."""
+    marks, image, cut = "/etc/hotset/given-up", site.folder / "marks", site.folder / "cut"
+    site.create("shop")
+    site.deactivate("shop")
+    mark = site.sh(f"grep -o '{marks}/[0-9a-f-]*' /etc/hotset/engine/shop.sh | head -n 1")
+    site.sh(f"mke2fs -q -F -t ext4 {image} 32M; mount -o loop,commit=600 {image} {marks}")
+    try:
+        site.sh(f"touch {mark} {marks}/another; sync --file-system {marks}")
+        site.activate("shop")
+        write_dirty(site)
+        # What nobody makes durable is still there.
+        site.sh(f"rm {marks}/another; cp {image} {cut}; mkdir {cut}.is")
+        left = site.sh(f"mount -o loop {cut} {cut}.is; ls {cut}.is; umount {cut}.is").split()
+        assert left == ["another", "lost+found"], mark
+    finally:
+        site.detach("shop")
+        site.machine.run(["umount", marks], check=False)

@@ -261,8 +261,10 @@ stop() {
     [ ! -d "$folder" ] || : > "$folder/stop"
     n=0
     while watched || { find_engine && [ $n -lt 40 ]; }; do
-        ! find_engine || ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
-        while is_engine "${engine-}"; do sleep 0.05; done
+        if find_engine && is_engine "$engine"; then
+            kill -TERM "$engine" 2> /dev/null
+            while is_engine "$engine"; do sleep 0.05; done
+        fi
         n=$((n + 1)); [ $n -lt 2400 ] || {
             echo "hotset-engine: whoever watches over it does not end" >&2
             return 1
