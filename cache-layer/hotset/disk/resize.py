@@ -62,6 +62,7 @@ def resize(
     if wanted > before.spec.cache:
         node = machine.run(["readlink", "-f", str(attached.card.flash)]).stdout.strip()
         room.reserve(machine, PurePosixPath(node or attached.card.flash), disk.cache, False, say)
+        room.check_memory(machine, disk.kind, disk.spec, now, True, say)
     if not may_flush:
         _check_dirty(tier, before, wanted)
     _check_metadata(tier, disk)
