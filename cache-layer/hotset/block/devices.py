@@ -159,7 +159,10 @@ def uses_of_file(machine: Machine, file: PurePosixPath) -> tuple[str, ...]:
 
 def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str, ...]]:
     """Read a device's signatures; the first item is True if it can be read."""
-    wiped = machine.run(["wipefs", "--json", str(node)], check=False, timeout_s=30)
+    try:
+        wiped = machine.run(["wipefs", "--json", str(node)], check=False, timeout_s=_ANSWER_S)
+    except CommandTimeoutError:
+        return False, ()
     listed = json.loads(wiped.stdout)["signatures"] if wiped.stdout.strip() else []
     signatures = [str(entry["type"]) for entry in listed]
     if _has_label(machine, node):
@@ -184,10 +187,16 @@ def every(machine: Machine) -> list[Device]:
         machine.run(["lsblk", "--json", "--bytes", "--list", "--output", "PATH,TYPE,SIZE"]).stdout
     )["blockdevices"]
     own = f"/dev/mapper/{PREFIX}"
+    # Of an engine's its device has another name; one that hangs keeps whoever reads from it.
+    argv = ["find", "/dev/hotset", "-type", "l", "-exec", "readlink", "-f", "{}", "+"]
+    served = machine.run(argv, check=False).stdout.split()
     names = dict.fromkeys(
         PurePosixPath(entry["path"])
         for entry in listed
-        if entry["type"] != "rom" and int(entry["size"]) and not entry["path"].startswith(own)
+        if entry["type"] != "rom"
+        and int(entry["size"])
+        and not entry["path"].startswith(own)
+        and entry["path"] not in served
     )
     devices = [inspect(machine, name) for name in names]
     return [replace(device, path=lasting_name(device)) for device in devices]

@@ -199,9 +199,6 @@ def activate(
         # Else two engines would write to one flash; what is left of one that ended is in the way.
         tier.discard()
     attached = _with_origin(attached)
-    past = _past_the_cache(attached)
-    if past:
-        raise TierRefusedError(past, field="disk")
     # Nothing claims it from who has it open or behind a loop: he would go on past the cache.
     boot_program.require_unused(attached.machine, attached.disk.origin, writers=True)
     # First: nobody writes to it any more once it is looked at.

@@ -61,6 +61,7 @@ def resize(
     if wanted > before.spec.cache:
         node = machine.run(["readlink", "-f", str(attached.flash.path)]).stdout.strip()
         room.reserve(machine, PurePosixPath(node or attached.flash.path), disk.cache, False, say)
+        room.check_memory(machine, disk.kind, disk.spec, now, True, say)
     if not may_flush:
         _check_dirty(tier, before, wanted)
     _check_metadata(tier, disk)

@@ -4,8 +4,10 @@ real sshd over a small root of busybox's."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,12 @@ from hotset.core.machines.ssh import Remote
 from tests.fake_machine import FakeMachine
 from tests.ssh_server import Server, serving
 
-ENGINE = engine_program.find_built()
+# A build of its own: an engine at work is used by whoever serves a disk, in whatever namespace, and
+# is not to be ended.
+_FOLDER = tempfile.TemporaryDirectory(prefix="hotset-copies-")
+ENGINE = Path(_FOLDER.name) / engine_program.find_built().name
+ENGINE.write_bytes(engine_program.find_built().read_bytes() + os.urandom(8))
+ENGINE.chmod(0o755)
 PLACE = copies.place_of(ENGINE)
 
 

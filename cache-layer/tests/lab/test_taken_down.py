@@ -507,3 +507,86 @@ def test_a_dead_engine_is_no_other_flash(site: Site, computer: Computer) -> None
     flash = adopt.adopt(site.machine, site.flash, True, site.said.append)
     assert [disk.name for disk in flash.disks] == ["shop"]
     site.deactivate("shop")
+
+
+@pytest.mark.usefixtures("never_cleaned")
+def test_a_file_of_the_same_number_on_another_file_system_is_another_origin(
+    site: Site, computer: Computer
+) -> None:
+    """The first file of each file system has one number: what the flash held came over it."""
+    there, writes = site.folder / "there", f"dd of={DEVICE} bs=64k count=1 seek=1900 conv=fsync"
+    for name in ("one", "other"):
+        image = site.folder / f"{name}.ext4"
+        site.sh(f"mke2fs -q -F -t ext4 {image} 160M; mkdir -p {there}")
+        site.sh(f"mount -o loop {image} {there}; truncate -s 128M {there}/origin; umount {there}")
+    site.sh(f"mount -o loop {site.folder}/one.ext4 {there}")
+    try:
+        wanted = replace(site.wanted("shop"), origin=PurePosixPath(there / "origin"))
+        creation.create(site.machine, wanted, False, print)
+        site.sh(f"head -c 65536 /dev/urandom | {writes}")
+        computer.kill()
+        computer.cut_power()
+        computer.start()
+        site.sh(f"umount {there}; mount -o loop {site.folder}/other.ext4 {there}")
+        assert "nothing proves that it is the disk" in computer.of_shop("start")
+        site.sh(f"umount {there}; mount -o loop {site.folder}/one.ext4 {there}")
+        assert computer.of_shop("start") == ""
+        site.detach("shop")
+    finally:
+        site.machine.run(["umount", "-l", str(there)], check=False)
+
+
+def test_no_boot_puts_a_cache_over_a_file_that_is_mounted(site: Site, computer: Computer) -> None:
+    """The command refused it, and the boot's program did not."""
+    site.create("shop")
+    site.retune("shop", None, "writethrough")
+    site.deactivate("shop")
+    site.mount(site.origin("shop"))
+    assert "shop.origin is behind /dev/loop" in computer.of_shop("start")
+    site.unmount()
+    assert computer.of_shop("start") == ""
+
+
+MAPPER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+file = os.open(sys.argv[1], os.O_RDWR)
+assert libc.mmap(None, ctypes.c_size_t(4096), 3, 1, file, ctypes.c_long(0)) != 2**64 - 1
+os.close(file)
+print("mapped", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_file_that_a_process_has_mapped_is_no_origin(site: Site) -> None:
+    """It has no descriptor of it, and writes all the same."""
+    argv = [*site.machine.enter, sys.executable, "-c", MAPPER, str(site.origin("shop"))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "mapped\n"
+        with pytest.raises(InUseError, match=rf"process {process.pid} \(python.* may write to"):
+            site.create("shop")
+        process.kill()
+    site.create("shop")
+
+
+def test_a_cache_that_began_anew_is_not_given_up_again_by_a_power_cut(site: Site) -> None:
+    """The mark came back for as long as its file system commits, and what was flushed was lost."""
+    marks, image, cut = "/etc/hotset/given-up", site.folder / "marks", site.folder / "cut"
+    site.create("shop")
+    site.deactivate("shop")
+    mark = site.sh(f"grep -o '{marks}/[0-9a-f-]*' /etc/hotset/engine/shop.sh | head -n 1")
+    site.sh(f"mke2fs -q -F -t ext4 {image} 32M; mount -o loop,commit=600 {image} {marks}")
+    try:
+        site.sh(f"touch {mark} {marks}/another; sync --file-system {marks}")
+        site.activate("shop")
+        write_dirty(site)
+        # What nobody makes durable is still there.
+        site.sh(f"rm {marks}/another; cp {image} {cut}; mkdir {cut}.is")
+        left = site.sh(f"mount -o loop {cut} {cut}.is; ls {cut}.is; umount {cut}.is").split()
+        assert left == ["another", "lost+found"], mark
+    finally:
+        site.detach("shop")
+        site.machine.run(["umount", marks], check=False)

@@ -260,6 +260,7 @@ def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
     tier = site.tier("shop")
     fill(tier, [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     site.resize("shop", 64)
+    assert any("of memory, which is not swapped out" in one for one in site.said)
     anew = (
         "/dev/hotset/shop: its hit counters restarted; hit ratios are of what is requested from"
         " now on"

@@ -57,7 +57,8 @@ def waits(folder: Path, verb: str, **environment: str) -> bool:
 
 
 def ended(folder: Path, seconds: int) -> None:
-    (folder / "ended-at").write_text(f"{int(time.time()) - seconds}\n")
+    now = int(Path("/proc/uptime").read_text().partition(".")[0])
+    (folder / "ended-at").write_text(f"{now - seconds}\n")
 
 
 def test_a_device_waits_for_the_engine_that_systemd_starts_again(folder: Path) -> None:
@@ -92,6 +93,18 @@ def test_no_device_waits_longer_than_an_engine_is_started_again_without_a_questi
     assert not waits(folder, "release")
 
 
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_a_clock_that_is_set_ends_no_wait_and_begins_none(
+    folder: Path, tmp_path: Path, step_s: int
+) -> None:
+    (clock := tmp_path / "date").write_text(f"#!/bin/sh\necho {int(time.time()) + step_s}\n")
+    clock.chmod(0o755)
+    path = f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin"
+    killed = {"SERVICE_RESULT": "signal", "EXIT_STATUS": "KILL"}
+    assert waits(folder, "release", **killed)
+    assert waits(folder, "release", PATH=path), "it has only just ended"
+
+
 def test_a_device_of_which_nobody_knows_when_its_engine_ended_is_removed(folder: Path) -> None:
     assert not waits(folder, "release")
 
@@ -107,3 +120,18 @@ def test_what_udev_cannot_be_told_is_attached_all_the_same(folder: Path, tmp_pat
     functions = text.replace('\n"$1"\n', "\ntell_systemd /dev/loop7\n")
     told = subprocess.run(["/bin/sh", "-c", functions], env={"PATH": str(tmp_path)}, check=False)
     assert told.returncode == 0
+
+
+def test_a_disk_is_down_once_whoever_watched_over_its_engine_is_gone(
+    folder: Path, tmp_path: Path
+) -> None:
+    """It had been given two seconds, and then took away what the next activation had made."""
+    text = script("shop", folder).replace("/run/systemd/system", str(tmp_path / "none"))
+    done = folder / "done"
+    tidies_up = f"echo begun; sleep 2; touch {done}"
+    argv = ["flock", str(folder / "watching"), "sh", "-c", tidies_up]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline() == "begun\n"
+        subprocess.run(["sh", "-c", text, "sh", "stop"], check=True, timeout=300)
+        assert done.exists()

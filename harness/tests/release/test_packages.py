@@ -23,7 +23,7 @@ from hotset import __version__
 from hotset.block import label
 from hotset.core import extras
 from hotset.core.extras import Extra
-from hotset.core.machines import elf, needrestart
+from hotset.core.machines import needrestart
 from hotset.disk.boot import schedules, systemd_unit
 from release import entry, modules, packages
 from release.bare import try_packages
@@ -123,7 +123,7 @@ def test_the_package_asks_for_every_library_that_its_modules_load(
     site = Path(numpy.__file__).parents[1]
     files = [tmp_path.rglob("*"), (site / "numpy").rglob("*"), (site / "numpy.libs").rglob("*")]
     own = [one for each in files for one in each if one.is_file() and not one.is_symlink()]
-    programs = {one.name: one for one in own if elf.is_program(one)}
+    programs = {one.name: one for one in own if one.read_bytes()[:4] == b"\x7fELF"}
     text = said("readelf", "--dynamic", "--wide", *map(str, programs.values()))
     needed = set(re.findall(r"\(NEEDED\)\s+Shared library: \[(.*)\]", text)) - programs.keys()
     asked = said("dpkg-deb", "--field", str(deb), "Depends").replace(",", " ").split()

@@ -145,17 +145,19 @@ fn unfinished(phase: &str) -> Option<String> {
 }
 
 /// Which disk it is. One without a number of its own is known by what lies on it, a file by its
-/// inode, and a device that was there all the time by the kernel's number of it.
+/// inode and when it was made, and a device that was there all the time by the kernel's number of
+/// it.
 fn identity(by_numbers: &Identity, before: Option<&Seen>, now: &Seen) -> Identity {
     let Some(before) = before.filter(|_| *by_numbers == Identity::Nameless) else {
         return by_numbers.clone();
     };
-    let inode = |seen: &Seen| seen.file.as_ref().map(|file| file.inode);
-    if equal(&inode(before), &inode(now)) || (same_boot(before, now) && stayed(before, now)) {
+    let same_file = same_file(before, now);
+    if same_file == Some(true) || (same_boot(before, now) && stayed(before, now)) {
         return Identity::Same;
     }
     let (had, has) = (&before.content, &now.content);
-    if had.is_empty() {
+    // A file of its own with the same on it is a copy, of whenever.
+    if had.is_empty() || (had == has && same_file == Some(false)) {
         return Identity::Nameless;
     }
     if had == has {
@@ -165,9 +167,19 @@ fn identity(by_numbers: &Identity, before: Option<&Seen>, now: &Seen) -> Identit
     Identity::Other(format!("what lies on it had the UUID {had}, and has {has}"))
 }
 
+/// Whether it is the file that it was; None: nothing tells. Each file system has an inode of that
+/// number.
+fn same_file(before: &Seen, now: &Seen) -> Option<bool> {
+    if equal(&before.file, &now.file) {
+        return Some(true);
+    }
+    let made = |seen: &Seen| Some((seen.file.as_ref()?.inode, seen.born?));
+    Some(made(before)? == made(now)?)
+}
+
 fn not_proved(may_be_dirty: bool) -> String {
     let words = "nothing proves that it is the disk that was accelerated (it has no World Wide \
-                 Name, serial number or UUID, and nothing known lies on it)";
+                 Name, serial number or UUID, and nothing known lies on it, or a copy of it)";
     let danger = "; on another disk, what the flash holds would destroy data";
     format!("{words}{}", if may_be_dirty { danger } else { "" })
 }

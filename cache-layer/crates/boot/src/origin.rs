@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub struct Seen {
     /// The kernel's number of the device, which it has anew when it comes back (since Linux 5.15).
     pub diskseq: Option<u64>,
     pub file: Option<FileTimes>,
+    /// When the file was made, nanoseconds, where its file system keeps that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub born: Option<u128>,
     /// Whether somebody wrote to it since the computer started.
     pub written_in_this_boot: bool,
     /// The kernel counts no writes to it, so the two above say nothing.
@@ -135,6 +139,8 @@ pub fn counts(origin: &Path) -> Result<Seen> {
     seen.written = u64::try_from(file.mtime).unwrap_or(0);
     seen.written_in_this_boot = started().is_none_or(|start| about.ctime() >= start - BOOT_SLACK_S);
     seen.file = Some(file);
+    let born = about.created().ok();
+    seen.born = born.and_then(|at| Some(at.duration_since(UNIX_EPOCH).ok()?.as_nanos()));
     Ok(seen)
 }
 

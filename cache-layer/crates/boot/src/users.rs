@@ -27,6 +27,8 @@ const TARGETS: [&str; 2] = [
     "/sys/kernel/config/target/core",
     "/sys/kernel/config/nvmet/subsystems",
 ];
+/// Where what engines serve by FUSE is mounted.
+const ENGINES: &str = "/run/hotset/engine";
 const UNSEEN: &str = "somebody whom this computer does not show has it open";
 
 /// A device is in use, in words.
@@ -81,7 +83,7 @@ pub fn none(device: &Path, who: Who) -> Result<()> {
 fn of(device: &Path, who: Who) -> Result<Vec<String>> {
     let about = match fs::metadata(device) {
         Ok(about) if about.file_type().is_block_device() => about,
-        Ok(about) if about.is_file() => return writers(about.dev(), about.ino()),
+        Ok(about) if about.is_file() => return of_file(device, about.dev(), about.ino()),
         _ => return Ok(Vec::new()),
     };
     let mut devices = with_partitions(about.rdev());
@@ -111,26 +113,85 @@ fn of(device: &Path, who: Who) -> Result<Vec<String>> {
     Ok(uses)
 }
 
-/// Everybody who may write to a file: nothing claims one. What loop devices have, other lists show.
-fn writers(device: u64, inode: u64) -> Result<Vec<String>> {
-    let mut uses = Vec::new();
+/// Everybody who may write to a file: nothing claims one. What the kernel has of it for a loop device
+/// or a target is in no list of open files.
+fn of_file(file: &Path, device: u64, inode: u64) -> Result<Vec<String>> {
+    let path = fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    let name = file_name(file);
+    let loops = loops_over(&path, device, inode);
+    let mut uses: Vec<String> = loops
+        .iter()
+        .map(|over| format!("{name} is behind {over}"))
+        .collect();
+    uses.extend(exported(|word| {
+        (Path::new(word) == path).then_some(name.as_str())
+    }));
+    let is_it = |at: &Path| {
+        about(at).is_some_and(|about| {
+            about.stx_ino == inode
+                && libc::makedev(about.stx_dev_major, about.stx_dev_minor) == device
+        })
+    };
     for process in processes()? {
-        for file in listed(&process.folder.join("fd")) {
-            let is_it = about(&file).is_some_and(|about| {
-                about.stx_ino == inode
-                    && libc::makedev(about.stx_dev_major, about.stx_dev_minor) == device
-            });
-            if is_it && is_for_writing(&process, &file) {
-                let path = fs::read_link(&file).unwrap_or_default();
-                uses.push(format!(
-                    "{} may write to {}",
-                    process.words(),
-                    path.display()
-                ));
-            }
+        let opened = listed(&process.folder.join("fd"));
+        let opened = opened
+            .iter()
+            .filter(|at| is_it(at) && is_for_writing(&process, at));
+        let mapped = shared_mappings(&process, inode);
+        for at in opened.chain(mapped.iter().filter(|at| is_it(at))) {
+            let path = fs::read_link(at).unwrap_or_default();
+            uses.push(format!(
+                "{} may write to {}",
+                process.words(),
+                path.display()
+            ));
         }
     }
+    uses.dedup();
     Ok(uses)
+}
+
+/// What of files with this inode's number a process may write to by its memory alone: a mapping stays
+/// when its file is closed (proc(5), maps).
+fn shared_mappings(process: &Process, inode: u64) -> Vec<PathBuf> {
+    let text = fs::read_to_string(process.folder.join("maps")).unwrap_or_default();
+    let ranges = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (range, rights) = (words.next()?, words.next()?);
+        let number: u64 = words.nth(2)?.parse().ok()?;
+        let is_writable = rights.contains('w') && rights.contains('s');
+        (is_writable && number == inode).then_some(range)
+    });
+    let folder = process.folder.join("map_files");
+    ranges.map(|range| folder.join(range)).collect()
+}
+
+/// The loop devices over a file, by its path, or by its inode where it has another one there. What
+/// engines serve is not asked, as one may hang.
+fn loops_over(path: &Path, device: u64, inode: u64) -> Vec<String> {
+    let at = |number: u64| format!("{}:{}", libc::major(number), libc::minor(number));
+    let own = [inode.to_string(), at(device)];
+    let mut loops = Vec::new();
+    for folder in listed(Path::new("/sys/block")) {
+        let Ok(behind) = fs::read_to_string(folder.join("loop/backing_file")) else {
+            continue;
+        };
+        let behind = Path::new(behind.trim_end_matches('\n'));
+        let node = format!("/dev/{}", file_name(&folder));
+        let asked = [
+            "timeout",
+            "2",
+            "losetup",
+            "-nO",
+            "BACK-INO,BACK-MAJ:MIN",
+            &node,
+        ];
+        let is_alike = || run(&asked).is_ok_and(|told| told.split_whitespace().eq(own.iter()));
+        if behind == path || (!behind.starts_with(ENGINES) && is_alike()) {
+            loops.push(node);
+        }
+    }
+    loops
 }
 
 /// By its flags, octal (proc(5)); what cannot be read may be.
@@ -242,12 +303,12 @@ fn held(devices: &Devices) -> Vec<String> {
             .and_then(|path| named(path.trim_end_matches('\n'), devices));
         uses.extend(over.map(|name| format!("{name} is behind {}", file_name(&loop_device))));
     }
-    uses.extend(exported(devices));
+    uses.extend(exported(|word| named(word, devices).map(String::as_str)));
     uses
 }
 
-/// Block devices that LIO and nvmet give to other computers.
-fn exported(devices: &Devices) -> Vec<String> {
+/// What LIO and nvmet give to other computers, of that which has a name by its path.
+fn exported<'a>(named: impl Fn(&str) -> Option<&'a str>) -> Vec<String> {
     let mut uses = Vec::new();
     let mut folders: Vec<(PathBuf, u8)> = TARGETS.iter().map(|target| (target.into(), 0)).collect();
     while let Some((folder, depth)) = folders.pop() {
@@ -257,7 +318,7 @@ fn exported(devices: &Devices) -> Vec<String> {
             let target = folder.display();
             uses.extend(
                 words
-                    .filter_map(|word| named(word, devices))
+                    .filter_map(&named)
                     .map(|name| format!("{name} is given to other computers ({target})")),
             );
         }

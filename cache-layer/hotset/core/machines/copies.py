@@ -70,7 +70,7 @@ for file in */*; do
 done
 # Each of them once more in what a boot reads; a process tells by what it was started from.
 exec 2> /dev/null
-find /etc /run/systemd /run/hotset -type f -exec grep -HoE "$1/[0-9a-f]+/[a-z-]+" {} + |
+find /etc /run/systemd -type f -exec grep -HoE "$1/[0-9a-f]+/[a-z-]+" {} + |
     while IFS= read -r line; do echo "named $line"; done
 cd /proc && ls -l [0-9]*/exe | grep -F -- "-> $1/" |
     sed 's|.* \\([0-9]*\\)/exe -> |runs \\1 |'

@@ -23,6 +23,7 @@ fn file(boot: &str, changed: i128) -> Seen {
     };
     Seen {
         file: Some(file),
+        born: Some(1),
         diskseq: None,
         ..device(boot, 9)
     }
@@ -487,9 +488,16 @@ fn looks() -> Vec<Seen> {
                     diskseq,
                     ..device(boot, 0)
                 };
-                for inode in [2, 3] {
-                    let mut on_disk = file(boot, 1);
+                for (inode, changed, born) in [
+                    (2, 1, Some(1)),
+                    (2, 2, Some(1)),
+                    (2, 3, Some(2)),
+                    (3, 4, Some(1)),
+                    (2, 5, None),
+                ] {
+                    let mut on_disk = file(boot, changed);
                     on_disk.file.as_mut().unwrap().inode = inode;
+                    on_disk.born = born;
                     on_disk.content = content.into();
                     states.push(on_disk);
                 }
@@ -509,11 +517,13 @@ fn a_disk_without_numbers_is_used_only_where_something_proves_it() {
     let words = [Word::Active, Word::Dirty, Word::Clean];
     for before in looks() {
         for now in looks() {
-            let file = match (&before.file, &now.file) {
-                (Some(first), Some(other)) => first.inode == other.inode,
-                _ => false,
-            };
-            let content = before.content == now.content && !now.content.is_empty();
+            let both = before.file.as_ref().zip(now.file.as_ref());
+            let alike = both.is_some_and(|(first, other)| first.inode == other.inode);
+            let is_known = before.born.is_some() && now.born.is_some();
+            let file = both.is_some_and(|(first, other)| first == other)
+                || (alike && is_known && before.born == now.born);
+            let is_copy = both.is_some() && is_known && !file;
+            let content = before.content == now.content && !now.content.is_empty() && !is_copy;
             let boot = before.boot == now.boot && !now.boot.is_empty();
             let kernel = boot && before.diskseq == now.diskseq && now.diskseq.is_some();
             let proved = file || content || kernel;
@@ -534,7 +544,7 @@ fn a_disk_without_numbers_is_used_only_where_something_proves_it() {
                     assert_eq!(verdict.action, Action::Refuse, "{case}");
                 }
                 // What lay there is gone: that is another disk, whatever the cache holds.
-                let another = !before.content.is_empty();
+                let another = !before.content.is_empty() && before.content != now.content;
                 assert_eq!(another, verdict.reason == Reason::Identity, "{case}");
             }
         }

@@ -15,7 +15,11 @@ may_run() {
 }
 has_just_ended() {
     read -r since 2> /dev/null < "$folder/ended-at" || return 1
-    since=$(($(date +%s) - since)); [ $since -ge 0 ] && [ $since -le 60 ]
+    since=$(($(moment) - since)); [ $since -ge 0 ] && [ $since -le 60 ]
+}
+# Seconds since the computer started: a clock that is set makes nothing earlier or later.
+moment() {
+    cut -d . -f 1 /proc/uptime
 }
 run() {
     # With words: only a look.
@@ -112,7 +116,7 @@ attach() {
 # disk had a ublk device, and may still have it.
 remove_device() {
     [ -c /dev/ublk-control ] || return 0
-    @PROGRAM@ remove-device --origin-id @ORIGIN_ID@ 9>&- &
+    @PROGRAM@ remove-device --origin-id @ORIGIN_ID@ 7>&- 9>&- &
     n=0
     while [ -e "/proc/$!/exe" ] && [ $n -lt 1200 ]; do n=$((n + 1)); sleep 0.05; done
     [ -e "/proc/$!/exe" ] || ! wait $! || return 0
@@ -138,7 +142,7 @@ release() {
         -*) ;;
         # One that was told to end or refuses is not; nobody is to wait for it.
         success-*|exit-code-2) rm -f "$folder/ended-at"; mark ended ;;
-        *) date +%s > "$folder/ended-at"; mark ended ;;
+        *) moment > "$folder/ended-at"; mark ended ;;
     esac
     # The engine that comes takes a ublk device over.
     case $(cat "$folder/attached" 2> /dev/null) in
@@ -160,16 +164,23 @@ restarting() {
     fi
     waits=$(cut -d ' ' -f 1 "$folder/attached" 2> /dev/null)
     case $waits in /dev/ublkb*) waits=waits ;; *) waits= ;; esac
-    echo $(($(date +%s) - since)) $waits
+    echo $(($(moment) - since)) $waits
 }
 check() {
     run --check
 }
+# Whether somebody watches over an engine; as long as what it has begun is not done, too.
+watched() {
+    [ -e "$folder/watching" ] && ! flock --nonblock "$folder/watching" true
+}
 supervise() {
+    exec 7> "$folder/watching"
+    # One that was before takes down what it finds.
+    flock 7
     echo $$ > "$folder/supervisor"
     while :; do
         release
-        (run) >> "$log" 2>&1 &
+        (run) >> "$log" 2>&1 7>&- &
         engine=$! ready=
         echo "$engine" > "$folder/pid"
         until front || [ ! -e "/proc/$engine/exe" ]; do sleep 0.05; done
@@ -181,7 +192,7 @@ supervise() {
         # 0: it was told to end, 2: it refuses what it was given.
         case $ended in 0|2) ready= ;; esac
         rm -f "$folder/ended-at"
-        [ -z "$ready" ] || date +%s > "$folder/ended-at"
+        [ -z "$ready" ] || moment > "$folder/ended-at"
         release
         [ -n "$ready" ] || break
         echo "the engine ended with code $ended: it is started again" >> "$log"
@@ -245,13 +256,20 @@ stop() {
         return $1
     fi
     detach
-    # Whoever watches over it tidies up, unless that was killed as well, and starts no other.
+    # Whoever watches over it tidies up and starts no other. Before that is over nobody goes on: it
+    # would take the next engine's device. One that was killed as well leaves the number.
     [ ! -d "$folder" ] || : > "$folder/stop"
     n=0
-    while find_engine && [ $n -lt 40 ]; do
-        ! is_engine "$engine" || kill -TERM "$engine" 2> /dev/null
-        while is_engine "$engine"; do sleep 0.05; done
-        n=$((n + 1)); sleep 0.05
+    while watched || { find_engine && [ $n -lt 40 ]; }; do
+        if find_engine && is_engine "$engine"; then
+            kill -TERM "$engine" 2> /dev/null
+            while is_engine "$engine"; do sleep 0.05; done
+        fi
+        n=$((n + 1)); [ $n -lt 2400 ] || {
+            echo "hotset-engine: whoever watches over it does not end" >&2
+            return 1
+        }
+        sleep 0.05
     done
     [ ! -d "$folder" ] || mark ended
     release
