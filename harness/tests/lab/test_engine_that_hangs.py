@@ -92,10 +92,10 @@ def test_an_engine_that_hangs_hides_no_other_disk(machine: Enclosed, tmp_path: P
     assert of["two", "state"].state == "ok"
     assert SAID in of["shop", "state"].text
     # What looks at files and devices asks nothing of that engine's, and reads through no other.
-    counted = cards.find(machine, "two").tier.counters()
+    counted = flash_devices.find(machine, "two").tier.counters()
     assert asked("tier scan").document()
     assert asked("programs list").document()["copies"]
-    assert cards.find(machine, "two").tier.counters() == counted
+    assert flash_devices.find(machine, "two").tier.counters() == counted
     (tmp_path / "of two names").hardlink_to(tmp_path / "second")
     second = PurePosixPath(tmp_path / "second")
     assert devices.uses_of_file(machine, second) == ()
