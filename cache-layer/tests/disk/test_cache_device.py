@@ -87,7 +87,7 @@ def test_a_disk_is_found_by_its_name_or_as_the_only_one() -> None:
         cards.find(machine, "dwh")
     two = kept(CARD.with_disk(disk("dwh", 100)))
     assert cards.find(two, "dwh").disk.name == "dwh"
-    with pytest.raises(CardError, match="name one of: data, dwh"):
+    with pytest.raises(CardError, match="several disks are accelerated: data, dwh"):
         cards.find(two, None)
     tier = cards.find(two, "dwh").tier
     assert (str(tier.path), str(tier.volume)) == (

@@ -31,6 +31,10 @@ HostOption = Annotated[
         " file).",
     ),
 ]
+DiskOption = Annotated[
+    str | None,
+    typer.Option("--disk", metavar="NAME", help="The disk, by an option as in every command."),
+]
 ServerOption = Annotated[
     Literal["postgres", "sqlserver"], typer.Option("--engine", help="The database product.")
 ]
@@ -46,6 +50,16 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, o
 PasswordFileOption = Annotated[
     Path | None, typer.Option("--password-file", help="A file that holds the password.")
 ]
+
+
+def one_disk(argument: str | None, named: str | None) -> str | None:
+    """The disk that is named by its place, by `--disk`, or alike by both.
+
+    :raises RequestError: they are two.
+    """
+    if None not in (argument, named) and argument != named:
+        raise RequestError(f"{argument} and --disk {named} are two disks: name one", field="disk")
+    return argument if named is None else named
 
 
 def password_of(file: Path | None) -> str | None:
