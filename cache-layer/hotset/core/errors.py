@@ -44,6 +44,9 @@ class Remedy:
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
+GIVE_PASSWORD = Remedy("give the password", parameters={"password": "…"})
+
+
 class HotsetError(Exception):
     """Something failed in a way that hotset foresees.
 

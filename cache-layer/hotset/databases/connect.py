@@ -1,7 +1,8 @@
 """From what a user types (`--engine`, `--dsn`) to a database that workloads can open.
 
 A password is never taken from the command line, where every user of the computer can read it:
-it comes from the environment (HOTSET_PASSWORD), from a file, or from libpq's own places.
+it comes from the environment (HOTSET_PASSWORD), from a file, from libpq's own places, or is asked
+for on a terminal.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from hotset.core import environment
-from hotset.core.errors import PrerequisiteError, Remedy, RequestError
+from hotset.core.errors import GIVE_PASSWORD, PrerequisiteError, RequestError
 
 from . import dsn_rules
 from .base import Engine
@@ -31,9 +32,6 @@ EngineName = Literal["postgres", "sqlserver"]
 _UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
 
 
-PASSWORD_SEPARATELY = Remedy("give the password", parameters={"password": "…"})
-
-
 class DsnError(RequestError):
     """The DSN does not say where the database is; the message names the part."""
 
@@ -42,14 +40,14 @@ def database(engine: EngineName, dsn: str, password: str | None = None) -> SqlDa
     """The database a DSN names; nothing is connected yet.
 
     :param dsn: for ``postgres`` a libpq URI or keyword string, for ``sqlserver`` a URL.
-    :param password: None: of the environment (HOTSET_PASSWORD).
+    :param password: None: of the environment (HOTSET_PASSWORD), or of the terminal.
     :raises DsnError: it cannot be understood, or holds a password.
     """
-    if password is None:
-        password = environment.password()
-    if engine == "sqlserver":
-        return _sqlserver(dsn, password)
-    return _postgres(dsn, password)
+    given = environment.password() if password is None else password
+    found = _sqlserver(dsn, given) if engine == "sqlserver" else _postgres(dsn, given)
+    if password is None and environment.can_ask() and found.needs_password():
+        return replace(found, password=environment.ask_password(found.whose_password))
+    return found
 
 
 def check_dsn(engine: EngineName, dsn: str) -> None:
@@ -71,7 +69,7 @@ def _sqlserver(dsn: str, password: str) -> SqlServerDatabase:
     try:
         named = sqlserver_dsn.parse(dsn)
     except ValueError as error:
-        own = (PASSWORD_SEPARATELY,) if sqlserver_dsn.A_PASSWORD in str(error) else ()
+        own = (GIVE_PASSWORD,) if sqlserver_dsn.A_PASSWORD in str(error) else ()
         raise DsnError(f"the DSN {error}", *own, field="dsn") from None
     return named if named.trusted else replace(named, password=password)
 
@@ -92,9 +90,7 @@ def _postgres(dsn: str, password: str) -> PostgresDatabase:
             field="dsn",
         ) from None
     if parts.pop("password", None) is not None:
-        raise DsnError(
-            f"the DSN holds {sqlserver_dsn.A_PASSWORD}", PASSWORD_SEPARATELY, field="dsn"
-        )
+        raise DsnError(f"the DSN holds {sqlserver_dsn.A_PASSWORD}", GIVE_PASSWORD, field="dsn")
     dsn_rules.require_known(parts.keys())
     return PostgresDatabase(
         host=str(parts.pop("host", "")),

@@ -23,6 +23,7 @@ from .options import (
     FormatOption,
     PasswordFileOption,
     QuietOption,
+    asking_here,
     one_disk,
     password_of,
 )
@@ -69,7 +70,7 @@ def execute(operation: Operation, given: dict[str, Any]) -> None:
         typer.echo("nothing was changed", err=True)
         raise typer.Exit(DECLINED)
     context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
-    with audit.doing(audit.on_command_line(), operation, request):
+    with asking_here(), audit.doing(audit.on_command_line(), operation, request):
         result = operation.function(request, context)
         try:
             show(result, form or Format.TABLE)

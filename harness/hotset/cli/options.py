@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from getpass import getpass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from hotset.core import environment
 from hotset.core.errors import RequestError
 
 
@@ -60,6 +65,16 @@ def one_disk(argument: str | None, named: str | None) -> str | None:
     if None not in (argument, named) and argument != named:
         raise RequestError(f"{argument} and --disk {named} are two disks: name one", field="disk")
     return argument if named is None else named
+
+
+@contextmanager
+def asking_here() -> Iterator[None]:
+    """Have a password that a database asks for typed here, where this is a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        yield
+        return
+    with environment.asking(lambda whose: getpass(f"{whose}: ", sys.stderr)):
+        yield
 
 
 def password_of(file: Path | None) -> str | None:
