@@ -18,7 +18,6 @@ COMMANDS = (
     "warmup targets",
     "tpcc check",
     "tpch check",
-    "sql suggest",
 )
 
 
