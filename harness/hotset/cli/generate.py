@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand
 
 from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError, option
+from hotset.core.extras import Extra, is_offered
 from hotset.core.operation import Cli, Context, FieldKind, Operation, OutputError
 from hotset.core.record import Result
 
@@ -198,6 +199,8 @@ def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
     for name, field in operation.request.model_fields.items():
         if FieldKind.from_field(field).secret:
             yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
+            continue
+        if any(isinstance(one, Extra) and not is_offered(one) for one in field.metadata):
             continue
         kind = FieldKind.from_field(field)
         info = _info(name, field, kind)
