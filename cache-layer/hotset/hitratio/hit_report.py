@@ -277,8 +277,6 @@ def describe_younger(target: Target, names: Sequence[str], label: Label, begun: 
 
 
 Samples = list[tuple[float, Counters]]
-_COUNTED = ("read_hits", "read_misses", "write_hits", "write_misses", "promotions", "demotions")
-_COUNTED += ("bypassed",)
 
 
 def _samples(
@@ -312,8 +310,21 @@ def _with_zero(samples: Samples, now: Counters, start: float) -> Samples:
     at, first = samples[0] if samples else (inf, now)
     if first.stale or first.begun is None or not start <= first.begun < at:
         return samples
-    zero = {name: 0 for name in _COUNTED if getattr(first, name) is not None}
-    return [(first.begun, replace(first, **zero)), *samples]
+    zero = replace(
+        first,
+        read_hits=0,
+        read_misses=0,
+        write_hits=_zero(first.write_hits),
+        write_misses=_zero(first.write_misses),
+        promotions=_zero(first.promotions),
+        demotions=_zero(first.demotions),
+        bypassed=_zero(first.bypassed),
+    )
+    return [(first.begun, zero), *samples]
+
+
+def _zero(counted: int | None) -> int | None:
+    return None if counted is None else 0
 
 
 def _start(store: Store, since: Since) -> float | None:

@@ -1,7 +1,8 @@
 """What the pages say, happens: their blocks of commands are run as they stand, on a computer with
 two accelerated disks and a database that wants a password. Only names are replaced, by one table.
 
-A block that is not run has its reason in a comment above it, which readers do not see.
+A block that is not run has its reason in a comment above it, which readers do not see; likewise a
+line of one, by the words that it begins with.
 """
 
 from __future__ import annotations
@@ -31,9 +32,8 @@ PAGES = [
 ]
 ACTS = ("README.md", "docs/databases.md", "docs/hit-ratios.md", "docs/warm-up.md")
 """The three acts, warm-up and hit ratios: of every change; the others before a release."""
-_BLOCK = re.compile(
-    r"(?:<!-- not run: ([^>]+?) -->\n+)?^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL
-)
+_MARK = r"<!-- not run(?:, ([^:>]+))?: ([^>]+?) -->\n"
+_BLOCK = re.compile(rf"^((?:{_MARK})*)```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of a server that lives for a minute
 NAMES = (
     (r"--dsn …|--dsn postgresql://\S+", "--dsn {dsn}"),
@@ -41,12 +41,11 @@ NAMES = (
     (r"/dev/disk/by-id/nvme-…", "{folder}/flash"),
     (r"/srv/pg/base/archive", "{mount}/archive"),
     (r"/srv/pg\b", "{mount}"),
-    (r"(--output )(/var/lib/node_exporter|shop)", r"\1{folder}/\2"),
-    (r"/var/lib/node_exporter/", ""),
+    (r"/var/lib/node_exporter", "{folder}"),
     (r"\bshop\.hot\b", "{folder}/shop.hot"),
+    (r"/srv/db\b", "{mount}"),
     (r"--policy sieve", "--policy lru"),
     (r"database:reports", "database:postgres"),
-    (r"--warehouses 10\b.*--duration 300", "--warehouses 1 --dsn {dsn} --duration 5"),
 )
 ENDLESS = ("hotset tier watch", "hotset top", "hotset console")
 """Commands that a person ends, by Ctrl-C or `q`."""
@@ -54,18 +53,23 @@ ENDLESS = ("hotset tier watch", "hotset top", "hotset console")
 
 @dataclass(frozen=True)
 class Block:
-    """One of a page; ``reason``: why it is not run."""
+    """One of a page; ``reasons``: why it is not run, and lines of it by their first words."""
 
     page: str
     line: int
     text: str
-    reason: str
+    reasons: dict[str, str]
+
+    @property
+    def is_run(self) -> bool:
+        return "" not in self.reasons
 
     @property
     def lines(self) -> list[str]:
         """Its commands, without what is said of them."""
         joined = self.text.replace("\\\n", " ").splitlines()
-        return [cut for one in joined if (cut := re.sub(r"(^|\s+)#\s.*", "", one).strip())]
+        found = [cut for one in joined if (cut := re.sub(r"(^|\s+)#\s.*", "", one).strip())]
+        return [one for one in found if not any(one.startswith(skip) for skip in self.reasons)]
 
 
 def blocks() -> list[Block]:
@@ -74,10 +78,10 @@ def blocks() -> list[Block]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for one in _BLOCK.finditer(text):
-            name = str(page.relative_to(ROOT))
-            line = text.count("\n", 0, one.end(1) if one[1] else one.start()) + 1
-            if one[2] in ("", "sh", "bash") and _has_commands(one[3]):
-                found.append(Block(name, line, one[3], one[1] or ""))
+            line = text.count("\n", 0, one.end(1)) + 1
+            reasons = dict(re.findall(_MARK, one[1]))
+            if one[4] in ("", "sh", "bash") and _has_commands(one[5]):
+                found.append(Block(str(page.relative_to(ROOT)), line, one[5], reasons))
     return found
 
 
@@ -86,17 +90,24 @@ def _has_commands(text: str) -> bool:
     return bool(re.search(rf"^(?:{first})\b", text, re.MULTILINE))
 
 
-RUN = [one for one in blocks() if not one.reason]
+RUN = [one for one in blocks() if one.is_run]
 
 
 def test_every_block_is_run_or_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     found = blocks()
-    marked = [one for one in found if one.reason]
+    marked = [one for one in found if not one.is_run]
+    unused = [
+        f"{one.page}:{one.line}: {begin}"
+        for one in found
+        for begin in one.reasons
+        if begin and not any(line.startswith(begin) for line in one.text.splitlines())
+    ]
+    assert unused == []
     with capsys.disabled():
         sys.stderr.write(f"\n{len(found)} blocks, {len(RUN)} run, {len(marked)} with a reason\n")
     assert len(found) > 60
     assert {one.page for one in RUN} >= set(ACTS)
-    assert [one for one in marked if len(one.reason) < 15] == []
+    assert [one for one in found for text in one.reasons.values() if len(text) < 15] == []
 
 
 @dataclass(frozen=True)
@@ -155,8 +166,9 @@ export PGPASSWORD={password}
 psql="psql -q -h 127.0.0.1 -p {port} -U me -v ON_ERROR_STOP=1"
 $psql -d postgres -c 'CREATE DATABASE shop'
 $psql -d shop -c "CREATE TABLE orders AS SELECT g AS id, repeat('x', 300) AS t FROM
-generate_series(1, 20000) g; ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE customer AS SELECT *
-FROM orders; CREATE TABLE stock AS SELECT * FROM orders; CHECKPOINT"
+generate_series(1, 20000) g; ALTER TABLE orders ADD PRIMARY KEY (id);
+CREATE TABLE customer AS SELECT * FROM orders; CREATE TABLE stock AS SELECT * FROM orders;
+CHECKPOINT"
 mkdir -p {mount}/archive; head -c 2000000 /dev/urandom > {mount}/archive/old; sync -f {mount}
 """
 _STOP = """
@@ -186,7 +198,7 @@ def _desk(folder: Path) -> Iterator[Desk]:
                     f"hotset tier create {disk} --kind userspace --flash {folder}/flash --origin"
                     f" {folder}/{origin} --database oltp --cache 64MiB --yes"
                 )
-            desk.sh(f"mke2fs -q -F /dev/hotset/shop && mount /dev/hotset/shop {mount}")
+            desk.sh(f"mke2fs -q -F -t ext4 /dev/hotset/shop && mount /dev/hotset/shop {mount}")
             desk.sh(_DATABASE.format(**names))
             yield desk
         finally:

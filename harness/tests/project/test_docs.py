@@ -244,6 +244,16 @@ def test_every_picture_is_shown() -> None:
     assert [one.name for one in ROOT.glob("docs/images/*") if one.name not in shown] == []
 
 
+def test_a_page_opens_with_what_it_is_for() -> None:
+    """Three began with commands, or with a heading."""
+    silent = [
+        page.name
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        if not re.match(r"# .+\n\n[A-Z\*`\"]", page.read_text(encoding="utf-8"))
+    ]
+    assert [name for name in silent if name not in ("README.md", "powershell.md")] == []
+
+
 def test_links_lead_somewhere(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=str(page)):
