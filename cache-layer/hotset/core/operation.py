@@ -459,8 +459,8 @@ def _explain_missing(function: F, extras: tuple[Extra, ...]) -> F:
 
 
 def _leave_out_unknown(error: HotsetError, fields: Collection[str]) -> None:
-    """What several operations call knows not whose request it is: it advises `--yes` to one that
-    has no such option."""
+    """Leave out remedies and the field of other operations: what several of them call does not
+    know whose request it is, and advises `--yes` to one that has no such option."""
     error.remedies = tuple(
         remedy
         for remedy in error.remedies

@@ -44,10 +44,10 @@ def database(engine: EngineName, dsn: str, password: str | None = None) -> SqlDa
     :raises DsnError: it cannot be understood, or holds a password.
     """
     given = environment.password() if password is None else password
-    found = _sqlserver(dsn, given) if engine == "sqlserver" else _postgres(dsn, given)
-    if password is None and environment.can_ask() and found.needs_password():
-        return replace(found, password=environment.ask_password(found.whose_password))
-    return found
+    named = _sqlserver(dsn, given) if engine == "sqlserver" else _postgres(dsn, given)
+    if password is None and environment.can_ask() and named.needs_password():
+        return replace(named, password=environment.ask_password(named.whose_password))
+    return named
 
 
 def check_dsn(engine: EngineName, dsn: str) -> None:

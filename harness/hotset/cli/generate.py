@@ -200,7 +200,7 @@ def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
         if FieldKind.from_field(field).secret:
             yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
             continue
-        if any(isinstance(one, Extra) and not is_offered(one) for one in field.metadata):
+        if any(isinstance(mark, Extra) and not is_offered(mark) for mark in field.metadata):
             continue
         kind = FieldKind.from_field(field)
         info = _info(name, field, kind)

@@ -60,8 +60,8 @@ def _keep(machine: Machine, trace: PurePosixPath, target: Path) -> None:
 
     :raises KeyboardInterrupt: it does not.
     """
-    there = ["test", "-e", str(trace)]
-    if not wait_until(lambda: machine.run(there, check=False).rc == 0, _KEEP_S, 0.2):
+    exists = ["test", "-e", str(trace)]
+    if not wait_until(lambda: machine.run(exists, check=False).rc == 0, _KEEP_S, 0.2):
         raise KeyboardInterrupt
     if machine.kind != "local":
         machine.get(trace, target)

@@ -29,8 +29,8 @@ class ShippedExperiments(Record):
     experiments: tuple[Shipped, ...]
 
     def to_text(self) -> str:
-        width = max(len(one.name) for one in self.experiments)
-        lines = [f"{one.name:<{width}}  {one.title}" for one in self.experiments]
+        width = max(len(each.name) for each in self.experiments)
+        lines = [f"{each.name:<{width}}  {each.title}" for each in self.experiments]
         folder = Path(self.experiments[0].file).parent
         return "\n".join((*lines, f"run one: hotset experiment run NAME; their files: {folder}"))
 
@@ -54,7 +54,7 @@ def path_of(given: Any) -> Any:  # noqa: ANN401 - whatever was given
         return given
     file = _folder() / f"{given}.toml"
     if not file.is_file():
-        names = ", ".join(one.name for one in known())
+        names = ", ".join(each.name for each in known())
         raise ValueError(f"it is no file, and no experiment that comes with hotset: {names}")
     return str(file)
 
