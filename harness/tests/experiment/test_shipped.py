@@ -31,10 +31,13 @@ def test_a_file_of_ones_own_is_named_by_its_path(tmp_path: Path) -> None:
         assert experiment.Plan(file=path).file == shipped.name_of(path) == path
 
 
-def test_a_name_that_no_experiment_has_is_refused_with_those_there_are(hotset: CommandLine) -> None:
+def test_a_name_that_no_experiment_has_is_refused_with_where_to_see_them(
+    hotset: CommandLine,
+) -> None:
     done = hotset("experiment", "plan", "demos")
     assert done.code == 2
-    assert "no experiment that comes with hotset: curve, demo" in done.err
+    assert "demos: no such experiment file; to see those that come with hotset" in done.err
+    assert "`hotset experiment list`" in done.err
 
 
 @pytest.mark.parametrize(

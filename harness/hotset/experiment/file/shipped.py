@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,19 +45,11 @@ def known() -> tuple[Shipped, ...]:
 
 
 def path_of(given: Any) -> Any:  # noqa: ANN401 - whatever was given
-    """The file of a name; any other text is a file's own path.
-
-    :raises ValueError: it is a name, and no experiment has it.
-    """
-    if not isinstance(given, str) or not given or Path(given).exists():
-        return given
-    if "/" in given or given.endswith(".toml"):
+    """Return the file of a name; any other text is a file's own path."""
+    if not isinstance(given, str) or not re.fullmatch(r"[\w-]+", given) or Path(given).exists():
         return given
     file = _folder() / f"{given}.toml"
-    if not file.is_file():
-        names = ", ".join(each.name for each in known())
-        raise ValueError(f"it is no file, and no experiment that comes with hotset: {names}")
-    return str(file)
+    return str(file) if file.is_file() else given
 
 
 def name_of(path: str) -> str:
