@@ -31,6 +31,7 @@
         'Get-HotsetDatabase'
         'Get-HotsetDiskArray'
         'Get-HotsetDiskModel'
+        'Get-HotsetExperiment'
         'Get-HotsetExplanation'
         'Get-HotsetFlashNeed'
         'Get-HotsetHealth'

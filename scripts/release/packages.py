@@ -109,6 +109,7 @@ def lay_out(package: Package, added: Mapping[str, str], release: Release, folder
     if is_first:
         _environment(root, described, release)
         _share(root, described)
+        _to_be_used(root / _SHARE / "hotset", release.root)
     _documents(root, package, release)
     shutil.copytree(described, folder / "scripts" / package.name)
     overrides = root / _SHARE / "lintian/overrides" / package.name
@@ -163,6 +164,15 @@ def _share(root: Path, described: Path) -> None:
     conf = root / "etc/needrestart/conf.d/hotset-package.conf"
     conf.parent.mkdir(parents=True)
     conf.write_text(needrestart.RULE, encoding="utf-8")
+
+
+def _to_be_used(folder: Path, checkout: Path) -> None:
+    """Lay out what the pages tell people to use: dashboard and rules, SQL Server's container."""
+    shutil.copytree(checkout / "reports/grafana", folder / "grafana")
+    (folder / "scripts").mkdir()
+    for name in ("compose.yaml", "scripts/sqlserver.sh"):
+        shutil.copy(checkout / name, folder / name)
+    (folder / "experiments").symlink_to(f"/{_SITE}/hotset/experiments")
 
 
 def _documents(root: Path, package: Package, release: Release) -> None:

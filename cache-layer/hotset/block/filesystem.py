@@ -10,6 +10,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal
 
+from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
@@ -47,10 +48,10 @@ def make_of(machine: Machine, device: PurePosixPath, folder: PurePosixPath) -> N
 
 
 def kind_of(machine: Machine, device: PurePosixPath) -> FileSystem:
-    """:raises ValueError: none that hotset knows is on the device."""
+    """:raises RequestError: none that hotset knows is on the device."""
     kind, name = _probe(machine, device)
     if kind is None:
-        raise ValueError(f"{device} holds {name or 'no known file system'}, not ext4 or xfs")
+        raise RequestError(f"{device} holds {name or 'no known file system'}, not ext4 or xfs")
     return kind
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from .errors import PrerequisiteError, Remedy, RequestError
 
@@ -28,6 +29,7 @@ _INSTEAD = {
     "PGREQUIREAUTH": "!gss,!sspi",
 }
 _kept: dict[str, str] = {}
+_asker: list[Callable[[str], str]] = []
 
 
 def require_host(what: str, *remedies: Remedy) -> None:
@@ -60,6 +62,31 @@ def password() -> str:
     if any("\ud800" <= sign <= "\udfff" for sign in value):
         raise RequestError(f"{PASSWORD} is not valid UTF-8: set it in a UTF-8 locale")
     return value
+
+
+@contextmanager
+def asking(ask: Callable[[str], str]) -> Iterator[None]:
+    """Have whoever sits at the terminal asked for a password that is lacking, meanwhile.
+
+    :param ask: is given whose password, and returns it.
+    """
+    _asker.append(ask)
+    try:
+        yield
+    finally:
+        _asker.remove(ask)
+
+
+def can_ask() -> bool:
+    """True if somebody sits at the terminal, and the command is theirs."""
+    return bool(_asker)
+
+
+def ask_password(whose: str) -> str:
+    """Return the password that is typed; the next to ask for the same is given it, too."""
+    if whose not in _kept:
+        _kept[whose] = _asker[-1](whose)
+    return _kept[whose]
 
 
 def of_server(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ code meaning
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -42,6 +42,9 @@ class Remedy:
     purpose: str
     operation: str | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+GIVE_PASSWORD = Remedy("give the password", parameters={"password": "…"})
 
 
 class HotsetError(Exception):
@@ -147,20 +150,14 @@ ARGUMENTS = frozenset(
     )
 )
 
-_DISK_BY_NAME = frozenset(
-    f"warmup {verb}"
-    for verb in (
-        *("exclude", "pin", "plan", "refresh", "restore", "run", "schedule add", "share"),
-        "unpin",
-    )
-)
-"""Operations of the command line that take a disk as an option: their arguments are targets."""
 
+def of_command_line(error: BaseException, typed: Sequence[str] = ()) -> str:
+    """Format an error for the command line: the field as an option, the remedies as commands.
 
-def of_command_line(error: BaseException) -> str:
-    """Format an error for the command line: the field as an option, the remedies as commands."""
+    :param typed: the words of the command that failed.
+    """
     field = field_of(error)
-    text = _with_remedies(error, command)
+    text = _with_remedies(error, lambda remedy: command(remedy, typed))
     if field is None or field in ARGUMENTS:
         return text
     # One with a point is a key of an experiment file.
@@ -174,19 +171,25 @@ def of_api(error: BaseException) -> str:
     return text if field is None or text.startswith(f"{field}:") else f"{field}: {text}"
 
 
-def command(remedy: Remedy) -> str:
+def command(remedy: Remedy, typed: Sequence[str] = ()) -> str:
     """
+    :param typed: the words of the command that failed.
+
     >>> command(Remedy("write it back", "tier flush", {"disk": "shop"}))
     '`hotset tier flush shop`'
     >>> command(Remedy("overwrite it", parameters={"yes": True}))
     'add --yes'
     >>> command(Remedy("leave it out", parameters={"refresh": False}))
     'add --no-refresh'
+    >>> command(Remedy("name one", parameters={"disk": "shop"}), ["warmup", "plan", "heat"])
+    '`hotset warmup plan heat --disk shop`'
     """
     if "password" in remedy.parameters:
         return "set HOTSET_PASSWORD or add --password-file FILE"
+    if remedy.operation is None and typed and "disk" in remedy.parameters:
+        return f"`{shlex.join(['hotset', *typed, *_all_words(remedy.parameters, frozenset())])}`"
     if remedy.operation is None:
-        return f"add {shlex.join(_all_words(remedy.parameters))}"
+        return f"add {shlex.join(_all_words(remedy.parameters, ARGUMENTS - {'disk'}))}"
     return f"`{command_line(remedy.operation, remedy.parameters)}`"
 
 
@@ -198,7 +201,8 @@ def command_line(operation: str, parameters: Mapping[str, object]) -> str:
     >>> command_line("warmup pin", {"targets": "table:public.stock", "disk": "shop"})
     'hotset warmup pin table:public.stock --disk shop'
     """
-    named = frozenset(("disk",)) if operation in _DISK_BY_NAME else frozenset()
+    # The arguments of a warm-up are its targets; any command has `--disk` as well.
+    named = frozenset(("disk",)) if operation.startswith("warmup ") else frozenset()
     return shlex.join(["hotset", *operation.split(), *_all_words(parameters, ARGUMENTS - named)])
 
 

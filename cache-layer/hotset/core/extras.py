@@ -107,5 +107,10 @@ def is_packaged() -> bool:
     return sys.prefix == PACKAGED
 
 
+def is_offered(extra: Extra) -> bool:
+    """True if this hotset has it, or can be given it the way it was installed."""
+    return not is_packaged() or extra not in (Extra.CLUSTER, Extra.SEARCH) or _has(extra)
+
+
 def _has(extra: Extra) -> bool:
     return all(find_spec(module) is not None for module in MODULES[extra])

@@ -94,7 +94,8 @@ Dsn = Annotated[
     Field(
         description="Where the database is, for instance postgresql://user@host:5432/tpcc or"
         " sqlserver://user@host/tpcc?trust=yes. No password:"
-        " that is read from HOTSET_PASSWORD or --password-file."
+        " it is asked for on a terminal, or comes of --password-file, HOTSET_PASSWORD or, for"
+        " PostgreSQL, ~/.pgpass."
     ),
     Cli(variable="HOTSET_DSN"),
     Names.DATABASE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import wraps
@@ -443,15 +443,31 @@ def operation(
 
 
 def _explain_missing(function: F, extras: tuple[Extra, ...]) -> F:
-    """It, with what it lacks told by the extra that brings it."""
+    """It, with what it lacks told by the extra that brings it, and no remedy that it has not."""
 
     @wraps(function)
     def run(request: Any, context: Context) -> Result:  # noqa: ANN401 - its own request
         require(*extras)
-        with explained():
-            return function(request, context)
+        try:
+            with explained():
+                return function(request, context)
+        except HotsetError as error:
+            _leave_out_unknown(error, type(request).model_fields)
+            raise
 
     return cast("F", run)
+
+
+def _leave_out_unknown(error: HotsetError, fields: Collection[str]) -> None:
+    """Leave out remedies and the field of other operations: what several of them call does not
+    know whose request it is, and advises `--yes` to one that has no such option."""
+    error.remedies = tuple(
+        remedy
+        for remedy in error.remedies
+        if remedy.operation is not None or set(remedy.parameters) <= set(fields)
+    )
+    if error.field is not None and error.field.partition(".")[0] not in fields:
+        error.field = None
 
 
 def _refusal(operation: Operation, error: ValidationError) -> RequestError:

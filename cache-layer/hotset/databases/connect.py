@@ -1,11 +1,13 @@
 """From what a user types (`--engine`, `--dsn`) to a database that workloads can open.
 
 A password is never taken from the command line, where every user of the computer can read it:
-it comes from the environment (HOTSET_PASSWORD), from a file, or from libpq's own places.
+it comes from the environment (HOTSET_PASSWORD), from a file, from libpq's own places, or is asked
+for on a terminal.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from hotset.core import environment
@@ -34,12 +36,14 @@ def database(engine: EngineName, dsn: str, password: str | None = None) -> SqlDa
     """The database a DSN names; nothing is connected yet.
 
     :param dsn: of the form that the product has.
-    :param password: None: of the environment (HOTSET_PASSWORD).
+    :param password: None: of the environment (HOTSET_PASSWORD), or of the terminal.
     :raises DsnError: it cannot be understood, or holds a password.
     """
-    if password is None:
-        password = environment.password()
-    return product_of_name(engine).parse(dsn, password)
+    given = environment.password() if password is None else password
+    named = product_of_name(engine).parse(dsn, given)
+    if password is None and environment.can_ask() and named.needs_password():
+        return replace(named, password=environment.ask_password(named.whose_password))
+    return named
 
 
 def of_request(request: NamesDatabase) -> SqlDatabase:

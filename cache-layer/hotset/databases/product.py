@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
-from hotset.core.errors import ForbiddenError, PrerequisiteError, Remedy, RequestError
+from hotset.core.errors import ForbiddenError, PrerequisiteError, RequestError
 
 if TYPE_CHECKING:
     from hotset.core.sql import EngineName, Row
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .readings import Readings
 
 A_PASSWORD = "a password, which logs and process lists would show: give it separately"  # noqa: S105
-PASSWORD_SEPARATELY = Remedy("give the password", parameters={"password": "…"})
 
 
 class DsnError(RequestError):
@@ -89,6 +88,16 @@ class SqlDatabase(ABC):
         :raises DsnKeywordError: it has a keyword of the command line alone, leads to the server's
             own socket, or logs in as who runs the server.
         """
+
+    @property
+    @abstractmethod
+    def whose_password(self) -> str:
+        """Whose password it is, as who is asked for it is told."""
+
+    @abstractmethod
+    def needs_password(self) -> bool:
+        """True if the server asks for a password, and neither this nor the client's own places
+        have one."""
 
     @abstractmethod
     def session(self) -> Session:

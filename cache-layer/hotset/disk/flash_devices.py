@@ -556,7 +556,8 @@ def find(machine: Machine, disk_name: str | None) -> AttachedDisk:
             field="disk",
         )
     if disk_name is None and len(disks) > 1:
-        raise FlashError(f"several disks are accelerated, name one of: {listed}", field="disk")
+        first = Remedy("name one", parameters={"disk": disks[0].disk.name})
+        raise FlashError(f"several disks are accelerated: {listed}", first, field="disk")
     matching = [attached for attached in disks if disk_name in (None, attached.disk.name)]
     if not matching:
         raise NotSetUpError(

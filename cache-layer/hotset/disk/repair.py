@@ -8,7 +8,6 @@ from hotset.block.salvage import Salvage
 from hotset.core.errors import Remedy
 from hotset.tier.base import MetadataDamagedError, TierFailedError
 from hotset.tier.disk_tier import DiskTier
-from hotset.tier.engine import service as userspace_service
 
 from .boot import program
 from .flash_devices import AttachedDisk, Disk
@@ -96,9 +95,8 @@ def _salvage(
     if not report.is_identified:
         raise TierRefusedError(
             "no superblock is left that says whose cache it is, and another disk's would destroy"
-            f" {disk.origin}: nothing was changed. If you know that it is this one's,"
-            " `hotset-engine salvage --write --unidentified` writes back what is certain, of the"
-            f" devices that {userspace_service.script_of(disk.name)} gives it",
+            f" {disk.origin}: nothing was changed. If you know that it is this one's, what is"
+            f" certain is written back by this, on its machine: `{tier.salvage_by_hand()}`",
             _as_it_is(disk),
         )
     if not yes:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
+from math import inf
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -133,6 +134,8 @@ def of_disk(
     row = _whole(target.disk, counters, counted)
     begun = samples[0][0] if samples else None
     notes = [_no_reading(since)] if since != "boot" and begun is None else []
+    if begun is not None and isinstance(since, float) and begun - since > _LATE_S:
+        notes.append(f"nothing was read by {_clock(since)}: counted from {_clock(begun)} on")
     notes += _describe_losses([*samples, (now.wall, counters)], tier.counting)
     notes += [_describe_contradiction(when) for when in wrong]
     if counters.stale:
@@ -294,10 +297,34 @@ def _samples(
     ]
     right = [sample for sample in kept if sample not in wrong]
     first = max((place for place, sample in enumerate(right) if sample[0] <= start), default=0)
+    counted = [(store.wall(at), counters) for at, counters in right[first:]]
     return (
-        [(store.wall(at), counters) for at, counters in right[first:]],
+        _with_zero(counted, now[1], store.wall(start)),
         [store.wall(at) for at, _ in wrong],
     )
+
+
+def _with_zero(samples: Samples, now: Counters, start: float) -> Samples:
+    """The readings, and before them that of the counters' own begin, where this is after the begin
+    of the time: all that they counted belongs to it, whenever somebody first asked."""
+    at, first = samples[0] if samples else (inf, now)
+    if first.stale or first.begun is None or not start <= first.begun < at:
+        return samples
+    zero = replace(
+        first,
+        read_hits=0,
+        read_misses=0,
+        write_hits=_zero(first.write_hits),
+        write_misses=_zero(first.write_misses),
+        promotions=_zero(first.promotions),
+        demotions=_zero(first.demotions),
+        bypassed=_zero(first.bypassed),
+    )
+    return [(first.begun, zero), *samples]
+
+
+def _zero(counted: int | None) -> int | None:
+    return None if counted is None else 0
 
 
 def _start(store: Store, since: Since) -> float | None:

@@ -218,6 +218,11 @@ class DiskTier(ABC):
         """
         raise MetadataDamagedError(f"{self.kind} has no repair of its own")
 
+    def salvage_by_hand(self) -> str:
+        """Build the command, on the disk's machine, that writes back what is certain of a cache
+        that nothing identifies."""
+        raise NotImplementedError
+
     def salvage(self, write: bool) -> Salvage | None:  # noqa: ARG002
         """Examine a cache that is refused as damaged; with ``write``, dirty data is on the origin
         afterwards, for good. None: of this kind nothing can be proven."""

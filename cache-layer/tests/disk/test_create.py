@@ -817,3 +817,11 @@ def test_a_unit_is_not_written_for_a_disk_that_no_boot_would_know() -> None:
     startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, print)
     with pytest.raises(DeviceRefusedError, match="cannot have a unit"):
         startup.check(nameless("\n"), "oltp", "dm-cache", ORIGIN, True, print, unit=True)
+
+
+def test_a_rehearsal_makes_up_no_name_of_a_device() -> None:
+    """`create --yes --dry-run` on an empty loop device advised: use `<find>`."""
+    shown = DryRun(server(**{"find -L": 1, "test -e": 1}), lambda _: None)
+    shown.run(["dmsetup", "create", "hotset-x"])
+    names = shown.run(["find", "-L", "/dev/disk/by-id", "-samefile", "/dev/x"], check=False)
+    assert names.stdout == ""

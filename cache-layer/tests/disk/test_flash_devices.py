@@ -87,7 +87,7 @@ def test_a_disk_is_found_by_its_name_or_as_the_only_one() -> None:
         flash_devices.find(machine, "dwh")
     two = kept(FLASH.with_disk(disk("dwh", 100)))
     assert flash_devices.find(two, "dwh").disk.name == "dwh"
-    with pytest.raises(FlashError, match="name one of: data, dwh"):
+    with pytest.raises(FlashError, match="several disks are accelerated: data, dwh"):
         flash_devices.find(two, None)
     tier = flash_devices.find(two, "dwh").tier
     assert (str(tier.path), str(tier.volume)) == (

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hotset import health
-from hotset.core import errors
 from hotset.operations import table
 
 FILES = sorted(Path(health.__path__[0]).glob("*.py"))
@@ -36,15 +35,3 @@ def test_a_remedy_is_an_operation_with_fields_of_its_own(subtests: pytest.Subtes
             ):
                 assert given <= set(fields), f"{file}: {operation}"
             assert "machine" in fields
-
-
-def test_a_disk_is_an_option_where_the_command_line_has_it_as_one() -> None:
-    from hotset.cli.generate import marks
-
-    named = {
-        one.name
-        for one in table.every()
-        if (field := one.request.model_fields.get("disk")) is not None
-        if not marks(field).argument
-    }
-    assert named == errors._DISK_BY_NAME

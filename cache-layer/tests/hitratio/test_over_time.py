@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotset.hitratio.heatstore import Store, open_store
+from hotset.hitratio.hit_report import _samples
 from hotset.tier import kinds
 from hotset.tier.base import Hits, hits_over
 from tests.counter_models import DAY_S, KINDS, NOTHING, Computer
@@ -124,3 +125,27 @@ def test_two_readers_that_keep_what_they_read_in_the_other_order_count_nothing_t
     read = [replace(NOTHING, read_hits=hits, begun=5.0) for hits in (10, 20, 15, 30)]
     assert hits_over(read, counting).read_hits == 20
     assert hits_over(read[:3][::-1], counting).read_hits == 0
+
+
+def test_a_time_before_the_counters_began_counts_all_of_them_whenever_somebody_first_asked() -> (
+    None
+):
+    """Of the last eight hours, a disk that was three hours old had 0 reads in all, and 61,754 of
+    one table: the whole began at the first report, the tables at the disk's own start."""
+    computer = Computer()
+    counting = kinds.kind_of_name("userspace").counting
+    with new_store() as store:
+        began = computer.wall
+        computer.passes(3 * 3600)
+        read = replace(NOTHING, read_hits=61_754, begun=began)
+        at = store.now(computer.moment)
+        store.keep_sample(read, at)
+        computer.passes(3)
+        later = replace(read, read_hits=61_755)
+        at = store.now(computer.moment)
+        samples, wrong = _samples(store, computer.wall - 8 * 3600, (at, later), counting)
+        assert ([at for at, _ in samples], wrong) == ([began, began + 3 * 3600], [])
+        assert hits_over([*(one for _, one in samples), later], counting).read_hits == 61_755
+        # Counters that began before it are of the time since a reading alone.
+        samples, _ = _samples(store, computer.wall - 3600, (at, later), counting)
+        assert [at for at, _ in samples] == [began + 3 * 3600]

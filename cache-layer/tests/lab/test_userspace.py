@@ -814,7 +814,9 @@ def test_erased_superblocks_are_damage_and_never_an_empty_cache(site: Site) -> N
     with pytest.raises(MetadataDamagedError, match="missing"):
         site.activate("shop")
     # Whose cache it was, nothing says: it is not laid over the origin, whatever was asked for.
-    with pytest.raises(TierRefusedError, match=r"nothing was changed.*--unidentified") as refused:
+    with pytest.raises(
+        TierRefusedError, match=r"nothing was changed.*salvage.*--metadata.*--unidentified"
+    ) as refused:
         repairing.repair(flash_devices.find(site.machine, "shop"), print, True)
     assert [one.operation for one in refused.value.remedies] == ["tier detach"]
 

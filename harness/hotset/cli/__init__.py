@@ -154,7 +154,7 @@ def _explain(error: Exception) -> int:
             _say(f"{error.message}: {exception}")
         return FAILED
     if isinstance(error, HotsetError):
-        _say(wording.of_command_line(error))
+        _say(wording.of_command_line(error, _with_run(sys.argv[1:])))
         for note in getattr(error, "__notes__", ()):
             _say(f"  {note}")
         return error.exit_code

@@ -14,17 +14,29 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand
 
 from hotset.core.errors import DECLINED, HotsetError, Remedy, RequestError, option
+from hotset.core.extras import Extra, is_offered
 from hotset.core.operation import Cli, Context, FieldKind, Operation, OutputError
 from hotset.core.record import Result
 
-from .options import Format, FormatOption, PasswordFileOption, QuietOption, password_of
+from .options import (
+    DiskOption,
+    Format,
+    FormatOption,
+    PasswordFileOption,
+    QuietOption,
+    asking_here,
+    one_disk,
+    password_of,
+)
 
 _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
+_DISK_OPTION = "disk_"
 
 
 def add(app: typer.Typer, operation: Operation) -> None:
     """Add an operation as a command, named by its last word."""
-    names = any(marks(field).candidates for field in operation.request.model_fields.values())
+    fields = operation.request.model_fields
+    names = _by_option(operation) or any(marks(field).candidates for field in fields.values())
     cls = _Naming if names else None
     app.command(operation.words[-1], cls=cls)(command(operation))
 
@@ -59,7 +71,7 @@ def execute(operation: Operation, given: dict[str, Any]) -> None:
         typer.echo("nothing was changed", err=True)
         raise typer.Exit(DECLINED)
     context = Context(Reporter(quiet), lambda text: typer.echo(text, err=True), ask_for_name)
-    with audit.doing(audit.on_command_line(), operation, request):
+    with asking_here(), audit.doing(audit.on_command_line(), operation, request):
         result = operation.function(request, context)
         try:
             show(result, form or Format.TABLE)
@@ -94,8 +106,10 @@ def _require_named(operation: Operation, values: dict[str, Any]) -> None:
     """
     for name, field in operation.request.model_fields.items():
         list_names = marks(field).candidates
-        if list_names is None or name in values:
+        if name in values or not (list_names or (name == "disk" and field.is_required())):
             continue
+        if list_names is None:
+            raise RequestError(f"{operation.name} needs a name for the disk", field=name)
         defaults = {other: about.default for other, about in operation.request.model_fields.items()}
         more = {other: value for other, value in values.items() if value != defaults[other]}
         needed = f"{operation.name} needs the name of the {name}"
@@ -170,8 +184,15 @@ def values_of(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     for name, field in operation.request.model_fields.items():
         if FieldKind.from_field(field).secret:
             values[name] = password_of(values.pop(_PASSWORD_FILE, None))
+    values["disk"] = one_disk(values.get("disk"), values.pop(_DISK_OPTION, None))
     known = operation.request.model_fields
     return {name: values[name] for name in known if values.get(name) is not None}
+
+
+def _by_option(operation: Operation) -> bool:
+    """True if the disk has its place on the command line: `--disk` names it as well."""
+    field = operation.request.model_fields.get("disk")
+    return field is not None and marks(field).argument
 
 
 def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
@@ -179,9 +200,13 @@ def _parameters(operation: Operation) -> Iterator[inspect.Parameter]:
         if FieldKind.from_field(field).secret:
             yield _parameter(_PASSWORD_FILE, PasswordFileOption, None)
             continue
+        if any(isinstance(mark, Extra) and not is_offered(mark) for mark in field.metadata):
+            continue
         kind = FieldKind.from_field(field)
         info = _info(name, field, kind)
         yield _parameter(name, Annotated[_annotation(kind), info], _default(field))
+    if _by_option(operation):
+        yield _parameter(_DISK_OPTION, DiskOption, None)
     if not operation.is_text and "format" not in operation.request.model_fields:
         yield _parameter("format_", FormatOption, Format.TABLE)
     if operation.progress:

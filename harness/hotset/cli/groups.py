@@ -42,7 +42,7 @@ SUBGROUPS: Mapping[str, str] = {
     "whatif trace": "Generate, convert and inspect traces: the requests that a disk got, and when.",
 }
 SINGLE: Mapping[str, str] = {
-    "demo": "Run the demonstration that comes with hotset (experiments/demo.toml).",
+    "demo": "Run the demonstration that comes with hotset (`experiment run demo`).",
     "doctor": "Check what hotset needs on this computer, and say what installs it (exit code 3:"
     " something is missing).",
     "audit": "Show who changed what, when, from where, and the outcome; newest first.",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from getpass import getpass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from hotset.core import environment
 from hotset.core.errors import RequestError
 from hotset.core.sql import EngineName
 
@@ -32,6 +37,10 @@ HostOption = Annotated[
         " file).",
     ),
 ]
+DiskOption = Annotated[
+    str | None,
+    typer.Option("--disk", metavar="NAME", help="The disk, by an option as in every command."),
+]
 ServerOption = Annotated[EngineName, typer.Option("--engine", help="The database product.")]
 OptionalDsn = Annotated[
     str | None,
@@ -45,6 +54,26 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, o
 PasswordFileOption = Annotated[
     Path | None, typer.Option("--password-file", help="A file that holds the password.")
 ]
+
+
+def one_disk(argument: str | None, named: str | None) -> str | None:
+    """The disk that is named by its place, by `--disk`, or alike by both.
+
+    :raises RequestError: they are two.
+    """
+    if None not in (argument, named) and argument != named:
+        raise RequestError(f"{argument} and --disk {named} are two disks: name one", field="disk")
+    return argument if named is None else named
+
+
+@contextmanager
+def asking_here() -> Iterator[None]:
+    """Have a password that a database asks for typed here, where this is a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        yield
+        return
+    with environment.asking(lambda whose: getpass(f"{whose}: ", sys.stderr)):
+        yield
 
 
 def password_of(file: Path | None) -> str | None:

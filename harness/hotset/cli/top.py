@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import HostOption, OptionalDsn, PasswordFileOption, ServerOption, password_of
+from .options import (
+    HostOption,
+    OptionalDsn,
+    PasswordFileOption,
+    ServerOption,
+    asking_here,
+    password_of,
+)
 
 if TYPE_CHECKING:
     from hotset.monitoring.top import Feed
@@ -46,7 +53,8 @@ def top(
         opened = stack.enter_context(machines.open_machine(machine))
         server = None
         if dsn is not None:
-            database = connect.database(engine, dsn, password_of(password_file))
+            with asking_here():
+                database = connect.database(engine, dsn, password_of(password_file))
             server = stack.enter_context(closing(database.administer()))
         watch = Watch(lambda: activity.disks(opened), server, interval, activity.running)
         feed = Feed(watch, interval)

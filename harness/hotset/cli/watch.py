@@ -9,7 +9,7 @@ import typer
 
 from hotset.core.words import csv_text
 
-from .options import Format, FormatOption, HostOption
+from .options import DiskOption, Format, FormatOption, HostOption, one_disk
 
 if TYPE_CHECKING:
     from hotset.monitoring.watch import Line
@@ -24,6 +24,7 @@ def watch(
             " number of lines (until Ctrl-C).",
         ),
     ] = None,
+    named: DiskOption = None,
     machine: HostOption = "local",
     format_: FormatOption = Format.TABLE,
 ) -> None:
@@ -33,7 +34,8 @@ def watch(
     from hotset.hitratio.hit_report import target_of
     from hotset.monitoring import watch as watching
 
-    disk, interval, count = _watch_words(words or [])
+    argument, interval, count = _watch_words(words or [])
+    disk = one_disk(argument, named)
     with target_of(machine, disk) as target:
         tier = target.tier
         if late := tier.counting.late:

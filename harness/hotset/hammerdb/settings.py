@@ -12,7 +12,7 @@ import string
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from hotset.core.errors import Remedy
+from hotset.core.errors import GIVE_PASSWORD
 from hotset.databases.product import SqlDatabase
 
 from .process.failures import HammerdbFailed, HammerdbRefused
@@ -129,7 +129,7 @@ def _check(connection: SqlDatabase) -> None:
         # Its build would also set this as the user's password (ALTER USER … PASSWORD).
         raise HammerdbRefused(
             "the password is empty, and HammerDB looks nowhere else for it",
-            Remedy("give the password", parameters={"password": "…"}),
+            GIVE_PASSWORD,
             field="password",
         )
     odd = sorted(set(connection.password) - _SAFE)

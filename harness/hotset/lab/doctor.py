@@ -237,7 +237,7 @@ def _fuse() -> Finding:
     if lacking is None:
         return Finding("/dev/fuse", "ok", "modelled disks can be mounted")
     if not Path("/dev/fuse").exists():
-        lacking += " (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
+        lacking += " (in a container: docker run --device /dev/fuse --cap-add SYS_ADMIN)"
     return Finding("/dev/fuse", "missing", f"needed for the modelled disk; {lacking}")
 
 

@@ -8,12 +8,14 @@ from secrets import token_hex
 
 from hotset.block import engine_program
 from hotset.block.engine_program import OnRead
-from hotset.core.errors import RequestError
+from hotset.core.clock import wait_until
+from hotset.core.errors import Interrupted, RequestError
 from hotset.core.machines.base import Machine
 
 from .caches import TraceFigures
 
 _THERE = PurePosixPath("/var/tmp")  # noqa: S108 - a name nobody knows, of a file that is new
+_KEEP_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ def record(machine: Machine, device: str, output: str, seconds: float, on_read: 
 
     :raises RequestError: the output cannot be written.
     :raises RefusedError: it is no block device.
+    :raises Interrupted: by Ctrl-C; the trace has what was recorded until then.
     """
     target = Path(output)
     if not target.parent.is_dir():
@@ -41,8 +44,24 @@ def record(machine: Machine, device: str, output: str, seconds: float, on_read: 
         figures = engine_program.figures(machine, engine_program.on(machine), words, on_read)
         if not local:
             machine.get(trace, target)
+    except KeyboardInterrupt:
+        _keep(machine, trace, target)
+        raise Interrupted(f"{output} has what was recorded until then") from None
     finally:
         if not local:
             machine.run(["rm", "-f", str(trace)], check=False)
     cpu_s, recorded_s = figures.pop("cpu_s"), figures.pop("recorded_s")
     return Recorded(TraceFigures(**figures), cpu_s, recorded_s)
+
+
+def _keep(machine: Machine, trace: PurePosixPath, target: Path) -> None:
+    """Have what was recorded until an interrupt here: the recorder was told to end, and gives the
+    trace its name once it is whole.
+
+    :raises KeyboardInterrupt: it does not.
+    """
+    exists = ["test", "-e", str(trace)]
+    if not wait_until(lambda: machine.run(exists, check=False).rc == 0, _KEEP_S, 0.2):
+        raise KeyboardInterrupt
+    if machine.kind != "local":
+        machine.get(trace, target)

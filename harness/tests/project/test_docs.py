@@ -8,12 +8,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 from xml.etree import ElementTree
 
 import jsonschema
@@ -30,6 +29,7 @@ from hotset.core.units import SIZE_PATTERN, Bytes
 from hotset.experiment.file import disk_spec, spec
 from pages import reference
 from tests import sqlserver_examples
+from tests.support import written
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
@@ -244,6 +244,16 @@ def test_every_picture_is_shown() -> None:
     assert [one.name for one in ROOT.glob("docs/images/*") if one.name not in shown] == []
 
 
+def test_a_page_opens_with_what_it_is_for() -> None:
+    """Three began with commands, or with a heading."""
+    silent = [
+        page.name
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        if not re.match(r"# .+\n\n[A-Za-z\*`\"]", page.read_text(encoding="utf-8"))
+    ]
+    assert [name for name in silent if name not in ("README.md", "powershell.md")] == []
+
+
 def test_links_lead_somewhere(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=str(page)):
@@ -277,7 +287,9 @@ def _anchors(file: Path) -> set[str]:
 def test_commands_exist_as_they_are_written(subtests: pytest.Subtests) -> None:
     for page in PAGES:
         with subtests.test(page=str(page)):
-            wrong = [text for text in _written_commands(page.read_text()) if not _exists(text)]
+            wrong = [
+                text for text in written.commands(page.read_text()) if not written.exists(text)
+            ]
             assert wrong == []
 
 
@@ -290,18 +302,6 @@ def test_examples_work_on_sql_server_or_name_postgresql() -> None:
         for line in block.replace("\\\n", " ").splitlines()
     ]
     assert [fault for line in lines for fault in sqlserver_examples.faults(line)] == []
-
-
-def _written_commands(text: str) -> Iterator[str]:
-    """Command lines of ours in code blocks and between backticks."""
-    for block in re.findall(r"^```.*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        for line in block.replace("\\\n", " ").splitlines():
-            for part in re.split(r";|&&|\|(?!\w)|\$\(", re.sub(r"(^|\s)#\s.*", "", line)):
-                if found := re.match(r"\s*(?:uv run |\./)?(hotset\s.*)", part):
-                    yield found[1]
-    outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    for code in re.findall(r"`(hotset\s[^`]+)`", outside):
-        yield " ".join(code.split())
 
 
 def test_the_recording_shows_commands_that_exist_and_is_small() -> None:
@@ -318,36 +318,10 @@ def test_the_recording_shows_commands_that_exist_and_is_small() -> None:
         "hotset report hit-ratio",
         "hotset tier status",
     ]
-    assert [one for one in commands if not _exists(one.partition(" | ")[0])] == []
+    assert [one for one in commands if not written.exists(one.partition(" | ")[0])] == []
     assert any(of == "said" and "public.stock" in text for of, text in lines)
     assert "prefers-reduced-motion" in picture.read_text()
     assert picture.stat().st_size < 200_000
-
-
-def _exists(text: str) -> bool:
-    """Whether the command line has these words, and the command these options."""
-    lexer = shlex.shlex(text, posix=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        words = list(lexer)[1:]
-    except ValueError:  # an apostrophe
-        words = text.split()[1:]
-    command: Any = TREE
-    for word in words:
-        inner = getattr(command, "commands", None)
-        if not inner or not re.fullmatch(r"[a-z][a-z-]*", word):
-            break
-        if word in inner and not inner[word].hidden:
-            command = inner[word]
-        elif command.name == "report":  # `report last` is `report run last`
-            break
-        else:
-            return False
-    if command.name == "report":
-        command = command.commands["run"]
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-    return options <= known | {"--help"}
 
 
 def test_what_is_taken_for_a_command(subtests: pytest.Subtests) -> None:
@@ -363,7 +337,7 @@ def test_what_is_taken_for_a_command(subtests: pytest.Subtests) -> None:
         ("hotset warmup jobs", False),
     ]:
         with subtests.test(text=str(text), exists=str(exists)):
-            assert _exists(text) == exists
+            assert written.exists(text) == exists
 
 
 def test_what_security_says_to_be_shown_by_a_test_is() -> None:

@@ -88,10 +88,16 @@ def test_the_package_has_all_that_runs_and_nothing_that_anybody_else_may_write(d
         "/usr/share/bash-completion/completions/hotset",
         "/usr/share/doc/hotset/copyright",
         "/usr/share/fish/vendor_completions.d/hotset.fish",
+        "/usr/share/hotset/compose.yaml",
+        "/usr/share/hotset/grafana/hotset-rules.yml",
+        "/usr/share/hotset/grafana/hotset.json",
         "/usr/share/man/man1/hotset-tier-create.1.gz",
         "/usr/share/zsh/vendor-completions/_hotset",
     ):
         assert held[name][0] == "-rw-r--r--", name
+    assert held["/usr/share/hotset/scripts/sqlserver.sh"][0] == "-rwxr-xr-x"
+    assert held["/usr/share/hotset/experiments"][1] == f"{site}/hotset/experiments"
+    assert f"{site}/hotset/experiments/demo.toml" in held
     assert not [one for one in held if re.search(r"/(bin/typer|setuptools)$", one)]
     assert not [one for one in held if one.startswith(("/opt", "/usr/local", "/var"))]
 

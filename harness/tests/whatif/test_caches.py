@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,7 @@ import pytest
 from rich.console import Console
 
 from hotset.block.engine_program import RefusedError
+from hotset.core.clock import wait_until
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
@@ -301,36 +307,61 @@ def test_only_a_block_device_is_recorded(tmp_path: Path) -> None:
         asked("whatif record", device="/dev/null", output=str(tmp_path / "no" / "trace"))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="tracing takes root")
-def test_a_devices_requests_are_recorded(tmp_path: Path) -> None:
-    """By this computer's own kernel, of a loop device."""
+@contextmanager
+def traced_disk(tmp_path: Path) -> Iterator[str]:
+    """A loop device, on a kernel that traces."""
     local, image = Local(), tmp_path / "image"
     image.write_bytes(bytes(4 << 20))
     found = local.run(["losetup", "-f", "--show", str(image)], check=False)
     if found.rc != 0:
         pytest.skip("no loop devices here")
-    device = found.stdout.strip()
-    tracing = Path("/sys/kernel/tracing/instances")
-    mounted = tracing.is_dir()
-    read = ["dd", f"if={device}", "of=/dev/null", "bs=8k", "count=50", "iflag=direct"]
+    mounted = Path("/sys/kernel/tracing/instances").is_dir()
     try:
-        with ThreadPoolExecutor(1) as pool:
-            words = {"device": device, "output": str(tmp_path / "trace"), "minutes": 0.1}
-            recording = pool.submit(asked, "whatif record", **words)
-            while not recording.done():
-                local.run(read)
-            found_trace = recording.result().document()
+        yield found.stdout.strip()
     except CommandError as failed:
         if "mounting" in str(failed) or "hotset-record" in str(failed):
             pytest.skip("this kernel does not trace")
         raise
     finally:
-        local.run(["losetup", "-d", device])
+        local.run(["losetup", "-d", found.stdout.strip()])
         if not mounted:
             local.run(["umount", "/sys/kernel/tracing"], check=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="tracing takes root")
+def test_a_devices_requests_are_recorded(tmp_path: Path) -> None:
+    """By this computer's own kernel, of a loop device."""
+    with traced_disk(tmp_path) as device, ThreadPoolExecutor(1) as pool:
+        words = {"device": device, "output": str(tmp_path / "trace"), "minutes": 0.1}
+        recording = pool.submit(asked, "whatif record", **words)
+        read = ["dd", f"if={device}", "of=/dev/null", "bs=8k", "count=50", "iflag=direct"]
+        while not recording.done():
+            Local().run(read)
+        found_trace = recording.result().document()
     assert found_trace["requests"] >= 50
     assert found_trace["writes"] == 0
     # Others look at a new device, too: udev, and whoever lists what the disks hold.
     assert found_trace["read_bytes"] >= 50 * 8192
     assert 50 * 8192 <= found_trace["end"] <= 4 << 20
-    assert not list(tracing.glob("hotset-record-*"))
+    assert not list(Path("/sys/kernel/tracing/instances").glob("hotset-record-*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="tracing takes root")
+def test_ctrl_c_keeps_what_was_recorded_and_an_idle_disk_shows_progress(tmp_path: Path) -> None:
+    """It recorded for 15 minutes in silence, and Ctrl-C left nothing."""
+    trace, said = tmp_path / "trace", tmp_path / "said"
+    hotset = Path(sys.executable).with_name("hotset")
+    with traced_disk(tmp_path) as device, said.open("w") as errors:
+        argv = [str(hotset), "whatif", "record", device, "--output", str(trace)]
+        words = {**os.environ, "HOTSET_PROGRESS": "json"}
+        recording = subprocess.Popen(argv, env=words, stderr=errors, stdout=subprocess.DEVNULL)
+        wait_until(lambda: "s to go" in said.read_text(), 60, ended=recording.poll)
+        if "hotset-record" in said.read_text() or "mounting" in said.read_text():
+            pytest.skip("this kernel does not trace")
+        read = ["dd", f"if={device}", "of=/dev/null", "bs=8k", "count=50", "iflag=direct"]
+        Local().run(read)
+        recording.send_signal(signal.SIGINT)
+        assert recording.wait(timeout=60) == 130, said.read_text()
+    assert "has what was recorded until then" in said.read_text()
+    assert asked("whatif trace show", trace=str(trace)).document()["requests"] >= 50
+    assert not Path(f"{trace}.part").exists()

@@ -6,6 +6,7 @@ from contextlib import closing
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from hotset.core.errors import Remedy
 from hotset.core.sql import Aborted, Row, ServerGone, SetupError
 from hotset.load.processes import PythonCrew
 from hotset.load.record import DRAIN_S, RunFailed, RunInterrupted
@@ -88,7 +89,10 @@ def check_setup(database: Database, options: RunOptions) -> int:
         try:
             count, highest = session.query(statement(database.engine, "count_warehouses"))[0]
         except Aborted as error:
-            raise SetupError(f"no TPC-C tables here ({error}): load the database first") from None
+            raise SetupError(
+                f"no TPC-C tables here ({error}): load the database first",
+                Remedy("load it", "tpcc build"),
+            ) from None
         if count != highest or not isinstance(highest, int):
             raise SetupError(f"{count} warehouses, but numbered up to {highest}: load again")
         if highest < options.warehouses:

@@ -164,7 +164,8 @@ class DryRun(Showing):
         else:
             if not (result.rc and self._made and self._may_come(result)):
                 return result
-        text = f"<{name}>"
+        # What lists files finds none of what does not exist: its names are taken for devices'.
+        text = "" if name == "find" else f"<{name}>"
         return Result(command.argv, 0, text, "", 0.0, made_up=True)
 
     def _may_come(self, result: Result) -> bool:

@@ -22,6 +22,7 @@ from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.types.datetime import DatetimeNoTzDumper
 
+from hotset.core.errors import GIVE_PASSWORD
 from hotset.core.sql import (
     Aborted,
     Argument,
@@ -58,6 +59,7 @@ _CONNECTION = {
     "keepalives_count": "2",
     "tcp_user_timeout": "10000",
 }
+_LACKING = "the server asks for a password, and none was given; nor has libpq one, as in ~/.pgpass"
 # Every statement here is a handful of key look-ups: its generic plan is the right one, and
 # planning again at each call would cost more than running it. Compiling never pays.
 _SETTINGS = "SET plan_cache_mode = force_generic_plan; SET jit = off"
@@ -80,7 +82,24 @@ class Address(SqlDatabase):
             _read_any_text(connection)
             return PostgresSession(connection, limits.read_limit(connection), self.looks)
         except psycopg.Error as error:
-            raise CannotConnect(self.refusal(error)) from None
+            raise self.unreached(error) from None
+
+    @property
+    def whose_password(self) -> str:
+        """Whose password it is, as who is asked for it is told."""
+        who = f" of {self.user!r}" if self.user else ""
+        return f"PostgreSQL's password{who}{f' at {self.host}' if self.host else ''}"
+
+    def needs_password(self) -> bool:
+        """True if the server asks for a password, and neither this nor libpq's own places have
+        one."""
+        if self.password:
+            return False
+        try:
+            self.connect("").close()
+        except psycopg.Error as error:
+            return _lacks_password(error)
+        return False
 
     def connect(self, settings: str) -> psycopg.Connection:
         """A bare connection in autocommit, on which `settings`, statements, have been run: as
@@ -100,13 +119,20 @@ class Address(SqlDatabase):
             raise
         return connection
 
+    def unreached(self, error: psycopg.Error) -> CannotConnect:
+        """Return why no connection could be made, and what helps."""
+        return CannotConnect(
+            self.refusal(error), *((GIVE_PASSWORD,) if _lacks_password(error) else ())
+        )
+
     def refusal(self, error: psycopg.Error) -> str:
         """Why no connection could be made, as one line."""
         database = f" database {self.dbname!r}" if self.dbname else ""
         where = f" at {self.host}" if self.host else ""
         port = f":{self.port}" if self.host and self.port else ""
         who = f" as {self.user!r}" if self.user else ""
-        return f"cannot connect to PostgreSQL{database}{where}{port}{who}: {one_line(error)}"
+        why = _LACKING if _lacks_password(error) else one_line(error)
+        return f"cannot connect to PostgreSQL{database}{where}{port}{who}: {why}"
 
     @property
     def application(self) -> str:
@@ -142,6 +168,10 @@ class Address(SqlDatabase):
         }
         named = {name: value for name, value in given.items() if value}
         return _CONNECTION | dict(self.more) | named
+
+
+def _lacks_password(error: psycopg.Error) -> bool:
+    return error.pgconn is not None and error.pgconn.needs_password
 
 
 @cache

@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.core.errors import RequestError
+from hotset.core.errors import GIVE_PASSWORD, RequestError
 
-from ..product import A_PASSWORD, PASSWORD_SEPARATELY, DsnError, DsnKeywordError
+from ..product import A_PASSWORD, DsnError, DsnKeywordError
 
 PLAIN = frozenset(
     (
@@ -70,7 +70,7 @@ def parse(dsn: str) -> dict[str, Any]:
             field="dsn",
         ) from None
     if parts.pop("password", None) is not None:
-        raise DsnError(f"the DSN holds {A_PASSWORD}", PASSWORD_SEPARATELY, field="dsn")
+        raise DsnError(f"the DSN holds {A_PASSWORD}", GIVE_PASSWORD, field="dsn")
     require_known(parts.keys())
     return parts
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
+from hotset.core.sql import DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import limits
 from .client import Address, PostgresSession, is_gone
@@ -48,7 +48,7 @@ class PostgresTpch:
             connection = self.where.connect(_SETTINGS)
             limit = limits.read_limit(connection)
         except psycopg.Error as error:
-            raise CannotConnect(self.where.refusal(error)) from None
+            raise self.where.unreached(error) from None
         with suppress(psycopg.Error):  # servers on some platforms cannot
             connection.execute(_NOTICE_LOST_CLIENT)
         return PostgresTpchSession(connection, limit, self.where.looks)

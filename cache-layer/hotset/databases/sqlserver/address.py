@@ -33,3 +33,12 @@ class Address(SqlDatabase):
         """For messages: which database, where, as whom."""
         who = "with a trusted connection" if self.trusted else f"as {self.user!r}"
         return f"SQL Server database {self.dbname!r} at {self.host}:{self.port} {who}"
+
+    @property
+    def whose_password(self) -> str:
+        """Whose password it is, as who is asked for it is told."""
+        return f"SQL Server's password of {self.user!r} at {self.host}"
+
+    def needs_password(self) -> bool:
+        """True if it has none, and logs in with one."""
+        return not self.trusted and not self.password

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ..product import A_PASSWORD, PASSWORD_SEPARATELY, DsnError, DsnKeywordError
+from hotset.core.errors import GIVE_PASSWORD
+
+from ..product import A_PASSWORD, DsnError, DsnKeywordError
 
 PORT = 1433
 FORM = "sqlserver://user@host:1433/dbname?encrypt=yes&trust=yes"
@@ -32,7 +34,7 @@ def parse(dsn: str) -> dict[str, Any]:
     try:
         return _parse(dsn)
     except ValueError as error:
-        own = (PASSWORD_SEPARATELY,) if A_PASSWORD in str(error) else ()
+        own = (GIVE_PASSWORD,) if A_PASSWORD in str(error) else ()
         raise DsnError(f"the DSN {error}", *own, field="dsn") from None
 
 

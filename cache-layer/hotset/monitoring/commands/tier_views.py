@@ -85,7 +85,7 @@ class Explain(Request):
         Field(description="A file on the disk, or a table (with --dsn)."),
         Cli(argument=True, metavar="FILE|TABLE"),
     ]
-    disk: places.Disk = None
+    disk: places.DiskOption = None
     machine: fields.Machine = "local"
     engine: fields.Product = "postgres"
     dsn: fields.OptionalDsn = None

@@ -10,6 +10,7 @@ and origin and flash may be block devices or files. What keeps the engine at wor
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
@@ -157,10 +158,7 @@ class Userspace(EngineTier, InPlaceTier):
         :raises EngineRefusedError: it is in use, or is another's.
         :raises TierFailedError: the origin could not be read or written.
         """
-        witness = ("--witness", str(service.witness_of(self.place.name)))
-        options = json.loads(self.perform("cache-options"))
-        words = ["salvage", *options, *witness, "--json", *["--write"] * write]
-        argv = [engine_program.on(self.machine), *words]
+        argv = self._salvage_argv("--json", *["--write"] * write)
         done = self.machine.run(argv, check=False, timeout_s=_SALVAGE_TIMEOUT_S)
         if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
             return salvage.parse(done.stdout)
@@ -172,6 +170,14 @@ class Userspace(EngineTier, InPlaceTier):
         raise (EngineRefusedError if refused else TierFailedError)(
             f"{self.path}: salvage: {message}"
         )
+
+    def salvage_by_hand(self) -> str:
+        return shlex.join(self._salvage_argv("--write", "--unidentified"))
+
+    def _salvage_argv(self, *more: str) -> list[str]:
+        witness = ("--witness", str(service.witness_of(self.place.name)))
+        options = json.loads(self.perform("cache-options"))
+        return [engine_program.on(self.machine), "salvage", *options, *witness, *more]
 
     def may_be_dirty(self) -> bool:
         """True if the flash may hold writes that the origin lacks; the engine does not run. Its

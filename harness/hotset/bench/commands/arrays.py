@@ -32,15 +32,22 @@ class MeasureArrays(Request):
             " as the arrays are mounted."
         ),
         Needs(Right.ADMIN),
+        Extra.SEARCH,
     ] = False
     posts: Annotated[
-        int, Field(ge=1000, le=10**8, description="Posts in the index that is searched.")
+        int,
+        Field(ge=1000, le=10**8, description="Posts in the index that is searched."),
+        Extra.SEARCH,
     ] = 500_000
     memory: Annotated[
-        fields.Size, Field(description="Memory of the search, with what it keeps of the index.")
+        fields.Size,
+        Field(description="Memory of the search, with what it keeps of the index."),
+        Extra.SEARCH,
     ] = "128MiB"
     search_seconds: Annotated[
-        float, Field(ge=1, le=3600, description="Seconds of the search on each array.")
+        float,
+        Field(ge=1, le=3600, description="Seconds of the search on each array."),
+        Extra.SEARCH,
     ] = 20.0
     page: disk.PageFile = None
 

@@ -8,16 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from hotset.core import fields
 from hotset.core.errors import RequestError, ThresholdError
 from hotset.core.extras import Extra
-from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, check_output, operation
-from hotset.core.paths import repository_file
+from hotset.core.operation import (
+    Cli,
+    Context,
+    Kind,
+    Lines,
+    Lock,
+    Nothing,
+    Request,
+    check_output,
+    operation,
+)
 from hotset.core.rights import Right
 from hotset.reports.archive import REPORT, Archive
 
+from ..file import shipped
 from .runs import RunResult
 
 if TYPE_CHECKING:
@@ -28,8 +38,9 @@ if TYPE_CHECKING:
 
 File = Annotated[
     fields.ReadFile,
-    Field(description="The experiment's TOML file."),
-    Cli(argument=True, metavar="FILE"),
+    BeforeValidator(shipped.path_of),
+    Field(description="The experiment's TOML file, or the name of one that comes with hotset."),
+    Cli(argument=True, metavar="FILE|NAME"),
 ]
 Set = Annotated[
     fields.Settings,
@@ -53,6 +64,18 @@ Thresholds = Annotated[
         " 'p95(accelerated)<20ms'; in addition to those in the file. Repeatable."
     ),
 ]
+
+
+@operation(
+    "experiment list",
+    Kind.QUERY,
+    Right.READ,
+    ("Get", "HotsetExperiment"),
+    result="experiment.file.shipped:ShippedExperiments",
+)
+def list_shipped(request: Nothing, context: Context) -> shipped.ShippedExperiments:  # noqa: ARG001
+    """List the experiments that come with hotset, to be run by their names."""
+    return shipped.ShippedExperiments(experiments=shipped.known())
 
 
 class Plan(Request):
@@ -114,7 +137,8 @@ def run(request: Run, context: Context) -> Measured:
     A file with a table of disks (reread, arrays) measures those, without a database.
     Exit code 5: the probe's hit ratio was too low, or a threshold was missed.
     """
-    words = ("experiment", "run", request.file, *(("--yes",) if request.yes else ()))
+    name = shipped.name_of(request.file)
+    words = ("experiment", "run", name, *(("--yes",) if request.yes else ()))
     return _run(words, Path(request.file), request, request.yes, context)
 
 
@@ -135,8 +159,8 @@ class Demo(Request):
     extras=(Extra.BENCH, Extra.REPORT),
 )
 def demo(request: Demo, context: Context) -> Measured:
-    """Run the demonstration that comes with hotset (experiments/demo.toml)."""
-    file = repository_file("experiments/demo.toml")
+    """Run the demonstration that comes with hotset (`experiment run demo`)."""
+    file = Path(shipped.path_of("demo"))
     return _run(("demo",), file, request, False, context)
 
 

@@ -23,7 +23,7 @@ from hotset.bench.thresholds import Threshold, ThresholdFormError
 from hotset.block.filesystem import FileSystem
 from hotset.block.flashdev import Model
 from hotset.core import words
-from hotset.core.errors import RequestError
+from hotset.core.errors import Remedy, RequestError
 from hotset.core.units import Bytes
 from hotset.lab import lab as labs
 from hotset.lab.lab import FLASH_MODEL, ExperimentMachine, TierChoice
@@ -539,7 +539,10 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, IsADirectoryError):
-        raise SpecError(f"{path}: no such experiment file") from None
+        raise SpecError(
+            f"{path}: no such experiment file",
+            Remedy("see those that come with hotset", "experiment list"),
+        ) from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

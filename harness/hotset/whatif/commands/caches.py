@@ -10,6 +10,7 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.errors import RequestError
+from hotset.core.extras import Extra
 from hotset.core.operation import (
     Cli,
     Context,
@@ -112,6 +113,7 @@ class Simulate(Request):
             " and the trace at the same path."
         ),
         Cli(metavar="tcp://HOST:8786"),
+        Extra.CLUSTER,
         OnThisComputer,
     ] = None
 

@@ -206,17 +206,21 @@ def record(request: Record, context: Context) -> RecordedTrace:
     """Record the requests to a block device, on this computer or a server (needs root).
 
     The kernel traces the time, kind and place of each request, never its content. The device needs
-    no cache. Ctrl-C stops without a result.
+    no cache. Ctrl-C ends it early: the trace has what was recorded until then.
     """
     from .. import recording
     from ..caches import RecordedTrace
 
     with places.machine(request.machine) as machine:
-        words = f"recording {request.device} for {request.minutes:g} minutes"
+        seconds = request.minutes * 60
+
+        def tell(requests: int, share: float | None) -> None:
+            left = seconds * (1 - (share or 0))
+            context.report.figure(f"{requests:,} requests, {left:,.0f} s to go")
+
+        words = f"recording {request.device} for {request.minutes:g} minutes; Ctrl-C ends it early"
         with context.report.task(words):
-            recorded = recording.record(
-                machine, request.device, request.output, request.minutes * 60, on_read(context)
-            )
+            recorded = recording.record(machine, request.device, request.output, seconds, tell)
     share = recorded.cpu_s / max(recorded.recorded_s, 1e-9)
     return extend(
         RecordedTrace,

@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -63,9 +63,12 @@ pub fn record(device: &Path, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow
         // SAFETY: the handler only stores to an atomic.
         unsafe { sigaction(signal, &action) }?;
     }
-    let written = recorded(&disk, to, seconds, buffer_kib);
-    if written.is_err() {
-        binary::remove_part(to);
+    // Whoever ended it early sees by the name that the trace is whole.
+    let part = PathBuf::from(format!("{}.part", to.display()));
+    let written = recorded(&disk, &part, seconds, buffer_kib);
+    match written {
+        Err(_) => binary::remove_part(&part),
+        Ok(_) => fs::rename(&part, to).with_context(|| format!("writing {}", to.display()))?,
     }
     written
 }
@@ -76,9 +79,12 @@ fn recorded(disk: &Disk, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow::Re
         .with_context(cannot_write)?;
     let instance = Instance::new(disk, buffer_kib)?;
     let begun = Instant::now();
-    let pipe = instance.pipe(begun + Duration::from_secs_f64(seconds))?;
-    let (mut summary, mut reported_at) = (Summary::default(), Instant::now());
-    summary.timed = true;
+    let read = Arc::new(AtomicU64::new(0));
+    let pipe = instance.pipe(begun, Duration::from_secs_f64(seconds), Arc::clone(&read))?;
+    let mut summary = Summary {
+        timed: true,
+        ..Summary::default()
+    };
     for request in foreign::events(&instance.folder.join("trace_pipe"), Box::new(pipe)) {
         let request = request?;
         let request = Request {
@@ -87,11 +93,7 @@ fn recorded(disk: &Disk, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow::Re
         };
         summary.add(&request);
         writer.add(request).with_context(cannot_write)?;
-        if reported_at.elapsed() > TELL_AFTER {
-            // Whoever called may be gone: then this ends, too.
-            writeln!(io::stdout(), "read {}", summary.requests)?;
-            reported_at = Instant::now();
-        }
+        read.store(summary.requests, Ordering::Relaxed);
     }
     let recorded_s = begun.elapsed().as_secs_f64();
     let lost = instance.lost()?;
@@ -217,7 +219,12 @@ impl Instance {
         fs::write(&file, value).with_context(|| format!("writing `{value}` to {}", file.display()))
     }
 
-    fn pipe(&self, until: Instant) -> anyhow::Result<BufReader<Pipe>> {
+    fn pipe(
+        &self,
+        begun: Instant,
+        lasts: Duration,
+        read: Arc<AtomicU64>,
+    ) -> anyhow::Result<BufReader<Pipe>> {
         let path = self.folder.join("trace_pipe");
         let mut options = fs::OpenOptions::new();
         let file = options
@@ -228,9 +235,12 @@ impl Instance {
         let enable = Arc::new(self.folder.join(EVENT).join("enable"));
         let pipe = Pipe {
             file,
-            until,
+            begun,
+            lasts,
             enable,
             over: false,
+            read,
+            told_at: begun,
         };
         Ok(BufReader::with_capacity(1 << 16, pipe))
     }
@@ -297,15 +307,36 @@ fn remove_stale(instances: &Path) -> anyhow::Result<()> {
 /// The kernel's events until some time; then what is left of them.
 struct Pipe {
     file: File,
-    until: Instant,
+    begun: Instant,
+    lasts: Duration,
     enable: Arc<PathBuf>,
     over: bool,
+    /// Requests that were taken out of it.
+    read: Arc<AtomicU64>,
+    told_at: Instant,
+}
+
+impl Pipe {
+    /// Tells how many requests came, and which share of the time is over, also while none come.
+    fn tell(&mut self) -> io::Result<()> {
+        if self.told_at.elapsed() > TELL_AFTER {
+            self.told_at = Instant::now();
+            let share = self.begun.elapsed().as_secs_f64() / self.lasts.as_secs_f64();
+            let read = self.read.load(Ordering::Relaxed);
+            // Whoever called may be gone: then this ends, too.
+            writeln!(io::stdout(), "read {read} {:.6}", share.min(1.0))?;
+        }
+        Ok(())
+    }
 }
 
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if !self.over && (Instant::now() >= self.until || ENDED.load(Ordering::Relaxed)) {
+            if !self.over {
+                self.tell()?;
+            }
+            if !self.over && (self.begun.elapsed() >= self.lasts || ENDED.load(Ordering::Relaxed)) {
                 self.over = true;
                 fs::write(&*self.enable, "0")?;
             }
@@ -318,7 +349,7 @@ impl Read for Pipe {
             if self.over {
                 return Ok(0);
             }
-            thread::sleep(REST.min(self.until.saturating_duration_since(Instant::now())));
+            thread::sleep(REST.min(self.lasts.saturating_sub(self.begun.elapsed())));
         }
     }
 }
