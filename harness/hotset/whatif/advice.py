@@ -27,8 +27,9 @@ CLOSE = 1.2
 """Bounds of a size within this factor of each other tell it."""
 _NEW_WANTED = 0.01
 """Share of requests to new blocks from which on the bounds of a size are mostly close."""
-_DOUBLINGS_MAX = 7
-"""Of its length: farther ahead a recording does not tell how its new blocks become fewer."""
+_DOUBLINGS_FIT = 4
+_LONGER_MAX = 200
+"""Times its length: farther ahead a recording does not tell how its new blocks become fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,30 +234,37 @@ def with_size(curve: Curve, cache_bytes: int) -> Curve:
 def needed_seconds(curve: Curve, trace_s: float) -> float | None:
     """Estimate how long a recording tells the size: in which few requests go to new blocks.
 
-    Their share falls as in the trace's last two doublings, along exp(-(k t)^b): exactly so where
-    all blocks are alike, the slower the more their rates differ. None: it does not fall, or far too
+    Their share falls as in the trace's last doublings, along exp(-(k t)^b): exactly so where all
+    blocks are alike, the slower the more their rates differ. None: it does not fall, or far too
     slowly to tell.
 
     >>> from math import exp
-    >>> growth = tuple(round(1000 * (1 - exp(-(2**k) / 1000))) for k in range(11))
-    >>> curve = Curve(1024, 641, 4096, 1.0, 512, 241, growth, ())
-    >>> round(needed_seconds(curve, 60.0) / 60, 1)  # 6.2 of these make the last half's share 1 %
-    6.2
+    >>> growth = tuple(round(1e6 * (1 - exp(-(2**k) / 1e6))) for k in range(21))
+    >>> curve = Curve(2**20, growth[-1], 4096, 1.0, 2**19, growth[-1] - growth[-2], growth, ())
+    >>> round(needed_seconds(curve, 60.0) / 60, 1)  # 6.5 of these make the last half's share 1 %
+    6.0
     """
-    if len(curve.growth) < 4:
-        return None
-    half = 2 ** (len(curve.growth) - 2)
-    older, last, whole = curve.growth[-3:]
-    before, now = (last - older) / (half / 2), (whole - last) / half
-    measured_s = trace_s * 2 * half / curve.requests
-    if now <= 0:
+    turns = range(max(1, len(curve.growth) - _DOUBLINGS_FIT), len(curve.growth))
+    shares = [(curve.growth[at] - curve.growth[at - 1]) / 2 ** (at - 1) for at in turns]
+    known = [
+        (at, log(log(1 / share)), 2**at)
+        for at, share in zip(turns, shares, strict=True)
+        if 0 < share < 1
+    ]
+    if shares and shares[-1] <= 0:
         return 2 * trace_s
-    if now >= before or now >= 1:
+    if len(known) < _DOUBLINGS_FIT // 2:
         return None
-    # With nothing but new blocks in the doubling before, the power has no bound.
-    power = log(log(1 / now) / log(1 / min(before, 1 - 1e-9)), 2)
-    doublings = log(max(log(1 / _NEW_WANTED) / log(1 / now), 1), 2) / power
-    return max(2 * trace_s, measured_s * 2**doublings) if doublings <= _DOUBLINGS_MAX else None
+    weight = sum(many for _, _, many in known)
+    at = sum(one * many for one, _, many in known) / weight
+    here = sum(value * many for _, value, many in known) / weight
+    spread = sum(many * (one - at) ** 2 for one, _, many in known)
+    power = sum(many * (one - at) * (value - here) for one, value, many in known) / spread
+    if power <= 0:
+        return None
+    turn = at + (log(log(1 / _NEW_WANTED)) - here) / power
+    longer = 2.0**turn / curve.requests if turn < 64 else float("inf")
+    return trace_s * max(2.0, longer) if longer <= _LONGER_MAX else None
 
 
 def sizes(

@@ -98,8 +98,8 @@ def test_bounds_hold_the_size_however_short_the_recording(
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_the_length_that_would_tell_tells(kind: str, tmp_path: Path) -> None:
-    """And is not more than some times too long: half of a sixth of it does not tell."""
-    trace = write(tmp_path / "trace", draw(kind, 2 * BLOCKS, 1))
+    """And a twelfth of it does not."""
+    trace = write(tmp_path / "trace", draw(kind, 4 * BLOCKS, 1))
     found = advise(trace=trace)
     assert found["recommended"] is None
     assert found["new_share"] > 0.05
