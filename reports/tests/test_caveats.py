@@ -105,8 +105,8 @@ def test_a_cache_smaller_than_the_database_without_a_volume_is_the_caches_factor
     tier = RAW["tier"] | {"cache_bytes": RAW["database"]["bytes"] // 2, "volume_bytes": 0}
     document = documents.changed(documents.complete(), tier=tier)
     assert not codes(document) & {"FITS_IN_CACHE", "LOG_MOVED"}
-    assert "all of the database cached" not in answer.conditions(document)
-    assert "all of the database cached" in answer.conditions(documents.complete())
+    assert "all cached" not in answer.conditions(document)
+    assert "all cached" in answer.conditions(documents.complete())
 
 
 def test_an_arm_with_the_volume_alone_tells_what_the_log_gives() -> None:

@@ -77,7 +77,7 @@ def on_the_running_tier() -> tuple[Small, ...]:
                 name = f"{SMALL} {policy} {row[1]} MiB {block >> 10} KiB"
                 kind = CacheKind(policy, "writeback", block)
                 nopm = float(cell[0].replace(",", ""))
-                found.append(Small(name, kind, float(cell[1]) / 100, nopm))
+                found.append(Small(name, kind, round(float(cell[1]) / 100, 4), nopm))
     return tuple(found)
 
 

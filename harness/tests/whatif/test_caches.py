@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
@@ -83,11 +84,11 @@ def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:
     recording, output = tmp_path / "msr.csv", tmp_path / "trace.bin"
     recording.write_text("1,h,0,Read,0,512,1\n2,h,1,Read,0,512,1\n")
     words = {"recording": str(recording), "output": str(output), "recorder": "msr"}
-    with pytest.raises(RefusedError, match=r"line 2.*--disk"):
+    with pytest.raises(RefusedError, match=r"line 2.*--of-disk"):
         asked("whatif trace convert", **words)
     assert not output.exists()
     (link := tmp_path / "link").symlink_to(output)
-    with pytest.raises(RefusedError, match=r"line 2.*--disk"):
+    with pytest.raises(RefusedError, match=r"line 2.*--of-disk"):
         asked("whatif trace convert", **{**words, "output": str(link)})
     assert link.is_symlink()
     assert output.read_bytes() == b""
@@ -290,6 +291,21 @@ def test_a_trace_without_times_gives_no_advice(tmp_path: Path) -> None:
     asked("whatif trace convert", recording=str(untimed), output=output, recorder="iolog")
     with pytest.raises(RequestError, match="no times"):
         asked("whatif advise", trace=output)
+
+
+def test_what_a_converters_message_names_is_an_option_of_the_command() -> None:
+    """Once --disk and --id-bytes, which `hotset whatif trace convert` does not have."""
+    sources = ROOT.glob("cache-layer/crates/block-trace/src/**/*.rs")
+    named = {
+        option
+        for source in sources
+        for line in source.read_text().splitlines()
+        if not line.lstrip().startswith("//")
+        for option in re.findall(r"--([a-z][a-z-]+)", line)
+    }
+    options = {one.replace("_", "-") for one in table.find("whatif trace convert").request.model_fields}
+    assert named
+    assert named <= options
 
 
 def test_only_a_block_device_is_recorded(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_cache_that_hits_nothing_does_what_its_log_on_flash_does() -> None:
     volume = run.arm("flash-volume")
     assert volume
     said = predict(run, NAS, [0.0, 1e-9], flash=CARD)
-    assert said.lines[1].nopm == pytest.approx(volume.repeats[0].rate, rel=0.01)
+    assert said.lines[1].nopm == pytest.approx(volume.repeats[0].rate, rel=0.02)
     assert not any("log on flash" in one for one in said.assumed)
     other = predict(published(held.QUIET), NAS, [0.0, 1e-9], flash=CARD)
     moved = traffic.assume_log_moved()
@@ -251,7 +251,7 @@ def test_what_differs_more_is_more_doubtful() -> None:
     ):
         kinds, spread = doubtful(**asked)
         assert set(kinds) == {"hit ratio", *more}
-        assert spread >= together(kinds) ** 2 > 1.05 * doubt_of("hit ratio").factor ** 2
+        assert spread >= 0.999 * together(kinds) ** 2 > 1.05 * doubt_of("hit ratio").factor ** 2
 
 
 @pytest.mark.parametrize("kept", [None, "tier"])

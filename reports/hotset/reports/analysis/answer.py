@@ -288,7 +288,7 @@ def conditions(document: RunDocument) -> tuple[str, ...]:
     if machine is not None and machine.kind == "uml":
         labels.append("User-Mode Linux")
     if tier is not None and document.database and 0 < document.database.bytes <= tier.cache_bytes:
-        labels.append("all of the database cached")
+        labels.append("all cached")
     if tier is not None and tier.emulated:
         labels.append("modelled flash")
     if storage is not None and storage.kind == "modelled":

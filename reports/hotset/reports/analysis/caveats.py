@@ -95,7 +95,7 @@ class Code(Enum):
     )
     LOG_MOVED = (
         "The log and temporary files moved to the flash with the cache ({volume} of it):"
-        " the factor is not the cache's alone. {alone}",
+        " the factor is not the cache's alone. {alone}.",
         "Measure the arm flash-volume, which has them there and no cache, and compare with it.",
     )
     QUERIES_FIT_IN_MEMORY = (
@@ -312,10 +312,10 @@ def _of_cache(document: RunDocument, cached: list[Arm]) -> Iterator[Caveat]:
     if document.tier is None or not document.tier.volume_bytes or not (cached and baseline):
         return
     volume = document.arm("flash-volume")
-    alone = "What they give by themselves is not known."
+    alone = "What they give by themselves is not known"
     if volume is not None:
         gain = answer.figures(volume).rate / answer.figures(baseline).rate
-        alone = f"By themselves they give {words.factor(gain)}."
+        alone = f"By themselves they give {words.factor(gain)}"
     yield Code.LOG_MOVED.fill(volume=words.size(document.tier.volume_bytes), alone=alone)
 
 
