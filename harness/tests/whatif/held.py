@@ -71,7 +71,9 @@ def on_the_running_tier() -> tuple[Small, ...]:
     for line in (FOLDER / SMALL / "README.md").read_text().splitlines():
         if line.startswith("| NOPM (hit ratio)"):
             kinds = [cell.strip().split(", ") for cell in line.strip("|").split("|")[1:]]
-            heads = [(kind[0], int(kind[1].split()[0]) << 10 if kind[1:] else BLOCK) for kind in kinds]
+            heads = [
+                (kind[0], int(kind[1].split()[0]) << 10 if kind[1:] else BLOCK) for kind in kinds
+            ]
         elif row := _ROW.match(line):
             for (policy, block), cell in zip(heads, _CELL.findall(row[2]), strict=True):
                 name = f"{SMALL} {policy} {row[1]} MiB {block >> 10} KiB"

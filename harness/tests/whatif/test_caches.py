@@ -303,7 +303,9 @@ def test_what_a_converters_message_names_is_an_option_of_the_command() -> None:
         if not line.lstrip().startswith("//")
         for option in re.findall(r"--([a-z][a-z-]+)", line)
     }
-    options = {one.replace("_", "-") for one in table.find("whatif trace convert").request.model_fields}
+    options = {
+        one.replace("_", "-") for one in table.find("whatif trace convert").request.model_fields
+    }
     assert named
     assert named <= options
 

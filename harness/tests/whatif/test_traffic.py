@@ -131,7 +131,9 @@ def test_other_policies_blocks_and_modes() -> None:
         return assume_traffic(CacheKind(policy, mode, block))
 
     assert of("sieve").points == of("arc").points
-    assert of("hotset", block=32768).cost == of("hotset").cost == of("hotset", block=131072).cost / 2
+    assert (
+        of("hotset", block=32768).cost == of("hotset").cost == of("hotset", block=131072).cost / 2
+    )
     assert {one.promoted for one in of("bcache").points} == {0.0}
     assert of("bcache").cost == of("arc").cost
     for mode in ("writethrough", "writearound"):

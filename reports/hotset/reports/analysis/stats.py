@@ -131,9 +131,7 @@ def ratio_of_means(
     if min(len(above), len(below)) < LEAST_REPEATS:
         return ratio, ratio, ratio
     logs = np.log(above), np.log(below)
-    seen = [
-        float(each.var(ddof=1)) + extra for each, extra in zip(logs, more, strict=True)
-    ]
+    seen = [float(each.var(ddof=1)) + extra for each, extra in zip(logs, more, strict=True)]
     if not any(seen):
         return ratio, ratio, ratio
     parts = [

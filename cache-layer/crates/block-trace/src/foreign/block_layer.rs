@@ -58,7 +58,10 @@ impl Ftrace {
             return Ok(None);
         }
         if line.contains("[LOST ") || line.contains(" EVENTS]") {
-            return Err("events were lost: record with a larger buffer of the kernel's (buffer_size_kb)".to_owned());
+            return Err(
+                "events were lost: record with a larger buffer of the kernel's (buffer_size_kb)"
+                    .to_owned(),
+            );
         }
         // A command may be named like anything, so from the event's name to the left.
         let Some((before, event)) = line.split_once(": block_") else {
