@@ -9,7 +9,7 @@ recommended where the bounds are close; until then it is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from math import ceil, log
 
@@ -133,9 +133,9 @@ class CacheAdvice(Versioned):
         return [
             *sizes,
             *([self._of_wear(self.wear)] if self.wear else []),
-            "Hit ratios are those of LRU in a cache that is in use, over the later part of the trace:"
-            " at least, and at most. They differ by requests to blocks that the trace had not touched"
-            f" until then ({percent(self.new_share)}): whether a cache has those it does not tell.",
+            "Hit ratios are those of LRU in a cache that is in use, over the later part of the"
+            " trace: at least, and at most. They differ by requests to blocks that the trace had not"
+            f" touched until then ({percent(self.new_share)}): whether a cache has those it does not tell.",
             *([in_words(self.doubts)] if self.run else []),
         ]
 
@@ -210,7 +210,7 @@ def _first(curve: Curve, gained: Callable[[CurvePoint], float], wanted: float) -
                 return point.cache_bytes
             part = (wanted - before[0]) / (here - before[0])
             blocks = before[1] * (point.cache_bytes / before[1]) ** part / curve.block_bytes
-            return ceil(blocks - 1e-9) * curve.block_bytes
+            return int(ceil(blocks - 1e-9) * curve.block_bytes)
         before = here, point.cache_bytes
     return None
 

@@ -4,8 +4,8 @@ How many there are for each miss and for each write that hits depends on the pol
 size (so on the hit ratio), and on the load. A run's own counters tell it for the hit ratio that it
 had; ``traffic.json`` for others, from the published simulations of small caches, for the policies
 that were simulated. All other policies are assumed to move what the simulated one moves that is
-most like them. What moving a block costs with hotset's policy, and what a log that moved to flash gives
-by itself, are such that the published windows of small caches are predicted best.
+most like them. What moving a block costs with hotset's policy, and what a log that moved to flash
+gives by itself, are such that the published windows of small caches are predicted best.
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ def held(
 
 
 def small_caches() -> Iterator[HeldOut]:
-    """Another hit ratio, policy and block size: five windows held out at a time, and what is assumed
-    calibrated on the other fifteen."""
+    """Another hit ratio, policy and block size: five windows held out at a time, and what is
+    assumed calibrated on the other fifteen."""
     every, found = on_the_running_tier(), {}
     for fold in range(FOLDS):
         held_out = every[fold::FOLDS]
@@ -284,7 +284,7 @@ def _policy(caches: list[dict[str, Any]], alone: float) -> dict[str, Any]:
     return {"block_bytes": BLOCK, "page_bytes": PAGE, "cost": round(cost, 3), "points": points}
 
 
-def as_json(source: str, name: str, found: Any, **more: float) -> str:  # noqa: ANN401 - lists or tables
+def as_json(source: str, name: str, found: Any, **more: float) -> str:  # noqa: ANN401 - a list, a table
     """A window, or a policy, a line."""
     head = {"version": 1, "source": source, **more}
     lines = json.dumps(head, indent=1)[:-2]

@@ -28,13 +28,13 @@ SOURCES = {
     "traffic.json": (
         "reports/published/20261122-small-caches/curve.json: TPC-C simulated on nas-2014, blocks"
         " of 64 KiB. Points: hit ratio, promotions for each miss, write-backs for each write that"
-        " hits. Cost: of a moved block, in random reads of a page; hotset's, and what a log on flash"
-        " gives by itself, are those by which the page's windows on the running tier are predicted"
+        " hits. Cost: of a moved block, in random reads of a page; hotset's, and what a log on"
+        " flash gives by itself, are those by which the page's windows on the running tier are predicted"
         " best"
     ),
     "held_out.json": (
-        "reports/published: windows of 20261122-small-caches (on the running tier, five held out at a"
-        " time) from 20261126-061610-demo, and of"
+        "reports/published: windows of 20261122-small-caches (on the running tier, five held out"
+        " at a time) from 20261126-061610-demo, and of"
         " 20261121-220932-demo, 20261123-164110-demo, 20261122-215748-curve and"
         " 20261123-165615-curve. Each: what is other than in the run learned from, the window, the"
         " run learned from, hit ratio, users, NOPM predicted, NOPM measured"

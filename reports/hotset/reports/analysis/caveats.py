@@ -89,8 +89,8 @@ class Code(Enum):
         "Use a larger database, or less memory, to measure the cache rather than the memory.",
     )
     FITS_IN_CACHE = (
-        "The cache ({cache}) holds the whole database ({database}): nothing has to leave it, so this"
-        " is the speed of the flash and not of a cache that has to choose.",
+        "The cache ({cache}) holds the whole database ({database}): nothing has to leave it, so"
+        " this is the speed of the flash and not of a cache that has to choose.",
         "Take a cache of a half or a quarter of the database (tier.cache), or a larger database.",
     )
     LOG_MOVED = (

@@ -9,8 +9,8 @@ Bulletin 2, 1946); widened to the observed ratio should that lie outside.
 A repeat is one value. What a window holds (seconds, queries) is no sample of its own: the seconds
 of a window, and the queries of a run, rise and fall together, and drawing them one by one makes
 intervals that hold the true ratio in 70 to 90 % of the cases and are called 95 %. Repeats that lie
-closer together than the counting of what they completed allows (a Poisson count's variance) did so by
-chance: their spread is taken as that.
+closer together than the counting of what they completed allows (a Poisson count's variance) did so
+by chance: their spread is taken as that.
 
 Fewer than three repeats have no interval, and nothing is called significant: one repeat shows no
 spread; with two of each the interval would be honest and say nothing (it reaches from a fifth of
