@@ -134,8 +134,9 @@ class CacheAdvice(Versioned):
             *sizes,
             *([self._of_wear(self.wear)] if self.wear else []),
             "Hit ratios are those of LRU in a cache that is in use, over the later part of the"
-            " trace: at least, and at most. They differ by requests to blocks that the trace had not"
-            f" touched until then ({percent(self.new_share)}): whether a cache has those it does not tell.",
+            " trace: at least, and at most. They differ by requests to blocks that the trace had"
+            f" not touched until then ({percent(self.new_share)}): whether a cache has those it"
+            " does not tell.",
             *([in_words(self.doubts)] if self.run else []),
         ]
 

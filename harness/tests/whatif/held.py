@@ -84,7 +84,7 @@ def on_the_running_tier() -> tuple[Small, ...]:
 
 
 Choice = tuple[float, float]
-"""What a log on flash gives by itself, and hotset's cost of a moved block, times the simulation's."""
+"""What a log on flash gives by itself, and hotset's cost of a moved block by the simulation's."""
 
 
 @cache

@@ -29,8 +29,8 @@ SOURCES = {
         "reports/published/20261122-small-caches/curve.json: TPC-C simulated on nas-2014, blocks"
         " of 64 KiB. Points: hit ratio, promotions for each miss, write-backs for each write that"
         " hits. Cost: of a moved block, in random reads of a page; hotset's, and what a log on"
-        " flash gives by itself, are those by which the page's windows on the running tier are predicted"
-        " best"
+        " flash gives by itself, are those by which the page's windows on the running tier are"
+        " predicted best"
     ),
     "held_out.json": (
         "reports/published: windows of 20261122-small-caches (on the running tier, five held out"
