@@ -166,7 +166,7 @@ class CacheAdvice(Versioned):
 
 
 Gain = Callable[[float], float]
-"""What a hit ratio gives: NOPM, or hits."""
+"""Gain of a hit ratio: NOPM, or hits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +257,14 @@ def needed_seconds(curve: Curve, trace_s: float) -> float | None:
     if len(known) < _DOUBLINGS_FIT // 2:
         return None
     weight = sum(many for _, _, many in known)
-    at = sum(one * many for one, _, many in known) / weight
+    at = sum(turn * many for turn, _, many in known) / weight
     here = sum(value * many for _, value, many in known) / weight
-    spread = sum(many * (one - at) ** 2 for one, _, many in known)
-    power = sum(many * (one - at) * (value - here) for one, value, many in known) / spread
+    spread = sum(many * (turn - at) ** 2 for turn, _, many in known)
+    power = sum(many * (turn - at) * (value - here) for turn, value, many in known) / spread
     if power <= 0:
         return None
-    turn = at + (log(log(1 / _NEW_WANTED)) - here) / power
-    longer = 2.0**turn / curve.requests if turn < 64 else float("inf")
+    last = at + (log(log(1 / _NEW_WANTED)) - here) / power
+    longer = 2.0**last / curve.requests if last < 64 else float("inf")
     return trace_s * max(2.0, longer) if longer <= _LONGER_MAX else None
 
 

@@ -62,7 +62,7 @@ SAME_RATIO = 0.001
 """Tolerance of hit ratios: no further apart than this, they count as the same."""
 _PAIRS_MAX = 36
 _OF_CACHE: tuple[Kind, ...] = ("hit ratio", "policy", "write mode", "block size")
-"""What differs between caches: without one, and on flash alone, nothing of it is there."""
+"""Differences between caches: without one, and on flash alone, nothing of it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ def teach(
         None if requests is None else requests.reads + requests.writes,
         tuple(window.rate for window in seen),
         moved,
-        volume is not None or moved == 1.0,
+        volume is not None or (run.tier is not None and not _has_volume(run)),
     )
 
 
@@ -448,7 +448,9 @@ def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
 def _assumptions(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
     """List what the model takes from elsewhere, as no counter of the run has it."""
     assumptions = []
-    if not taught.log_measured:
+    if not taught.log_measured and taught.log_moved == 1:
+        assumptions.append("that the log stayed on the slow storage, as the run does not say")
+    elif not taught.log_measured:
         assumptions.append(
             f"that the log on flash gives {taught.log_moved:.2f} times by itself, as no arm has it"
             " there without a cache (flash-volume)"

@@ -193,6 +193,9 @@ def test_a_cache_that_hits_nothing_does_what_its_log_on_flash_does() -> None:
     said = predict(run, NAS, [0.0, 1e-9], flash=CARD)
     assert said.lines[1].nopm == pytest.approx(volume.repeats[0].rate, rel=0.02)
     assert not any("log on flash" in one for one in said.assumed)
+    untold = published(held.QUIET).model_copy(update={"tier": None})
+    unknown = predict(untold, NAS, [0.5], flash=CARD)
+    assert "that the log stayed on the slow storage, as the run does not say" in unknown.assumed
     other = predict(published(held.QUIET), NAS, [0.0, 1e-9], flash=CARD)
     moved = traffic.assume_log_moved()
     assert other.lines[1].nopm / other.lines[0].nopm == pytest.approx(moved, rel=0.01)

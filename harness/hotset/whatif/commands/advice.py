@@ -89,7 +89,7 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
         curve = advice.with_size(curve, bounds.most)
         predicted, doubts = _predict(request, curve)
     sizes = advice.sizes(curve, predicted, request.price)
-    best = next((one for one in sizes if bounds.close and one.cache_bytes == bounds.most), None)
+    best = next((size for size in sizes if bounds.close and size.cache_bytes == bounds.most), None)
     worn = None
     if best is not None:
         cache = caches.Cache(request.policy, best.cache_bytes, int(block), request.mode)
@@ -114,7 +114,7 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
 def _predict(
     request: Advise, curve: Curve
 ) -> tuple[dict[float, PredictedLine] | None, tuple[Doubt, ...]]:
-    """What the run predicts at each hit ratio of a curve; None without a run."""
+    """Predict by the run at each hit ratio of a curve; None without a run."""
     from .. import advice
     from ..traffic import CacheKind
 
@@ -122,5 +122,5 @@ def _predict(
     if request.run is None:
         return None, ()
     cache = CacheKind(request.policy, request.mode, int(Bytes.parse(request.block)))
-    found = predict_run(request.run, request, ratios, cache)
-    return dict(zip(ratios, found.lines, strict=True)), found.doubts
+    run = predict_run(request.run, request, ratios, cache)
+    return dict(zip(ratios, run.lines, strict=True)), run.doubts

@@ -135,7 +135,8 @@ def ratio_of_means(
     if not any(seen):
         return ratio, ratio, ratio
     parts = [
-        max(one, floor) / len(each) for one, floor, each in zip(seen, least, logs, strict=True)
+        max(spread, floor) / len(each)
+        for spread, floor, each in zip(seen, least, logs, strict=True)
     ]
     variance = math.fsum(parts)
     freedom = variance**2 / math.fsum(
