@@ -145,7 +145,7 @@ class CacheAdvice(Versioned):
         if self.most_bytes is not None:
             bounds += f", at most {Bytes(self.most_bytes)}"
         longer = (
-            f"A recording of about {duration(self.needed_s)} would tell."
+            f"It takes a recording of about {duration(self.needed_s)} or more to tell."
             if self.needed_s
             else "How long a recording would tell is not known: new blocks keep coming as at its"
             " beginning. Record a day, or longer."

@@ -196,9 +196,9 @@ def test_a_cache_that_hits_nothing_does_what_its_log_on_flash_does() -> None:
     untold = published(held.QUIET).model_copy(update={"tier": None})
     unknown = predict(untold, NAS, [0.5], flash=CARD)
     assert "that the log stayed on the slow storage, as the run does not say" in unknown.assumed
-    other = predict(published(held.QUIET), NAS, [0.0, 1e-9], flash=CARD)
-    moved = traffic.assume_log_moved()
-    assert other.lines[1].nopm / other.lines[0].nopm == pytest.approx(moved, rel=0.01)
+    other = predict(published(held.QUIET), NAS, [0.5], flash=CARD)
+    moved, need = traffic.assume_log_moved(), other.demands
+    assert need.origin_reads / need.cached_reads == pytest.approx(moved, rel=0.05)
     assert any(f"log on flash gives {moved:.2f} times by itself" in one for one in other.assumed)
 
 
@@ -242,15 +242,12 @@ def test_what_differs_more_is_more_doubtful() -> None:
         return line.unlike, line.nopm_high / line.nopm_low
 
     other = traffic.CacheKind("smq", "writethrough", 65536)
-    own = traffic.kind_of(published(held.HOTSET).tier)
-    assert own
     assert doubtful()[0] == ("hit ratio",)
     for asked, more in (
         ({"users": 32}, {"users"}),
         ({"cores": 4}, {"cores"}),
         ({"asked_iops": {1: 80.0}}, {"storage"}),
-        ({"cache": other}, {"policy", "write mode"}),
-        ({"cache": replace(own, block_bytes=4 << 20)}, {"block size"}),
+        ({"cache": other}, {"write mode"}),
     ):
         kinds, spread = doubtful(**asked)
         assert set(kinds) == {"hit ratio", *more}
