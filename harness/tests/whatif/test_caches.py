@@ -294,7 +294,7 @@ def test_a_trace_without_times_gives_no_advice(tmp_path: Path) -> None:
 
 
 def test_what_a_converters_message_names_is_an_option_of_the_command() -> None:
-    """Once --disk and --id-bytes, which `hotset whatif trace convert` does not have."""
+    """Once --disk and --id-bytes, which no command of hotset's has."""
     sources = ROOT.glob("cache-layer/crates/block-trace/src/**/*.rs")
     named = {
         option
@@ -304,7 +304,9 @@ def test_what_a_converters_message_names_is_an_option_of_the_command() -> None:
         for option in re.findall(r"--([a-z][a-z-]+)", line)
     }
     options = {
-        one.replace("_", "-") for one in table.find("whatif trace convert").request.model_fields
+        field.replace("_", "-")
+        for command in ("whatif trace convert", "whatif mrc")
+        for field in table.find(command).request.model_fields
     }
     assert named
     assert named <= options
