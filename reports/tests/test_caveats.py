@@ -7,6 +7,7 @@ import pytest
 from hotset.reports.analysis import answer, caveats, stats
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Caveat, Steadiness
+from hotset.reports.render import markdown
 from tests import documents
 
 RAW = documents.complete().model_dump()
@@ -18,6 +19,8 @@ def codes(document: RunDocument) -> set[str]:
 
 def test_the_complete_run() -> None:
     assert codes(documents.complete()) == {
+        "FITS_IN_CACHE",
+        "LOG_MOVED",
         "USER_MODE_LINUX",
         "MODELLED_STORAGE",
         "SHORT_RAMPUP",
@@ -30,6 +33,8 @@ def test_the_complete_run() -> None:
 
 def test_the_plain_run() -> None:
     assert codes(documents.plain()) == {
+        "FITS_IN_CACHE",
+        "LOG_MOVED",
         "NO_INTERVAL",
         "CPU_BOUND",
         "FEW_REPEATS",
@@ -90,6 +95,8 @@ def test_one_repeat_without_seconds_has_no_interval() -> None:
             "seq read mb per s -20 %",
         ),
         ("USER_MODE_LINUX", {}, "as a process: one CPU"),
+        ("FITS_IN_CACHE", {}, "The cache (6 GiB) holds the whole database (5 GiB)"),
+        ("LOG_MOVED", {}, "What they give by themselves is not known"),
     ],
 )
 def test_each_figure_brings_its_caveat(code: str, changes: dict[str, Any], says: str) -> None:
@@ -97,6 +104,38 @@ def test_each_figure_brings_its_caveat(code: str, changes: dict[str, Any], says:
     found = [caveat for caveat in caveats.derive(document) if caveat.code == code]
     assert len(found) == 1
     assert says in found[0].text
+
+
+def test_a_cache_smaller_than_the_database_without_a_volume_is_the_caches_factor() -> None:
+    tier = RAW["tier"] | {"cache_bytes": RAW["database"]["bytes"] // 2, "volume_bytes": 0}
+    document = documents.changed(documents.complete(), tier=tier)
+    assert not codes(document) & {"FITS_IN_CACHE", "LOG_MOVED"}
+    assert "all cached" not in answer.conditions(document)
+    assert "all cached" in answer.conditions(documents.complete())
+
+
+def test_an_arm_with_the_volume_alone_tells_what_the_log_gives() -> None:
+    document = documents.complete()
+    slow = document.arm("baseline")
+    assert slow
+    faster = [one.model_copy(update={"nopm": one.nopm * 1.3}) for one in slow.repeats if one.nopm]
+    volume = slow.model_copy(update={"name": "flash-volume", "repeats": tuple(faster)})
+    document = document.model_copy(update={"arms": (*document.arms, volume)})
+    (found,) = [one for one in caveats.derive(document) if one.code == "LOG_MOVED"]
+    assert "By themselves they give 1.30×" in found.text
+
+
+def test_cpu_of_a_transaction_is_told_beside_its_rate() -> None:
+    plain = documents.plain()
+    (found,) = [one for one in caveats.derive(plain) if one.code == "CPU_BOUND"]
+    arm, machine = plain.arm("accelerated"), plain.machine
+    assert arm
+    assert machine
+    figures = answer.figures(arm)
+    assert figures.server_cpu
+    each = figures.server_cpu * machine.cores * 60_000 / figures.tpm
+    assert f"{each:.2f} ms of a core for each transaction" in found.text
+    assert "CPU ms each" in markdown.render(plain)
 
 
 def test_a_run_checked_after_every_window_has_no_caveat_about_it() -> None:

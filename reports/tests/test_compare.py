@@ -241,6 +241,7 @@ def test_what_was_measured_in_turn_needs_no_allowance_for_days() -> None:
     assert told == "not known"
     assert "measure both in turn (A B A B)" in note
     assert verdict(at((0, 1, 2), 1.0), at((24, 25, 26), 2.0))[0] == "faster"
+    assert verdict(at((0, 2, 4), 1.0), at((0, 2, 4), 1.2))[0] == "not known", "of one instant"
 
 
 def test_sittings_of_an_experiment_are_repeats_of_each_of_its_arms() -> None:

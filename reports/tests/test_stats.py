@@ -133,3 +133,23 @@ def test_arms_that_cannot_be_compared_say_why() -> None:
         stats.factor(Arm(name="accelerated"), arm)
     with pytest.raises(stats.NoFactor, match="completed nothing"):
         stats.factor(arm, Arm(name="baseline", repeats=(repeat_of(1, [0.0] * 20),)))
+
+
+def test_an_interval_is_not_narrower_than_counting_allows() -> None:
+    """Once three windows of 67, 65 and 63 orders had 96.6 (90.5-103)."""
+
+    def counted(name: str, *orders: int) -> Arm:
+        repeats = [documents.repeat("baseline", at, 1000.0) for at in range(1, len(orders) + 1)]
+        changed = [
+            one.model_copy(update={"nopm": each * 5.0, "tpm": each * 11.0, "duration_s": 12.0})
+            for one, each in zip(repeats, orders, strict=True)
+        ]
+        arm = documents.arm("baseline", 1)
+        return arm.model_copy(update={"name": name, "repeats": tuple(changed)})
+
+    slow, quick = counted("baseline", 67, 65, 63), counted("accelerated", 6300, 6250, 6280)
+    ratio, low, high = stats.ratio_with_interval(quick, slow)
+    assert ratio == pytest.approx(96.6, abs=0.1)
+    # 1.96 standard errors of 195 orders are 14 % to either side.
+    assert low < ratio * 0.87
+    assert high > ratio * 1.15

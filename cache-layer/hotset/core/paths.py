@@ -145,3 +145,24 @@ def repository_file(name: str) -> Path:
     """A file that ships with hotset (``experiments/demo.toml``), in a checkout or installed."""
     checkout = Path(__file__).resolve().parents[3] / name
     return checkout if checkout.exists() else Path(__file__).resolve().parents[1] / name
+
+
+def read_commit() -> str:
+    """Commit of the checkout that hotset runs from, without what was changed since; empty: not
+    known, as of an installation."""
+    checkout = Path(__file__).resolve().parents[3]
+    git = checkout / ".git"
+    try:
+        if git.is_file():  # of a further work tree
+            git = checkout / git.read_text(encoding="utf-8").partition(": ")[2].strip()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if not head.startswith("ref: "):
+            return head
+        name, common = head.removeprefix("ref: "), git / "commondir"
+        shared = git / common.read_text(encoding="utf-8").strip() if common.exists() else git
+        if (shared / name).is_file():
+            return (shared / name).read_text(encoding="utf-8").strip()
+        packed = (shared / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+    except OSError:
+        return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.core.paths import write_whole
+from hotset.core.paths import read_commit, write_whole
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -112,3 +112,15 @@ def test_a_file_that_cannot_be_replaced_is_written_to(tmp_path: Path) -> None:
     subprocess.run(argv, check=True, timeout=60)
     assert given.read_text() == "text\n"
     assert other.read_text() == ""
+
+
+def test_a_checkouts_commit_is_the_one_that_git_says() -> None:
+    said = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if said.returncode:
+        pytest.skip("no checkout")
+    assert read_commit() == said.stdout.strip()

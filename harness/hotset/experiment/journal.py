@@ -14,6 +14,7 @@ from hotset.bench.thresholds import Threshold
 from hotset.core.errors import Remedy, interruption_reason
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import BusyError
+from hotset.core.paths import read_commit
 from hotset.reports.analysis import caveats
 from hotset.reports.archive import REPORT, Archive
 from hotset.reports.model.base import ArmName
@@ -73,6 +74,7 @@ class Journal:
         run = archive.new(spec.name, now)
         document = RunDocument(
             hotset_version=__version__,
+            hotset_commit=read_commit(),
             run=run,
             state="interrupted",
             started_at=now,

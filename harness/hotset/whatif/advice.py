@@ -1,30 +1,42 @@
-"""How large a cache is to be: the smallest that comes near to what the largest would give."""
+"""How large a cache is to be: the smallest that comes near to what flash for everything would give.
+
+A recording does not tell what was asked for before it. Its first request to a block misses a cache
+that starts empty, and may hit one that is in use. So hit ratios have bounds (see ``caches``), and
+so has the size: at least the one that is enough if whatever may hit does and what is new is new to
+any cache; at most the one that is enough if nothing of that hits, though all of it could. A size is
+recommended where the bounds are close; until then it is not known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from math import ceil, log
 
 from hotset.core.errors import RequestError
 from hotset.core.record import Versioned
 from hotset.core.units import Bytes
-from hotset.core.words import percent, text_table
+from hotset.core.words import duration, percent, text_table
 
-from .caches import Cache, Curve, Outcome, TraceFigures
+from .caches import Cache, Curve, CurvePoint, Outcome, TraceFigures
 from .doubt import Doubt, in_words
 from .prediction import PredictedLine
 
-if TYPE_CHECKING:
-    pass
-
 _DAY_S = 24 * 3600
+CLOSE = 1.2
+"""Bounds of a size within this factor of each other tell it."""
+_NEW_WANTED = 0.01
+"""Share of requests to new blocks from which on the bounds of a size are mostly close."""
+_DOUBLINGS_FIT = 4
+_LONGER_MAX = 200
+"""Times its length: farther ahead a recording does not tell how its new blocks become fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A cache size, what it would hit and give.
+    """A cache size, what it would hit and give at least.
 
+    :ivar hit_ratio: of LRU in use, at least; ``hit_ratio_most``: at most.
     :ivar nopm_low: with ``nopm_high``, the range of the prediction.
     :ivar share: of the NOPM (without a run: of the hits) that a cache for all of it gives.
     :ivar price_per_nopm: of the flash, by what it gives over the smallest size asked about.
@@ -32,6 +44,7 @@ class Size:
 
     cache_bytes: int
     hit_ratio: float
+    hit_ratio_most: float
     nopm: float | None
     nopm_low: float | None
     nopm_high: float | None
@@ -64,6 +77,12 @@ class CacheAdvice(Versioned):
     """The recommendation.
 
     :ivar run: whose NOPM they are; None: by hits alone.
+    :ivar recommended: None: the trace does not tell which size is enough.
+    :ivar least_bytes: the size that is enough is no smaller, by LRU.
+    :ivar most_bytes: and no larger; None: not known.
+    :ivar new_share: of the trace's later requests, those to blocks that it had not touched before.
+    :ivar needed_s: about so long a recording would tell; None: a size is recommended, or not known.
+    :ivar wear: of the recommended size.
     :ivar doubts: of the predictions; none without a run.
     """
 
@@ -72,20 +91,25 @@ class CacheAdvice(Versioned):
     trace: str
     run: str | None
     asked_share: float
-    recommended: Size
-    wear: Wear
+    recommended: Size | None
+    least_bytes: int
+    most_bytes: int | None
+    new_share: float
+    needed_s: float | None
+    wear: Wear | None
     sizes: tuple[Size, ...]
     doubts: tuple[Doubt, ...]
 
     def to_text(self) -> str:
-        columns, rows = ["", "cache", "hit ratio"], []
+        columns, rows = ["", "cache", "hit ratio", "at most"], []
         columns += ["NOPM", "from", "to"] if self.run else []
         columns.append("of the attainable")
-        priced = self.recommended.price is not None
+        priced = any(size.price is not None for size in self.sizes)
         columns += ["price", *(["a NOPM more"] if self.run else [])] if priced else []
         for size in self.sizes:
             mark = "->" if size == self.recommended else ""
             row = [mark, str(Bytes(size.cache_bytes)), percent(size.hit_ratio)]
+            row.append(percent(size.hit_ratio_most))
             nopms = (size.nopm, size.nopm_low, size.nopm_high)
             row += [f"{nopm:,.0f}" for nopm in nopms if nopm is not None]
             row.append(percent(size.share))
@@ -96,63 +120,186 @@ class CacheAdvice(Versioned):
         return "\n\n".join((text_table(columns, rows), *self._notes()))
 
     def _notes(self) -> list[str]:
-        best, worn = self.recommended, self.wear
         by = f"the NOPM of run {self.run}'s set-up" if self.run else "hits"
+        enough = f"{percent(self.asked_share, 0)} of what flash for everything would give, by {by}"
+        best = self.recommended
+        if best is None:
+            sizes = [self._not_known(enough)]
+        else:
+            sizes = [
+                f"{Bytes(best.cache_bytes)} gives {enough}; less than"
+                f" {Bytes(self.least_bytes)} does not."
+            ]
         return [
-            f"{Bytes(best.cache_bytes)} is the smallest of these sizes that gives"
-            f" {percent(self.asked_share, 0)} of what flash for everything in the trace would"
-            f" give, by {by}. More gains at most {percent(1 - best.share)}.",
+            *sizes,
+            *([self._of_wear(self.wear)] if self.wear else []),
+            "Hit ratios are those of LRU in a cache that is in use, over the later part of the"
+            " trace: at least, and at most. They differ by requests to blocks that the trace had"
+            f" not touched until then ({percent(self.new_share)}): whether a cache has those it"
+            " does not tell.",
+            *([in_words(self.doubts)] if self.run else []),
+        ]
+
+    def _not_known(self, enough: str) -> str:
+        bounds = f"at least {Bytes(self.least_bytes)}"
+        if self.most_bytes is not None:
+            bounds += f", at most {Bytes(self.most_bytes)}"
+        longer = (
+            f"It takes a recording of about {duration(self.needed_s)} or more to tell."
+            if self.needed_s
+            else "How long a recording would tell is not known: new blocks keep coming as at its"
+            " beginning. Record a day, or longer."
+        )
+        return (
+            f"Which size gives {enough}, is not known: {bounds}. {percent(self.new_share)} of the"
+            f" later requests went to blocks that the trace had not touched until then. {longer}"
+        )
+
+    def _of_wear(self, worn: Wear) -> str:
+        return (
             f"Wear, simulated with {worn.policy} and {worn.mode}: {Bytes(worn.flash_bytes_a_day)}"
             f" a day, {worn.drive_writes_a_day:.2f} drive writes a day if every day is as busy as"
             f" the trace, after {Bytes(worn.fill_bytes)} to fill it; the origin gets"
             f" {percent(worn.origin_writes_share, 0)} of the writes. Its hit ratio, starting empty:"
-            f" {percent(worn.hit_ratio)}.",
-            "Hit ratios in the table are those of LRU, starting empty. The first access to a block"
-            " misses in any cache, so a short trace makes all sizes look worse than they are.",
-            *([in_words(self.doubts)] if self.run else []),
-        ]
+            f" {percent(worn.hit_ratio)}."
+        )
+
+
+Gain = Callable[[float], float]
+"""Gain of a hit ratio: NOPM, or hits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Sizes in bytes; ``most`` is None where the trace does not bound it."""
+
+    least: int
+    most: int | None
+
+    @property
+    def close(self) -> bool:
+        return self.most is not None and self.most <= CLOSE * self.least
+
+
+def hit_ratios(curve: Curve) -> list[float]:
+    """Every hit ratio that sizes are judged by, in ascending order.
+
+    :raises RequestError: the trace is empty.
+    """
+    if not curve.requests:
+        raise RequestError("the trace has no requests: record for longer", field="trace")
+    each = {ratio for point in curve.points for ratio in (point.warm_low, point.warm_high)}
+    return sorted({*each, 1 - curve.new_share, 1.0})
+
+
+def bound(curve: Curve, gain: Gain, share: float) -> Bounds:
+    """Bound the smallest size that gives a share of what a cache for everything gives."""
+    attainable = gain(1.0)
+    least = _first(curve, lambda point: gain(point.warm_high), share * gain(1 - curve.new_share))
+    most = _first(curve, lambda point: gain(point.warm_low), share * attainable)
+    return Bounds(least or curve.points[-1].cache_bytes, most)
+
+
+def _first(curve: Curve, gained: Callable[[CurvePoint], float], wanted: float) -> int | None:
+    """The first size at which so much is gained, between two points by the logarithm of the size;
+    in whole blocks."""
+    before: tuple[float, int] | None = None
+    for point in curve.points:
+        here = gained(point)
+        if here >= wanted:
+            if before is None:
+                return point.cache_bytes
+            part = (wanted - before[0]) / (here - before[0])
+            blocks = before[1] * (point.cache_bytes / before[1]) ** part / curve.block_bytes
+            return int(ceil(blocks - 1e-9) * curve.block_bytes)
+        before = here, point.cache_bytes
+    return None
+
+
+def with_size(curve: Curve, cache_bytes: int) -> Curve:
+    """The curve with a point of that size, between its neighbours as :func:`bound` has it."""
+    points = sorted(curve.points, key=lambda point: point.cache_bytes)
+    above = next(at for at, point in enumerate(points) if point.cache_bytes >= cache_bytes)
+    low, high = points[max(0, above - 1)], points[above]
+    if high.cache_bytes == cache_bytes:
+        return curve
+    part = log(cache_bytes / low.cache_bytes, high.cache_bytes / low.cache_bytes)
+    between = {
+        name.name: getattr(low, name.name) * (1 - part) + getattr(high, name.name) * part
+        for name in fields(CurvePoint)
+    }
+    point = CurvePoint(**{**between, "cache_bytes": cache_bytes})
+    return replace(curve, points=(*points[:above], point, *points[above:]))
+
+
+def needed_seconds(curve: Curve, trace_s: float) -> float | None:
+    """Estimate how long a recording tells the size: in which few requests go to new blocks.
+
+    Their share falls as in the trace's last doublings, along exp(-(k t)^b): exactly so where all
+    blocks are alike, the slower the more their rates differ. None: it does not fall, or far too
+    slowly to tell.
+
+    >>> from math import exp
+    >>> growth = tuple(round(1e6 * (1 - exp(-(2**k) / 1e6))) for k in range(21))
+    >>> curve = Curve(2**20, growth[-1], 4096, 1.0, 2**19, growth[-1] - growth[-2], growth, ())
+    >>> round(needed_seconds(curve, 60.0) / 60, 1)  # 6.5 of these make the last half's share 1 %
+    6.0
+    """
+    turns = range(max(1, len(curve.growth) - _DOUBLINGS_FIT), len(curve.growth))
+    shares = [(curve.growth[at] - curve.growth[at - 1]) / 2 ** (at - 1) for at in turns]
+    known = [
+        (at, log(log(1 / share)), 2**at)
+        for at, share in zip(turns, shares, strict=True)
+        if 0 < share < 1
+    ]
+    if shares and shares[-1] <= 0:
+        return 2 * trace_s
+    if len(known) < _DOUBLINGS_FIT // 2:
+        return None
+    weight = sum(many for _, _, many in known)
+    at = sum(turn * many for turn, _, many in known) / weight
+    here = sum(value * many for _, value, many in known) / weight
+    spread = sum(many * (turn - at) ** 2 for turn, _, many in known)
+    power = sum(many * (turn - at) * (value - here) for turn, value, many in known) / spread
+    if power <= 0:
+        return None
+    last = at + (log(log(1 / _NEW_WANTED)) - here) / power
+    longer = 2.0**last / curve.requests if last < 64 else float("inf")
+    return trace_s * max(2.0, longer) if longer <= _LONGER_MAX else None
 
 
 def sizes(
-    curve: Curve, predicted: Sequence[PredictedLine] | None, price_per_gib: float | None
+    curve: Curve, predicted: Mapping[float, PredictedLine] | None, price_per_gib: float | None
 ) -> list[Size]:
-    """The points of a curve with what they give.
+    """The points of a curve with what they give at least.
 
-    :param predicted: at each point; None: there is no run to learn from.
-    :raises RequestError: the trace is empty.
+    :param predicted: by hit ratio; None: there is no run to learn from.
     """
-    lines: Sequence[PredictedLine | None] = predicted or [None for _ in curve.points]
-    gained = [line.nopm for line in predicted] if predicted else [p.hit_ratio for p in curve.points]
-    if not gained or gained[-1] <= 0:
-        raise RequestError("nothing of the trace hits any cache: record for longer", field="trace")
+    gain = gain_of(predicted)
+    least = gain(curve.points[0].warm_low)
 
-    def size(at: int) -> Size:
-        point, line = curve.points[at], lines[at]
+    def size(point: CurvePoint) -> Size:
+        line = None if predicted is None else predicted[point.warm_low]
         price = None if price_per_gib is None else price_per_gib * point.cache_bytes / 1024**3
-        more = None if line is None else gained[at] - gained[0]
+        more = None if line is None else line.nopm - least
         return Size(
             point.cache_bytes,
-            point.hit_ratio,
+            point.warm_low,
+            point.warm_high,
             None if line is None else line.nopm,
             None if line is None else line.nopm_low,
             None if line is None else line.nopm_high,
-            gained[at] / gained[-1],
+            gain(point.warm_low) / gain(1.0),
             price,
             None if price is None or not more or more <= 0 else price / more,
         )
 
-    return [size(at) for at in range(len(curve.points))]
+    return [size(point) for point in curve.points]
 
 
-def recommend(sizes: Sequence[Size], share: float) -> Size:
-    """The smallest size that gives a share of the attainable.
-
-    >>> shares = ((1, 0.5), (2, 0.96), (3, 1))
-    >>> each = [Size(n, 0.1, None, None, None, share, None, None) for n, share in shares]
-    >>> recommend(each, 0.95).cache_bytes
-    2
-    """
-    return next(size for size in sizes if size.share >= share)
+def gain_of(predicted: Mapping[float, PredictedLine] | None) -> Gain:
+    """Return what a hit ratio gives, of those that were predicted; without a run, hits."""
+    return (lambda ratio: ratio) if predicted is None else (lambda ratio: predicted[ratio].nopm)
 
 
 def wear(cache: Cache, outcome: Outcome, about: TraceFigures) -> Wear:

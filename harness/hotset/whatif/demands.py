@@ -11,7 +11,8 @@ stations of the closed network (see ``network``):
   device's latency and has its station already. Until the flash's own limit nobody waits here. A
   flush of the log is slower than promised by the factor by which requests for data are.
 - *slow storage*: its IOPS by queue depth; how many reads a transaction takes makes the baseline
-  come to what it measured.
+  come to what it measured. With a cache it takes fewer, where the log went to flash with it: as
+  many as make the baseline come to what it does with its log there.
 - *locks*: a user is blocked for a share of the time that grows with the number of others, as each
   of them may hold the row (A. Thomasian, "Two-phase locking performance and its thrashing
   behavior", ACM TODS 18(4), 1993). Those who are blocked are at no station.
@@ -74,7 +75,8 @@ class Demands:
     :ivar cores_used: the share of the cores that the set-up can keep busy.
     :ivar flash_s: at the flash and for the log, when nobody is in the way and without CPU.
     :ivar flash_rate: transactions a second that the flash can do at most; 0: not known.
-    :ivar origin_reads: of the slow storage, random ones of a page, when nothing is cached.
+    :ivar origin_reads: of the slow storage, random ones of a page, without a cache.
+    :ivar cached_reads: the same with one that hits nothing, and the log where it is then.
     :ivar blocked: the share of a user's time that it waits for locks, for each other user.
     :ivar writes_share: of the requests to the data disk.
     """
@@ -84,6 +86,7 @@ class Demands:
     flash_s: float
     flash_rate: float
     origin_reads: float
+    cached_reads: float
     blocked: float
     writes_share: float
 
@@ -176,9 +179,11 @@ def solve_network(demands: Demands, setup: SetUp, hit_ratio: float) -> Solution:
 def waiting_time(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
     """Return the work at the slow storage that a transaction's users wait for, in random reads of a
     page: what misses, and with write-through every write that hits."""
-    reads = demands.origin_reads * (1 - hit_ratio)
+    if hit_ratio <= 0:
+        return demands.origin_reads
+    reads = demands.cached_reads * (1 - hit_ratio)
     if setup.traffic is not None and setup.traffic.write_through:
-        reads += demands.origin_reads * demands.writes_share * hit_ratio
+        reads += demands.cached_reads * demands.writes_share * hit_ratio
     return reads
 
 
@@ -190,7 +195,7 @@ def background(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
     moved = setup.traffic.at(hit_ratio)
     promoted = (1 - hit_ratio) * moved.promoted
     written = demands.writes_share * hit_ratio * moved.written_back
-    return demands.origin_reads * (promoted + written) * setup.traffic.cost
+    return demands.cached_reads * (promoted + written) * setup.traffic.cost
 
 
 def _stations(demands: Demands, setup: SetUp, hit_ratio: float, left: float) -> list[Station]:
@@ -218,6 +223,7 @@ def learn(
     setup: SetUp,
     flash: FlashPromise | None,
     requests: Requests | None = None,
+    log_moved: float = 1.0,
 ) -> Demands:
     """Fit the demands so that the network yields what both windows measured.
 
@@ -225,6 +231,7 @@ def learn(
     :param flash: None: how fast it is when nobody waits is not known.
     :param requests: to the data disk for each transaction, where they were counted; else as many
         as the baseline's throughput tells, as if all were reads.
+    :param log_moved: how many times as much the baseline does with its log on flash.
     """
     demands = Demands(
         cpu_s=_cpu(quick) * setup.cores * 60 / quick.tpm,
@@ -232,6 +239,7 @@ def learn(
         flash_s=0.0,
         flash_rate=0.0,
         origin_reads=0.0,
+        cached_reads=0.0,
         blocked=_blocked_share(quick, slow, setup.users),
         writes_share=_writes_share(slow, requests),
     )
@@ -242,7 +250,8 @@ def learn(
 
     for _ in range(_ROUNDS):
         reads = _fit(with_reads, slow.tpm / 60)
-        start = replace(before, origin_reads=reads)
+        cached = reads if log_moved == 1 else _fit(with_reads, slow.tpm / 60 * log_moved)
+        start = replace(before, origin_reads=reads, cached_reads=cached)
         if flash is not None:
             start = _with_flash(start, quick, flash, requests or Requests(reads, 0.0))
         demands = _fast(start, quick, setup)

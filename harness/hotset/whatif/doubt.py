@@ -4,7 +4,8 @@
 in the run learned from. A range for a prediction of such a kind is as wide as nine of ten of these
 windows need it. What several runs say of one window is one error, its largest: they share what was
 measured there, and none of them is a trial of its own. A kind of which no window was ever published
-has no range of its own; it gets the widest of the others, and whoever shows it says so.
+has no range of its own; it gets the widest of the others, and whoever shows it says so. Windows of
+another hit ratio are of other policies and block sizes, too: those are in its range.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COVERED = 0.9
 _WORDS: dict[Kind, str] = {
-    "hit ratio": "another hit ratio",
+    "hit ratio": "another hit ratio (policy and block size as well)",
     "storage": "other storage",
     "policy": "another policy",
     "users": "other users",
@@ -146,10 +147,10 @@ def in_words(doubts: Iterable[Doubt]) -> str:
     text = "From and to: the lowest and highest that the run's repeats give"
     if known:
         text += (
-            "; of what the run did not measure they reach further on either side, as far as nine of"
-            f" ten published windows were off: for {', '.join(known)}"
+            "; of what the run did not measure they reach as far on either side as nine of ten"
+            f" published windows were off: for {', '.join(known)}"
         )
-    text += "."
+    text += ". None is below no cache, or above flash alone."
     if unknown:
         kinds = " and ".join(_WORDS[kind] for kind in unknown)
         text += (

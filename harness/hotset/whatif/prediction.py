@@ -42,7 +42,14 @@ from .demands import (
     waiting_time,
 )
 from .doubt import KINDS, Doubt, Kind, doubt_of, in_words, together
-from .traffic import CacheKind, Traffic, assume_traffic, count_traffic, kind_of
+from .traffic import (
+    CacheKind,
+    Traffic,
+    assume_log_moved,
+    assume_traffic,
+    count_traffic,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,12 +61,15 @@ NEARLY_ALL = 0.95
 SAME_RATIO = 0.001
 """Tolerance of hit ratios: no further apart than this, they count as the same."""
 _PAIRS_MAX = 36
+_OF_CACHE: tuple[Kind, ...] = ("hit ratio", "policy", "write mode", "block size")
+"""Differences between caches: without one, and on flash alone, nothing of it is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedLine:
-    """A prediction: NOPM with its range (what the run's repeats give and, of all that was not
-    measured, the doubt of its kinds on top), and how many times those with nothing cached they are;
+    """A prediction: NOPM with its range (what the run's repeats give or, of all that was not
+    measured, the doubt of its kinds; no further than without a cache, and than on flash alone), and
+    how many times those without a cache they are;
     how much of the CPU (all cores) and of the slow storage's best rate is used; where most of a
     transaction's time goes, with waiting for it.
 
@@ -175,7 +185,8 @@ class PredictedRun(Prediction, Versioned):
         notes.append(in_words(self.doubts))
         if self.assumed:
             notes.append(
-                f"Not counted by the run, but assumed from published simulations of small caches:"
+                "Not counted by the run, but assumed from published windows and simulations of"
+                " small caches:"
                 f" {'; '.join(self.assumed)}. Locks that are held longer on slow storage are"
                 " ignored. Factor: compared with nothing cached."
             )
@@ -238,6 +249,9 @@ class Taught:
     :ivar hit_ratio: of the fast arm.
     :ivar each: by each pair of a window of the baseline and one of the fast arm.
     :ivar share: NOPM of TPM.
+    :ivar all_flash_nopm: of its windows, also where flash alone was learned from.
+    :ivar log_moved: how many times as much the baseline does with its log where the cache has it.
+    :ivar log_measured: the run measured that.
     """
 
     arms: tuple[ArmName, ArmName]
@@ -247,7 +261,9 @@ class Taught:
     each: tuple[Demands, ...]
     share: float
     requests: float | None
-    all_flash_nopm: float | None
+    all_flash_nopm: tuple[float, ...]
+    log_moved: float
+    log_measured: bool
 
     def traffic_of(self, cache: CacheKind | None) -> Traffic | None:
         """Return a cache's traffic (None: the run's), as the run counted it if it is the same."""
@@ -263,11 +279,13 @@ def teach(
     flash: FlashPromise | None,
     users: int | None = None,
     fast: ArmName | None = None,
+    log_moved: float | None = None,
 ) -> Taught:
     """A run that measured several numbers of users teaches what it measured nearest to those asked
     about.
 
     :param fast: the arm to learn from beside the baseline; None: the first of :data:`FAST`.
+    :param log_moved: what a log on flash gives by itself; None: as measured, or else as assumed.
     """
     near = taught_users(run, users, fast)
     baseline, quick = _arms(run, fast)
@@ -283,17 +301,36 @@ def teach(
     as_measured = replace(measured, traffic=None) if quick is not cached else measured
     requests = _requests(fast_windows) or _requests(with_cache)
     alone = run.arm("all-flash")
-    seen = [] if alone is None or alone is quick else windows(alone, run).get(near, [])
+    seen = [] if alone is None else windows(alone, run).get(near, [])
+    volume = _log_moved(run, baseline, near)
+    moved = log_moved or volume or (assume_log_moved() if _has_volume(run) else 1.0)
     return Taught(
         (baseline.name, quick.name),
         measured,
         iops,
         mean(1.0 if window.hit_ratio is None else window.hit_ratio for window in fast_windows),
-        tuple(learn(*pair, as_measured, flash, requests) for pair in pairs),
+        tuple(learn(*pair, as_measured, flash, requests, moved) for pair in pairs),
         sum(window.rate for _, window in pairs) / sum(window.tpm for _, window in pairs),
         None if requests is None else requests.reads + requests.writes,
-        mean(window.rate for window in seen) if seen else None,
+        tuple(window.rate for window in seen),
+        moved,
+        volume is not None or (run.tier is not None and not _has_volume(run)),
     )
+
+
+def _has_volume(run: RunDocument) -> bool:
+    """True if the run's cache has a volume beside it on the flash, which takes the log."""
+    return run.tier is not None and run.tier.volume_bytes > 0
+
+
+def _log_moved(run: RunDocument, baseline: Arm, users: int) -> float | None:
+    """How many times as much the baseline did with its log on flash; None: not measured."""
+    volume = run.arm("flash-volume")
+    seen = [] if volume is None else windows(volume, run).get(users, [])
+    if not seen:
+        return None
+    before = mean(window.tpm for window in windows(baseline, run)[users])
+    return mean(window.tpm for window in seen) / before
 
 
 def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = None) -> int:
@@ -318,8 +355,8 @@ def predict_by(
     lines = tuple(_line(taught, typical, asked, ratio, also) for ratio in hit_ratios)
     kinds = [kind for kind in KINDS if any(kind in line.unlike for line in lines)]
     ceiling = None
-    if taught.all_flash_nopm is not None:
-        ceiling = Ceiling(taught.all_flash_nopm, _nopm(taught, typical, taught.measured, 1.0))
+    if taught.all_flash_nopm and taught.arms[1] != "all-flash":
+        ceiling = Ceiling(mean(taught.all_flash_nopm), _nopm(taught, typical, taught.measured, 1.0))
     return Prediction(
         taught.measured.users,
         typical,
@@ -345,12 +382,13 @@ def _line(
     every = [middle, *(_nopm(taught, demands, asked, hit_ratio) for demands in taught.each)]
     each_takes = waiting_time(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
     unlike = _unlike(taught, asked, hit_ratio, also)
+    low, high = _known(taught, asked, unlike)
     doubt = together(unlike)
     return PredictedLine(
         hit_ratio,
         middle,
-        min(every) / doubt,
-        max(every) * doubt,
+        min(middle, max(low, min(*every, middle / doubt))),
+        max(middle, min(high, max(*every, middle * doubt))),
         middle / _nopm(taught, typical, asked, 0.0),
         solved.response_s * 1000,
         solved.throughput * typical.cpu_s / asked.cores,
@@ -358,6 +396,18 @@ def _line(
         max((load.present, load.name) for load in solved.loads)[1],
         unlike,
     )
+
+
+def _known(taught: Taught, asked: SetUp, unlike: Collection[Kind]) -> tuple[float, float]:
+    """The ends of what is known of a set-up: without a cache, and on flash alone."""
+    others: set[Kind] = {kind for kind in unlike if kind not in _OF_CACHE}
+    without = replace(asked, traffic=None)
+    doubt = together(others)
+    low = min(_nopm(taught, demands, without, 0.0) for demands in taught.each)
+    fast = [_nopm(taught, demands, without, 1.0) for demands in taught.each]
+    if (asked.users, asked.cores) == (taught.measured.users, taught.measured.cores):
+        fast += taught.all_flash_nopm
+    return low / doubt, max(fast) * doubt
 
 
 def _unlike(
@@ -376,7 +426,9 @@ def _unlike(
     if hit_ratio > 0:
         # Flash alone teaches nothing of a cache, even where the run names one.
         own = None if taught.arms[1] == "all-flash" else measured.traffic
-        kinds |= _unlike_cache(own, asked.traffic)
+        unlike = _unlike_cache(own, asked.traffic)
+        # Windows of other hit ratios differ in these, too.
+        kinds |= unlike - {"policy", "block size"} if "hit ratio" in kinds else unlike
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
@@ -395,9 +447,16 @@ def _unlike_cache(own: Traffic | None, other: Traffic | None) -> set[Kind]:
 
 def _assumptions(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
     """List what the model takes from elsewhere, as no counter of the run has it."""
-    if traffic is None:
-        return ()
     assumptions = []
+    if not taught.log_measured and taught.log_moved == 1:
+        assumptions.append("that the log stayed on the slow storage, as the run does not say")
+    elif not taught.log_measured:
+        assumptions.append(
+            f"that the log on flash gives {taught.log_moved:.2f} times by itself, as no arm has it"
+            " there without a cache (flash-volume)"
+        )
+    if traffic is None:
+        return tuple(assumptions)
     if taught.requests is None:
         assumptions.append(
             "which share of the requests are writes, where the disk did not count them"

@@ -4,7 +4,8 @@ How many there are for each miss and for each write that hits depends on the pol
 size (so on the hit ratio), and on the load. A run's own counters tell it for the hit ratio that it
 had; ``traffic.json`` for others, from the published simulations of small caches, for the policies
 that were simulated. All other policies are assumed to move what the simulated one moves that is
-most like them.
+most like them. What moving a block costs with hotset's policy, and what a log that moved to flash
+gives by itself, are such that the published windows of small caches are predicted best.
 """
 
 from __future__ import annotations
@@ -82,11 +83,11 @@ def kind_of(tier: Tier | None) -> CacheKind | None:
 
 
 def assume_traffic(kind: CacheKind) -> Traffic:
-    """Estimate a cache's traffic from the published simulations. A block of another size costs by
-    its size."""
+    """Estimate a cache's traffic from the published simulations. A larger block costs by its size;
+    a smaller one as much, as most of it is the way to its place."""
     known = read_simulations()[_LIKE.get(kind.policy, _LIKE_ANY_OTHER)]
     paged = kind.policy == _PAGED
-    block = known["page_bytes"] if paged else kind.block_bytes
+    larger = 1.0 if paged else max(1.0, kind.block_bytes / known["block_bytes"])
     points = tuple(
         Moved(ratio, 0.0 if paged else promoted, written)
         for ratio, promoted, written in known["points"]
@@ -95,7 +96,7 @@ def assume_traffic(kind: CacheKind) -> Traffic:
     through = kind.mode != "writeback"
     if through:
         points = tuple(Moved(point.hit_ratio, point.promoted, 0.0) for point in points)
-    return Traffic(kind, through, known["cost"] * block / known["block_bytes"], points)
+    return Traffic(kind, through, known["cost"] * larger, points)
 
 
 def _at_the_end(points: Sequence[Moved]) -> Moved:
@@ -156,8 +157,17 @@ def _write_backs(windows: Sequence[Repeat]) -> float | None:
     return max(0.0, blocks) / hits if hits else None
 
 
-@cache
 def read_simulations() -> dict[str, Any]:
     """``traffic.json``: by policy, the block, what moving one costs, and the points."""
+    return dict(_read()["policies"])
+
+
+def assume_log_moved() -> float:
+    """Return how many times as much a baseline does with its log on flash, as far as is known."""
+    return float(_read()["log_moved"])
+
+
+@cache
+def _read() -> dict[str, Any]:
     text = files(__package__).joinpath("traffic.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)["policies"])
+    return dict(json.loads(text))

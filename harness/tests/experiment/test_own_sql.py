@@ -15,7 +15,7 @@ import pytest
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Command, Result
 from hotset.core.machines.local import Local
-from hotset.core.paths import repository_file
+from hotset.core.paths import read_commit, repository_file
 from hotset.core.sql import LoadFailed
 from hotset.databases.postgres.server import Place, PostgresServer
 from hotset.experiment import history, plan, runner, sequence, timed, verdicts
@@ -83,6 +83,7 @@ def test_the_record_has_the_names_as_they_were_given_and_the_scripts_texts(
 ) -> None:
     wanted = read(file)
     kept = Journal.begin(Archive(tmp_path / "runs"), wanted).document
+    assert kept.hotset_commit == read_commit()
     own = kept.experiment.spec["sql"]
     assert isinstance(own, dict)
     assert own["load"] == "shop/load"

@@ -69,7 +69,7 @@ PREDICTED_RUN = extend(
     PredictedRun,
     Prediction(
         16,
-        Demands(0.001, 0.9, 0.002, 3700.0, 24.7, 0.003, 0.35),
+        Demands(0.001, 0.9, 0.002, 3700.0, 24.7, 18.3, 0.003, 0.35),
         24.3,
         ("baseline", "all-flash"),
         (PredictedLine(0.5, 1706.0, 1536.0, 1855.0, 2.0, 250.2, 0.04, 0.98, "CPU", ("users",)),),
@@ -83,7 +83,7 @@ PREDICTED_RUN = extend(
 )
 TRACE = extend(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True), trace="a.trace")
 NEED = Need(0.5, Bytes(2**30), 0.2)
-SIZE = Size(4096, 0.5, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
+SIZE = Size(4096, 0.5, 0.6, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
 WEAR = Wear("hotset", "writeback", 0.5, 4096, 8192, 1.0, 0.1)
 CHECKED = PredictedArm(
     arm="baseline",
@@ -155,10 +155,12 @@ RESULTS: list[Result] = [
     TRACE,
     extend(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01),
     PredictionCheck("a", "b", (CHECKED,)),
-    CacheAdvice("a.trace", "last", 0.95, SIZE, WEAR, (SIZE,), (doubt_of("cores"),)),
+    CacheAdvice(
+        "a.trace", "last", 0.95, SIZE, 4096, 4096, 0.01, None, WEAR, (SIZE,), (doubt_of("cores"),)
+    ),
     extend(
         HitCurve,
-        Curve(3, 2, 4096, 1.0, (CurvePoint(4096, 0.5, 0.4, 0.6),)),
+        Curve(3, 2, 4096, 1.0, 2, 1, (1, 2), (CurvePoint(4096, 0.5, 0.4, 0.6, 0.5, 0.7),)),
         trace="a.trace",
     ),
     Simulations.from_outcomes(

@@ -8,9 +8,12 @@ package again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import astuple
-from math import fsum
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from itertools import product
+from math import fsum, log
 from statistics import mean
 from typing import Any
 
@@ -19,7 +22,15 @@ from hotset.reports.model.document import RunDocument
 from hotset.whatif.checking import Devices, check
 from hotset.whatif.demands import SetUp
 from hotset.whatif.doubt import HeldOut, Kind
-from hotset.whatif.prediction import Prediction, predict, predict_by, rates, teach, windows
+from hotset.whatif.prediction import (
+    PredictedLine,
+    Prediction,
+    predict,
+    predict_by,
+    rates,
+    teach,
+    windows,
+)
 from hotset.whatif.traffic import CacheKind
 
 from .published import CARD, FOLDER, NAS, of_users, published
@@ -31,9 +42,82 @@ ALIKE = (CURVES[0], HOTSET, CURVES[1])
 """Of one set-up at 16 users, with the policy hotset."""
 FLASH_IOPS = {1: 11_111.0, 4: 44_444.0, 8: 88_889.0, 16: 89_961.0}
 """pcie-flash-2014's random reads of 8 KiB: 90 µs each, until its limit."""
-RUNNING = {("hotset", 25): 3128, ("hotset", 50): 11368, ("smq", 25): 1482, ("smq", 50): 1894}
-"""NOPM of the windows "on the running tier", by policy and cache (per cent of the database)."""
+QUIET = "20261126-061610-demo"
+"""Of the computer and the days of the windows of small caches."""
 BLOCK, PAGE = 65536, 8192
+LOG_MOVED = (1.0, 1.1, 1.2, 1.25, 1.3, 1.35, 1.4, 1.5)
+COSTS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+"""Of moving a block with hotset's policy, times what it was in the simulation."""
+FOLDS = 4
+_ROW = re.compile(r"\| (\d+) MiB, [^|]+\|(.*)\|")
+_CELL = re.compile(r"([\d,]+) \(([\d.]+) %\)")
+
+
+@dataclass(frozen=True)
+class Small:
+    """A window with a small cache on the running tier, as its page has it."""
+
+    name: str
+    cache: CacheKind
+    hit_ratio: float
+    nopm: float
+
+
+@cache
+def on_the_running_tier() -> tuple[Small, ...]:
+    """The windows whose hit ratios were published: the page's last two tables."""
+    found: list[Small] = []
+    heads: list[tuple[str, int]] = []
+    for line in (FOLDER / SMALL / "README.md").read_text().splitlines():
+        if line.startswith("| NOPM (hit ratio)"):
+            kinds = [cell.strip().split(", ") for cell in line.strip("|").split("|")[1:]]
+            heads = [
+                (kind[0], int(kind[1].split()[0]) << 10 if kind[1:] else BLOCK) for kind in kinds
+            ]
+        elif row := _ROW.match(line):
+            for (policy, block), cell in zip(heads, _CELL.findall(row[2]), strict=True):
+                name = f"{SMALL} {policy} {row[1]} MiB {block >> 10} KiB"
+                kind = CacheKind(policy, "writeback", block)
+                nopm = float(cell[0].replace(",", ""))
+                found.append(Small(name, kind, round(float(cell[1]) / 100, 4), nopm))
+    return tuple(found)
+
+
+Choice = tuple[float, float]
+"""What a log on flash gives by itself, and hotset's cost of a moved block by the simulation's."""
+
+
+@cache
+def small_cache_lines() -> dict[tuple[Choice, str], PredictedLine]:
+    """Every window by every choice."""
+    lines = {}
+    for moved in LOG_MOVED:
+        taught = teach(published(QUIET), NAS, CARD, log_moved=moved)
+        for window in on_the_running_tier():
+            assumed = taught.traffic_of(window.cache)
+            assert assumed
+            simulated = simulations_cost(window.cache.policy)
+            own = window.cache.policy == "hotset"
+            for cost in COSTS if own else COSTS[:1]:
+                asked = SetUp(16, 2, rates(NAS, 16), replace(assumed, cost=simulated * cost))
+                line = predict_by(taught, asked, [window.hit_ratio]).lines[0]
+                for each in [cost] if own else COSTS:
+                    lines[(moved, each), window.name] = line
+    return lines
+
+
+def simulations_cost(policy: str) -> float:
+    return float(simulated_policies()[policy]["cost"])
+
+
+def calibrate(known: Collection[Small]) -> Choice:
+    """Choose what predicts these windows best, by the squares of the errors' logarithms."""
+    lines = small_cache_lines()
+
+    def squares(choice: Choice) -> float:
+        return fsum(log(lines[choice, one.name].nopm / one.nopm) ** 2 for one in known)
+
+    return min(product(LOG_MOVED, COSTS), key=squares)
 
 
 def run_of(name: str) -> RunDocument:
@@ -68,19 +152,16 @@ def held(
 
 
 def small_caches() -> Iterator[HeldOut]:
-    """Another hit ratio, of the same policy. That of a window was not published: it is the
-    simulation's with a cache of that size."""
-    ratios = {
-        (one["policy"], one["share"]): hit_ratio(one)
-        for one in simulations()["caches"]
-        if (one["policy"], one["share"]) in RUNNING
-    }
-    for (policy, share), nopm in RUNNING.items():
-        ratio = ratios[policy, share]
-        for name in (SMQ,) if policy == "smq" else ALIKE:
-            found = predict(run_of(name), NAS, [ratio], flash=CARD)
-            window = f"{SMALL} {policy} {share} %"
-            yield held("hit ratio", window, name, ratio, 16, found, nopm)
+    """Another hit ratio, policy and block size: five windows held out at a time, and what is
+    assumed calibrated on the other fifteen."""
+    every, found = on_the_running_tier(), {}
+    for fold in range(FOLDS):
+        held_out = every[fold::FOLDS]
+        choice = calibrate([one for one in every if one not in held_out])
+        found |= {one.name: small_cache_lines()[choice, one.name].nopm for one in held_out}
+    for one in every:
+        nopm = round(found[one.name], 1)
+        yield HeldOut("hit ratio", one.name, QUIET, one.hit_ratio, 16, nopm, one.nopm)
 
 
 def other_policies() -> Iterator[HeldOut]:
@@ -162,6 +243,15 @@ def other_runs() -> Iterator[HeldOut]:
 
 
 def policies() -> dict[str, Any]:
+    """As simulated, with hotset's cost as the windows on the running tier have it."""
+    found = {name: dict(one) for name, one in simulated_policies().items()}
+    cost = calibrate(on_the_running_tier())[1] * found["hotset"]["cost"]
+    found["hotset"]["cost"] = round(cost, 3)
+    return found
+
+
+@cache
+def simulated_policies() -> dict[str, Any]:
     """By policy, with blocks of 64 KiB: promotions for each miss, write-backs for each write that
     hits, and what moving a block cost the disk, in random reads of a page: that with which misses
     and moved blocks are, by least squares of relative errors, what the disk served alone."""
@@ -194,9 +284,9 @@ def _policy(caches: list[dict[str, Any]], alone: float) -> dict[str, Any]:
     return {"block_bytes": BLOCK, "page_bytes": PAGE, "cost": round(cost, 3), "points": points}
 
 
-def as_json(source: str, name: str, found: Any) -> str:  # noqa: ANN401 - lists or tables
+def as_json(source: str, name: str, found: Any, **more: float) -> str:  # noqa: ANN401 - a list, a table
     """A window, or a policy, a line."""
-    head = {"version": 1, "source": source}
+    head = {"version": 1, "source": source, **more}
     lines = json.dumps(head, indent=1)[:-2]
     if isinstance(found, dict):
         body = ",\n".join(f"  {json.dumps(key)}: {json.dumps(one)}" for key, one in found.items())

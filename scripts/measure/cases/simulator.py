@@ -136,7 +136,7 @@ def make(folder: Path, requests: int) -> Trace:
     records["next"] = -2  # that it is not known
     theirs, ours = folder / "zipf.oracleGeneral.bin", folder / "zipf.trace"
     records.tofile(theirs)
-    convert = ["trace", "convert", str(theirs), "--from=oracle-general", "--id-bytes=1"]
+    convert = ["trace", "convert", str(theirs), "--from=oracle-general", "--id-size=1"]
     flashdev.figures(Local(), [*convert, f"--to={ours}"])
     return Trace(theirs, ours, requests, int(blocks * CACHED))
 

@@ -6,6 +6,11 @@
 //! scales (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015),
 //! with the adjustment of its section 2.4: what the sample has too few requests, or too many, is
 //! added to the shortest distance.
+//!
+//! A block's first request in a trace misses a cache that starts empty, and tells nothing of one that
+//! was in use before: it was last asked for before at least all that the trace had touched by then, so
+//! it misses smaller caches than that, and may hit larger ones. Of the later part of the trace few
+//! requests are such first ones, and its ratios have narrow bounds.
 
 use std::collections::HashMap;
 
@@ -126,7 +131,7 @@ impl Recency {
 }
 
 /// How often each distance came.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Distances {
     counts: Vec<u64>,
     requests: u64,
@@ -145,6 +150,17 @@ impl Distances {
             self.counts.resize((distance + 1).next_power_of_two(), 0);
         }
         self.counts[distance] += 1;
+    }
+
+    fn add(&mut self, other: &Distances) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.requests += other.requests;
+        self.blocks += other.blocks;
     }
 
     /// Of so many requests, the share that hits caches of so many blocks (in ascending order), if
@@ -168,9 +184,50 @@ impl Distances {
     }
 }
 
+/// The distances of a trace in parts: the later one is told apart while nobody knows how long it is.
+///
+/// At each turn, when twice as many requests have come as at the one before, what was before that
+/// one is over. So from half to three quarters of all requests are in the later part.
+#[derive(Default)]
+struct History {
+    over: Distances,
+    last: Distances,
+    now: Distances,
+}
+
+impl History {
+    fn turn(&mut self) {
+        self.over.add(&self.last);
+        self.last = std::mem::take(&mut self.now);
+    }
+
+    fn later(&self) -> Distances {
+        let mut later = self.last.clone();
+        later.add(&self.now);
+        later
+    }
+
+    fn whole(&self) -> Distances {
+        let mut whole = self.later();
+        whole.add(&self.over);
+        whole
+    }
+
+    fn blocks(&self) -> u64 {
+        self.over.blocks + self.last.blocks + self.now.blocks
+    }
+}
+
 /// Reads a trace's blocks and makes a curve of them.
-pub enum Reader {
-    /// Every block is counted.
+pub struct Reader {
+    counted: Counted,
+    requests: u64,
+    /// Different blocks after 1, 2, 4, … requests.
+    growth: Vec<u64>,
+}
+
+enum Counted {
+    /// Every block.
     Exact(Exact),
     /// A share of them.
     Sampled(Box<Sampled>),
@@ -179,17 +236,62 @@ pub enum Reader {
 impl Reader {
     /// One that has read nothing; `share`: of the blocks, all if it is 1.
     pub fn new(share: f64) -> Reader {
-        match share < 1.0 {
-            true => Reader::Sampled(Box::new(Sampled::new(share))),
-            false => Reader::Exact(Exact::new()),
+        let counted = match share < 1.0 {
+            true => Counted::Sampled(Box::new(Sampled::new(share))),
+            false => Counted::Exact(Exact::new()),
+        };
+        Reader {
+            counted,
+            requests: 0,
+            growth: Vec::new(),
         }
     }
 
     /// Reads on.
-    pub fn read(&mut self, blocks: &[Block]) {
-        match self {
-            Reader::Exact(exact) => exact.read(blocks),
-            Reader::Sampled(sampled) => sampled.read(blocks),
+    pub fn read(&mut self, mut blocks: &[Block]) {
+        while !blocks.is_empty() {
+            let turn = 1 << self.growth.len();
+            let left = usize::try_from(turn - self.requests).unwrap_or(usize::MAX);
+            let (now, later) = blocks.split_at(left.min(blocks.len()));
+            match &mut self.counted {
+                Counted::Exact(exact) => exact.read(now),
+                Counted::Sampled(sampled) => sampled.read(now),
+            }
+            self.requests += now.len() as u64;
+            if self.requests == turn {
+                self.growth.push(self.blocks());
+                self.history_mut().turn();
+            }
+            blocks = later;
+        }
+    }
+
+    fn history(&self) -> &History {
+        match &self.counted {
+            Counted::Exact(exact) => &exact.history,
+            Counted::Sampled(sampled) => &sampled.history,
+        }
+    }
+
+    fn history_mut(&mut self) -> &mut History {
+        match &mut self.counted {
+            Counted::Exact(exact) => &mut exact.history,
+            Counted::Sampled(sampled) => &mut sampled.history,
+        }
+    }
+
+    fn share(&self) -> f64 {
+        match &self.counted {
+            Counted::Exact(_) => 1.0,
+            Counted::Sampled(sampled) => sampled.share(),
+        }
+    }
+
+    /// Requests before the later part.
+    fn earlier(&self) -> u64 {
+        match self.growth.len() {
+            0 | 1 => 0,
+            turns => 1 << (turns - 2),
         }
     }
 
@@ -200,45 +302,45 @@ impl Reader {
             true => &self.sizes(),
             false => sizes,
         };
-        let (requests, share, ratios) = match self {
-            Reader::Exact(exact) => {
-                let ratios =
-                    exact
-                        .distances
-                        .hit_ratios(sizes, exact.distances.requests as f64, 1.0);
-                (
-                    exact.distances.requests,
-                    1.0,
-                    ratios.iter().map(|&r| (r, 0.0)).collect(),
-                )
-            }
-            Reader::Sampled(sampled) => (sampled.requests, sampled.share(), sampled.ratios(sizes)),
+        let share = self.share();
+        let (whole, later) = (self.history().whole(), self.history().later());
+        let recent = (self.requests - self.earlier()) as f64;
+        let ratios = whole.hit_ratios(sizes, self.requests as f64, share);
+        let warm = later.hit_ratios(sizes, recent, share);
+        let doubts = match &self.counted {
+            Counted::Exact(_) => vec![0.0; sizes.len()],
+            Counted::Sampled(sampled) => sampled.doubts(sizes, self.requests as f64),
         };
-        let points = sizes.iter().zip::<Vec<(f64, f64)>>(ratios);
+        let new = later.blocks as f64 / share;
+        let known = self.blocks() as f64 - new;
+        let point = |(at, &blocks): (usize, &u64)| {
+            let (ratio, doubt) = (ratios[at], doubts[at]);
+            // First requests of the later part that a cache of this size may have hit.
+            let may_hit = (blocks as f64 - known).clamp(0.0, new) / recent.max(1.0);
+            Point {
+                cache_bytes: blocks * block_bytes,
+                hit_ratio: ratio,
+                hit_ratio_low: (ratio - doubt).max(0.0),
+                hit_ratio_high: (ratio + doubt).min(1.0),
+                warm_low: (warm[at] - doubt).max(0.0),
+                warm_high: (warm[at] + may_hit + doubt).min(1.0),
+            }
+        };
         Curve {
-            requests,
+            requests: self.requests,
             blocks: self.blocks(),
             block_bytes,
             sampled_share: share,
-            points: points
-                .map(|(&blocks, (hit_ratio, doubt))| Point {
-                    cache_bytes: blocks * block_bytes,
-                    hit_ratio,
-                    hit_ratio_low: (hit_ratio - doubt).max(0.0),
-                    hit_ratio_high: (hit_ratio + doubt).min(1.0),
-                })
-                .collect(),
+            later_requests: recent as u64,
+            later_new: new.round() as u64,
+            growth: self.growth.clone(),
+            points: sizes.iter().enumerate().map(point).collect(),
         }
     }
 
     /// Different blocks that were read; an estimate where they were sampled.
     pub fn blocks(&self) -> u64 {
-        match self {
-            Reader::Exact(exact) => exact.distances.blocks,
-            Reader::Sampled(sampled) => {
-                (sampled.distances.blocks as f64 / sampled.share()).round() as u64
-            }
-        }
+        (self.history().blocks() as f64 / self.share()).round() as u64
     }
 
     /// Cache sizes that show the curve, in blocks: from a thousandth of what was touched to all of
@@ -258,10 +360,10 @@ impl Reader {
 }
 
 /// Counts every block.
-pub struct Exact {
+struct Exact {
     recency: Recency,
     last: Vec<u32>,
-    distances: Distances,
+    history: History,
 }
 
 impl Exact {
@@ -269,7 +371,7 @@ impl Exact {
         Exact {
             recency: Recency::new(),
             last: Vec::new(),
-            distances: Distances::default(),
+            history: History::default(),
         }
     }
 
@@ -280,22 +382,21 @@ impl Exact {
                     .resize((block as usize + 1).next_power_of_two(), 0);
             }
             let distance = self.recency.touch(&mut self.last, block);
-            self.distances.count(distance);
+            self.history.now.count(distance);
         }
     }
 }
 
 /// Counts a share of the blocks.
-pub struct Sampled {
+struct Sampled {
     /// Blocks whose hash is below are in the sample.
     threshold: u32,
-    requests: u64,
     /// Blocks of the sample, numbered as they come.
     numbers: HashMap<Block, u32>,
     recency: Recency,
     last: Vec<u32>,
-    distances: Distances,
-    /// The same for each part of the sample.
+    history: History,
+    /// The distances in each part of the sample.
     parts: Vec<(Recency, Distances)>,
     last_of_parts: Vec<u32>,
 }
@@ -305,11 +406,10 @@ impl Sampled {
         let all = f64::from(1u32 << HASH_BITS);
         Sampled {
             threshold: (share * all).round().clamp(1.0, all) as u32,
-            requests: 0,
             numbers: HashMap::new(),
             recency: Recency::new(),
             last: Vec::new(),
-            distances: Distances::default(),
+            history: History::default(),
             parts: (0..PARTS)
                 .map(|_| (Recency::new(), Distances::default()))
                 .collect(),
@@ -322,7 +422,6 @@ impl Sampled {
     }
 
     fn read(&mut self, blocks: &[Block]) {
-        self.requests += blocks.len() as u64;
         for &block in blocks {
             let hash = hash(block);
             if ((hash >> (64 - HASH_BITS)) as u32) < self.threshold {
@@ -341,34 +440,26 @@ impl Sampled {
             self.last_of_parts.resize(len, 0);
         }
         let distance = self.recency.touch(&mut self.last, number);
-        self.distances.count(distance);
+        self.history.now.count(distance);
         // Bits that the threshold does not look at.
         let part = hash as usize % PARTS;
         let (recency, distances) = &mut self.parts[part];
         distances.count(recency.touch(&mut self.last_of_parts, number));
     }
 
-    /// Hit ratios, and how far they may be off.
-    fn ratios(&self, sizes: &[u64]) -> Vec<(f64, f64)> {
-        let requests = self.requests as f64;
-        let share = self.share();
-        let whole = self.distances.hit_ratios(sizes, requests, share);
-        let of_part = |(_, distances): &(Recency, Distances)| {
-            distances.hit_ratios(sizes, requests, share / PARTS as f64)
-        };
+    /// How far the hit ratios may be off.
+    fn doubts(&self, sizes: &[u64], requests: f64) -> Vec<f64> {
+        let share = self.share() / PARTS as f64;
+        let of_part =
+            |(_, distances): &(Recency, Distances)| distances.hit_ratios(sizes, requests, share);
         let parts: Vec<Vec<f64>> = self.parts.iter().map(of_part).collect();
         let doubt = |at: usize| {
             let each = parts.iter().map(|part| part[at]);
             let mean = each.clone().sum::<f64>() / PARTS as f64;
             let squares: f64 = each.map(|ratio| (ratio - mean).powi(2)).sum();
-            let error = (squares / (PARTS * (PARTS - 1)) as f64).sqrt();
-            STUDENT * error
+            STUDENT * (squares / (PARTS * (PARTS - 1)) as f64).sqrt()
         };
-        whole
-            .iter()
-            .enumerate()
-            .map(|(at, &ratio)| (ratio, doubt(at)))
-            .collect()
+        (0..sizes.len()).map(doubt).collect()
     }
 }
 
@@ -392,6 +483,12 @@ pub struct Curve {
     pub block_bytes: u64,
     /// The share of the blocks that was counted.
     pub sampled_share: f64,
+    /// Requests of the later part.
+    pub later_requests: u64,
+    /// Those of them that were the first to their block.
+    pub later_new: u64,
+    /// Different blocks after 1, 2, 4, … requests.
+    pub growth: Vec<u64>,
     /// By size.
     pub points: Vec<Point>,
 }
@@ -401,13 +498,18 @@ pub struct Curve {
 pub struct Point {
     /// How large the cache is.
     pub cache_bytes: u64,
-    /// Hits per request.
+    /// Hits per request of a cache that starts empty.
     pub hit_ratio: f64,
     /// Of a sample, the band that holds this size's exact ratio with a probability of 95 %, as
     /// told by the differences of the sample's parts; not all sizes' at once. From here
     pub hit_ratio_low: f64,
     /// to here.
     pub hit_ratio_high: f64,
+    /// Hits per request of the later part, of a cache that was in use before the trace, whatever
+    /// had been asked of it: from here
+    pub warm_low: f64,
+    /// to here.
+    pub warm_high: f64,
 }
 
 #[cfg(test)]
@@ -449,6 +551,28 @@ mod tests {
             for (slots, point) in curve.points.iter().enumerate() {
                 let counted = point.hit_ratio * blocks.len() as f64;
                 prop_assert_eq!(counted.round() as u64, hits(&blocks, slots));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cache_with_a_past_hits_what_the_later_part_allows(
+            past in prop::collection::vec(0..30u32, 0..60),
+            blocks in prop::collection::vec(0..30u32, 1..80),
+        ) {
+            let mut reader = Reader::new(1.0);
+            reader.read(&blocks);
+            let sizes: Vec<u64> = (0..34).collect();
+            let curve = reader.curve(1, &sizes);
+            let earlier = blocks.len() - curve.later_requests as usize;
+            prop_assert!((blocks.len() / 4..=blocks.len() / 2).contains(&earlier));
+            let before: Vec<Block> = past.iter().chain(&blocks[..earlier]).copied().collect();
+            let all: Vec<Block> = past.iter().chain(&blocks).copied().collect();
+            for (slots, point) in curve.points.iter().enumerate() {
+                let counted = (hits(&all, slots) - hits(&before, slots)) as f64;
+                let ratio = counted / curve.later_requests as f64;
+                prop_assert!((point.warm_low..=point.warm_high + 1e-9).contains(&ratio), "{ratio} {point:?}");
             }
         }
     }

@@ -19,6 +19,7 @@ from pydantic import JsonValue, ValidationError
 
 from hotset import __version__
 from hotset.core.errors import PrerequisiteError, Remedy, RequestError
+from hotset.core.paths import read_commit
 from hotset.core.units import Bytes
 from hotset.reports.analysis import caveats
 from hotset.reports.archive import Archive, run_name
@@ -234,6 +235,7 @@ def begin(keep: bool, subject: Subject) -> Kept:
 def _empty_document(subject: Subject, now: datetime, keep: bool) -> RunDocument:
     return RunDocument(
         hotset_version=__version__,
+        hotset_commit=read_commit(),
         run=run_name(subject.name, now),
         state="interrupted",
         started_at=now,

@@ -20,6 +20,9 @@ from .traces import TraceFile, on_read
 
 if TYPE_CHECKING:
     from ..advice import CacheAdvice
+    from ..caches import Curve
+    from ..doubt import Doubt
+    from ..prediction import PredictedLine
 
 _SAMPLED_REQUESTS = 2_000_000
 """Sample size: of longer traces a sample of the blocks is enough."""
@@ -63,11 +66,13 @@ class Advise(SetUp):
     result="whatif.advice:CacheAdvice",
 )
 def advise(request: Advise, context: Context) -> CacheAdvice:
-    """Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear."""
+    """Find the smallest cache that gives nearly all of the attainable NOPM, its price and wear.
+
+    A recording that is too short to tell gets bounds of that size, and how long one is needed.
+    """
     from hotset.core.machines.local import Local
 
     from .. import advice, caches
-    from ..traffic import CacheKind
 
     local, block = Local(), Bytes.parse(request.block)
     with context.report.task(f"reading {request.trace}"):
@@ -78,19 +83,44 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
             )
         share = min(1.0, _SAMPLED_REQUESTS / max(about.requests, 1))
         curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
-    predicted = None
-    if request.run is not None:
-        ratios = [point.hit_ratio for point in curve.points]
-        asked = CacheKind(request.policy, request.mode, int(block))
-        predicted = predict_run(request.run, request, ratios, asked)
-    sizes = advice.sizes(curve, predicted.lines if predicted else None, request.price)
-    best = advice.recommend(sizes, request.share)
-    blocks = -(-best.cache_bytes // int(block))
-    cache = caches.Cache(request.policy, blocks * int(block), int(block), request.mode)
-    with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
-        outcome = caches.simulate(local, request.trace, cache, (), on_read(context))
-    worn = advice.wear(cache, outcome, about)
-    doubts = predicted.doubts if predicted else ()
+    predicted, doubts = _predict(request, curve)
+    bounds = advice.bound(curve, advice.gain_of(predicted), request.share)
+    if bounds.most is not None and bounds.close:
+        curve = advice.with_size(curve, bounds.most)
+        predicted, doubts = _predict(request, curve)
+    sizes = advice.sizes(curve, predicted, request.price)
+    best = next((size for size in sizes if bounds.close and size.cache_bytes == bounds.most), None)
+    worn = None
+    if best is not None:
+        cache = caches.Cache(request.policy, best.cache_bytes, int(block), request.mode)
+        with context.report.task(f"simulating {cache.policy} with {Bytes(cache.cache_bytes)}"):
+            outcome = caches.simulate(local, request.trace, cache, (), on_read(context))
+        worn = advice.wear(cache, outcome, about)
     return advice.CacheAdvice(
-        request.trace, request.run, request.share, best, worn, tuple(sizes), doubts
+        trace=request.trace,
+        run=request.run,
+        asked_share=request.share,
+        recommended=best,
+        least_bytes=bounds.least,
+        most_bytes=bounds.most,
+        new_share=curve.new_share,
+        needed_s=None if best else advice.needed_seconds(curve, about.seconds),
+        wear=worn,
+        sizes=tuple(sizes),
+        doubts=doubts,
     )
+
+
+def _predict(
+    request: Advise, curve: Curve
+) -> tuple[dict[float, PredictedLine] | None, tuple[Doubt, ...]]:
+    """Predict by the run at each hit ratio of a curve; None without a run."""
+    from .. import advice
+    from ..traffic import CacheKind
+
+    ratios = advice.hit_ratios(curve)
+    if request.run is None:
+        return None, ()
+    cache = CacheKind(request.policy, request.mode, int(Bytes.parse(request.block)))
+    run = predict_run(request.run, request, ratios, cache)
+    return dict(zip(ratios, run.lines, strict=True)), run.doubts

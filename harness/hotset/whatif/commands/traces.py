@@ -99,9 +99,9 @@ def convert(request: Convert, context: Context) -> Trace:
     if request.recorder != "hotset":
         words.append(f"--from={request.recorder}")
     if request.of_disk is not None:
-        words.append(f"--disk={request.of_disk}")
+        words.append(f"--of-disk={request.of_disk}")
     if request.id_size is not None:
-        words.append(f"--id-bytes={int(Bytes.parse(request.id_size))}")
+        words.append(f"--id-size={int(Bytes.parse(request.id_size))}")
     with context.report.task(f"reading {request.recording}"):
         figures = caches.write_trace(Local(), words, Path(request.output), on_read(context))
     return extend(caches.Trace, figures, trace=request.output)

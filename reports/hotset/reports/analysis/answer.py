@@ -111,6 +111,13 @@ def judge_conditions(checks: Sequence[Sequence[Condition]]) -> tuple[str, bool]:
     return f"consistency: {held} of {count} conditions hold{times}", held == count
 
 
+def cpu_ms(document: RunDocument, of: Repeat | ArmFigures) -> float | None:
+    """Milliseconds of a core for each transaction; None: not known."""
+    if document.machine is None or of.server_cpu is None or not of.tpm:
+        return None
+    return of.server_cpu * document.machine.cores * 60_000 / of.tpm
+
+
 def figures(arm: Arm) -> ArmFigures:
     repeats = arm.repeats
 
@@ -280,6 +287,8 @@ def conditions(document: RunDocument) -> tuple[str, ...]:
     machine, tier, storage = document.machine, document.tier, document.storage
     if machine is not None and machine.kind == "uml":
         labels.append("User-Mode Linux")
+    if tier is not None and document.database and 0 < document.database.bytes <= tier.cache_bytes:
+        labels.append("all cached")
     if tier is not None and tier.emulated:
         labels.append("modelled flash")
     if storage is not None and storage.kind == "modelled":

@@ -65,8 +65,8 @@ class Code(Enum):
         "Add repeats (three or more); until then claim no difference.",
     )
     CPU_BOUND = (
-        "CPU-bound: the server's CPU was {cpu} busy in the accelerated run, so {what}; the storage "
-        "could have given more.",
+        "CPU-bound: the server's CPU was {cpu} busy in the accelerated run{each}, so {what}; the"
+        " storage could have given more. The factor changes with the CPU's speed.",
         "Give the server more cores, or compare latencies instead of throughput.",
     )
     STOLEN = (
@@ -87,6 +87,16 @@ class Code(Enum):
         "The database ({database}) fits in {where} ({memory}): reads that memory serves "
         "never reach the cache.",
         "Use a larger database, or less memory, to measure the cache rather than the memory.",
+    )
+    FITS_IN_CACHE = (
+        "The cache ({cache}) holds the whole database ({database}): nothing has to leave it, so"
+        " this is the speed of the flash and not of a cache that has to choose.",
+        "Take a cache of a half or a quarter of the database (tier.cache), or a larger database.",
+    )
+    LOG_MOVED = (
+        "The log and temporary files moved to the flash with the cache ({volume} of it):"
+        " the factor is not the cache's alone. {alone}.",
+        "Measure the arm flash-volume, which has them there and no cache, and compare with it.",
     )
     QUERIES_FIT_IN_MEMORY = (
         "The TPC-H database ({database}) is not twice as large as the buffers ({memory}):"
@@ -283,7 +293,30 @@ def _of_factor(document: RunDocument) -> Iterator[Caveat]:
             # What it hides of the factor may be less than what the other work adds.
             differs = same_state.in_factor(document)
             what = "it held that run back" if differs else "the factor is understated"
-            yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0), what=what)
+            each = answer.cpu_ms(document, answer.figures(cached[-1]))
+            per = "" if each is None else f" ({each:.2f} ms of a core for each transaction)"
+            yield Code.CPU_BOUND.fill(cpu=words.percent(cpu, 0), each=per, what=what)
+    yield from _of_cache(document, cached)
+
+
+def _of_cache(document: RunDocument, cached: list[Arm]) -> Iterator[Caveat]:
+    """Yield what a factor is of besides a cache that has to choose."""
+    observed = document.measurement.tier if document.measurement else None
+    tier, database = document.tier or observed, document.database
+    any_cached = bool(cached) or document.measurement is not None
+    if tier and database and any_cached and 0 < database.bytes <= tier.cache_bytes:
+        yield Code.FITS_IN_CACHE.fill(
+            cache=words.size(tier.cache_bytes), database=words.size(database.bytes)
+        )
+    baseline = document.arm("baseline")
+    if document.tier is None or not document.tier.volume_bytes or not (cached and baseline):
+        return
+    volume = document.arm("flash-volume")
+    alone = "What they give by themselves is not known"
+    if volume is not None:
+        gain = answer.figures(volume).rate / answer.figures(baseline).rate
+        alone = f"By themselves they give {words.factor(gain)}"
+    yield Code.LOG_MOVED.fill(volume=words.size(document.tier.volume_bytes), alone=alone)
 
 
 def _of_conditions(document: RunDocument) -> Iterator[Caveat]:

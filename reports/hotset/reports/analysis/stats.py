@@ -8,7 +8,9 @@ Bulletin 2, 1946); widened to the observed ratio should that lie outside.
 
 A repeat is one value. What a window holds (seconds, queries) is no sample of its own: the seconds
 of a window, and the queries of a run, rise and fall together, and drawing them one by one makes
-intervals that hold the true ratio in 70 to 90 % of the cases and are called 95 %.
+intervals that hold the true ratio in 70 to 90 % of the cases and are called 95 %. Repeats that lie
+closer together than the counting of what they completed allows (a Poisson count's variance) did so
+by chance: their spread is taken as that.
 
 Fewer than three repeats have no interval, and nothing is called significant: one repeat shows no
 spread; with two of each the interval would be honest and say nothing (it reaches from a fifth of
@@ -134,15 +136,20 @@ def ratio_of_totals(numerator: PowerArm, denominator: PowerArm) -> Interval:
 
 def ratio_with_interval(numerator: Arm, denominator: Arm) -> Interval:
     """Compute the ratio of the arms' mean throughput."""
-    return ratio_of_means(_throughput(numerator), _throughput(denominator))
+    least = _counting(numerator), _counting(denominator)
+    return ratio_of_means(_throughput(numerator), _throughput(denominator), least=least)
 
 
 def ratio_of_means(
-    above: Sequence[float], below: Sequence[float], more: tuple[float, float] = (0.0, 0.0)
+    above: Sequence[float],
+    below: Sequence[float],
+    more: tuple[float, float] = (0.0, 0.0),
+    least: tuple[float, float] = (0.0, 0.0),
 ) -> Interval:
     """Compute the ratio of the means of positive values, one of each repeat.
 
-    `more` are variances of each arm's logarithms beside those that its repeats show.
+    `more` are variances of each arm's logarithms beside those that its repeats show; `least`, what
+    those variances are at least, where the repeats differ at all.
 
     >>> [round(one, 3) for one in ratio_of_means([10, 11, 12], [5, 5.1, 4.9])]
     [2.2, 1.772, 2.716]
@@ -153,13 +160,14 @@ def ratio_of_means(
     if min(len(above), len(below)) < LEAST_REPEATS:
         return ratio, ratio, ratio
     logs = np.log(above), np.log(below)
+    seen = [float(each.var(ddof=1)) + extra for each, extra in zip(logs, more, strict=True)]
+    if not any(seen):
+        return ratio, ratio, ratio
     parts = [
-        (float(each.var(ddof=1)) + extra) / len(each)
-        for each, extra in zip(logs, more, strict=True)
+        max(spread, floor) / len(each)
+        for spread, floor, each in zip(seen, least, logs, strict=True)
     ]
     variance = math.fsum(parts)
-    if variance == 0:
-        return ratio, ratio, ratio
     freedom = variance**2 / math.fsum(
         part**2 / (len(each) - 1) for part, each in zip(parts, logs, strict=True)
     )
@@ -197,6 +205,15 @@ def _throughput(arm: Arm) -> list[float]:
     if not arm.repeats:
         raise NoFactor(f"the {arm.name} arm has no repeats")
     return _positive(arm, [repeat.rate for repeat in arm.repeats], "completed nothing")
+
+
+def _counting(arm: Arm) -> float:
+    """The variance of the logarithm of a repeat's count of what it completed."""
+    counts = [
+        (repeat.tpm if repeat.nopm is None else repeat.nopm) / 60 * repeat.duration_s
+        for repeat in arm.repeats
+    ]
+    return float(np.mean([1 / count for count in counts if count] or [0.0]))
 
 
 def _latencies(arm: Arm) -> list[float]:

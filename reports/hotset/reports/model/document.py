@@ -201,6 +201,8 @@ class Predictions(Record):
 class RunDocument(Record):
     schema_version: Literal[1] = SCHEMA_VERSION
     hotset_version: str = ""
+    hotset_commit: str = ""
+    """Commit of the checkout that it ran from, without what was changed since; empty: not known."""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     command: tuple[str, ...]
     """Command that made it, empty where that is not known; the experiment's file is

@@ -63,6 +63,7 @@ def throughput(document: RunDocument) -> Section | None:
 
 
 _ARM_COLUMNS = (
+    "CPU ms each",
     "hit ratio",
     "reads",
     "writes",
@@ -98,8 +99,10 @@ def _arms_table(document: RunDocument, arms: Sequence[ArmFigures]) -> Table:
 def _arm_cells(
     document: RunDocument, of: Repeat | ArmFigures, number: Callable[[int], str]
 ) -> tuple[str, ...]:
+    each = answer.cpu_ms(document, of)
     return (
         *units.cells(document, of),
+        words.ABSENT if each is None else f"{each:.2f}",
         *map(words.percent, (of.hit_ratio, of.read_hit_ratio, of.write_hit_ratio)),
         *words.latencies(of.latency_ms),
         words.percent(of.server_cpu, 0),

@@ -171,7 +171,8 @@ def _run(document: RunDocument) -> list[tuple[str, str]]:
         if document.measurement is None:
             rows.append(("repeats", ", ".join(f"{arm.name} {len(arm.repeats)}" for arm in arms)))
     if document.hotset_version:
-        rows.append(("hotset", document.hotset_version))
+        commit = f", commit {document.hotset_commit[:12]}" if document.hotset_commit else ""
+        rows.append(("hotset", f"{document.hotset_version}{commit}"))
     return rows
 
 

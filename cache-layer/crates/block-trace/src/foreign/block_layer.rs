@@ -58,7 +58,10 @@ impl Ftrace {
             return Ok(None);
         }
         if line.contains("[LOST ") || line.contains(" EVENTS]") {
-            return Err("events were lost: record with a larger --buffer".to_owned());
+            return Err(
+                "events were lost: record with a larger buffer of the kernel's (buffer_size_kb)"
+                    .to_owned(),
+            );
         }
         // A command may be named like anything, so from the event's name to the left.
         let Some((before, event)) = line.split_once(": block_") else {
@@ -164,7 +167,7 @@ Total (8,0):
         let two = BLKPARSE.replace("8,0    1        3", "8,16   1        3");
         let error = tried(&two, Format::Blkparse, None).unwrap_err().to_string();
         assert!(
-            error.contains("line 3") && error.contains("--disk"),
+            error.contains("line 3") && error.contains("--of-disk"),
             "{error}"
         );
         let other = from_text(&two, Format::Blkparse, Some("8,16"));

@@ -60,7 +60,7 @@ impl Iterator for Oracle {
         let offset = id.checked_mul(self.id_bytes);
         let Some(offset) = offset.filter(|offset| offset + bytes < BYTES_LIMIT) else {
             let reason = format!(
-                "id {id} of {} bytes each is no address of a disk: give another --id-bytes, or a \
+                "id {id} of {} bytes each is no address of a disk: give another --id-size, or a \
                  trace of block storage",
                 self.id_bytes
             );
@@ -121,7 +121,7 @@ mod tests {
     fn what_is_no_trace_is_named_by_position() {
         let sound = record(5, 1, 512);
         for (bad, named) in [
-            (record(5, u64::MAX, 1), "--id-bytes"),
+            (record(5, u64::MAX, 1), "--id-size"),
             (vec![0; 23], "truncated"),
         ] {
             let error = read(&[sound.clone(), bad].concat())

@@ -69,7 +69,7 @@ mod tests {
 ";
         let error = tried(msr, Format::Msr, None).unwrap_err().to_string();
         assert!(
-            error.contains("line 3") && error.contains("--disk"),
+            error.contains("line 3") && error.contains("--of-disk"),
             "{error}"
         );
         let requests = from_text(msr, Format::Msr, Some("1"));

@@ -138,7 +138,7 @@ impl Disk {
             Disk::Named(meant) => Ok(meant == name),
             Disk::Only(Some(first)) if first == name => Ok(true),
             Disk::Only(Some(first)) => Err(format!(
-                "is of disk {name}, and those before it are of {first}: name one with --disk"
+                "is of disk {name}, and those before it are of {first}: name one with --of-disk"
             )),
             Disk::Only(seen) => {
                 *seen = Some(name.to_owned());

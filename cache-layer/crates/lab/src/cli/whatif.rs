@@ -56,10 +56,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     from: Option<Format>,
     /// Only this disk, as the trace names it (8,16 for blkparse, 0 for MSR, a file for fio).
-    #[arg(long)]
+    #[arg(long = "of-disk")]
     disk: Option<String>,
     /// Of oracleGeneral: how many bytes an id stands for.
-    #[arg(long, value_parser = parse_size)]
+    #[arg(long = "id-size", value_parser = parse_size)]
     id_bytes: Option<u64>,
     /// The trace to write.
     #[arg(long, value_name = "FILE")]

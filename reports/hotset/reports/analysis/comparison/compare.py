@@ -207,6 +207,8 @@ def measured_in_turn(first: RunDocument, other: RunDocument) -> bool:
         for window in arm.repeats
         if window.opened_at is not None
     )
+    if len({at for at, _ in opened}) < len(opened):
+        return False  # of one instant: none had its turn
     return sum(turn[1] != next_[1] for turn, next_ in pairwise(opened)) >= _TURNS
 
 
