@@ -84,7 +84,7 @@ function Read-HotsetOffer {
     The values that the server knows. It has a second to answer.
     #>
     param(
-        [hashtable] $Session,
+        [psobject] $Session,
         [string] $Parameter,
         [string] $Machine,
         $Bound
@@ -132,7 +132,7 @@ function Read-HotsetTargetOffer {
     What can be cached: heat, parts of the disk, and what the database server of -Dsn has.
     #>
     param(
-        [hashtable] $Session,
+        [psobject] $Session,
         $Bound
     )
     @{ Value = 'heat'; Tip = 'the hottest blocks first' }
@@ -150,7 +150,7 @@ function Read-HotsetDatabaseOffer {
     The databases of a server, and the tables and indexes of the one that -Dsn names.
     #>
     param(
-        [hashtable] $Session,
+        [psobject] $Session,
         [string] $Dsn,
         $Bound
     )

@@ -217,3 +217,45 @@ function Add-HotsetSummary {
     Add-Member -InputObject $Document -NotePropertyName Warmed -NotePropertyValue $warmed
     Add-Member -InputObject $Document -NotePropertyName Advice -NotePropertyValue $advice
 }
+
+function ConvertTo-HotsetSize {
+    <#
+    .SYNOPSIS
+    A size as the server reads it: a number is bytes, and MB is 1024 KB, as PowerShell counts.
+    #>
+    param([object[]] $From)
+    foreach ($one in $From) {
+        if ($null -eq $one) { continue }
+        if ($one -is [string]) {
+            $one -replace '(?<=^\s*\d[\d.]*\s*)([KMGTP])B(?=(/s)?\s*$)', '$1iB'
+        } else {
+            ([decimal] $one).ToString('0', [cultureinfo]::InvariantCulture)
+        }
+    }
+}
+
+function ConvertTo-HotsetTime {
+    <#
+    .SYNOPSIS
+    A time or a span as the server reads it, from a text or from an object that is one.
+    #>
+    param($From)
+    if ($From -is [datetimeoffset]) { $From = $From.LocalDateTime }
+    if ($From -is [datetime]) {
+        # With its offset: the server may be in another zone.
+        return ([datetimeoffset] $From).ToString("yyyy-MM-dd'T'HH:mm:sszzz", [cultureinfo]::InvariantCulture)
+    }
+    if ($From -is [timespan]) {
+        return $From.TotalSeconds.ToString('0.###', [cultureinfo]::InvariantCulture) + 's'
+    }
+    $From
+}
+
+function ConvertTo-HotsetChoice {
+    <#
+    .SYNOPSIS
+    Values of a set in the set's own spelling, which the server knows.
+    #>
+    param([string[]] $From)
+    foreach ($one in $From) { if ($one) { $one.ToLowerInvariant() } }
+}

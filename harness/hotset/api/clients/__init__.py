@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hotset.core.paths import repository_file
+
 from . import cmdlets, manifest, page, powershell, views
 
-SCRIPTS = Path(__file__).resolve().parents[4] / "scripts"
-MODULE = SCRIPTS / "Hotset"
-PAGE = SCRIPTS.parent / "docs/reference/powershell.md"
+MODULE = repository_file("scripts/Hotset")
+PAGE = repository_file("docs/reference/powershell.md")
 
 
 def make() -> dict[Path, str]:

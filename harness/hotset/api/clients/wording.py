@@ -16,6 +16,7 @@ CONNECTION = (
     " addresses. By default the server that you connected to last."
 )
 AS_JOB = "Returns the job at once instead of waiting for it."
+PASS_THRU = "Returns what was changed, as it is then."
 CREDENTIAL = "The database's user and password. The password is sent in the request's body only."
 _MACHINE = (
     "Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or"
