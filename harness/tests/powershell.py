@@ -39,7 +39,7 @@ _CONVERTED = re.compile(r"\(ConvertTo-Hotset(?:Choice|Dsn \$PSCmdlet|Size|Time) 
 
 
 def shell() -> str:
-    """PowerShell, the one that HOTSET_PWSH names or of the PATH; a test of it is skipped without."""
+    """PowerShell, of HOTSET_PWSH or of the PATH; without one its tests are skipped."""
     found = os.environ.get("HOTSET_PWSH") or shutil.which("pwsh")
     if found is None:
         pytest.skip("no PowerShell here: https://aka.ms/install-powershell")

@@ -282,10 +282,10 @@ def test_the_module_is_installed_from_a_console_as_its_page_says(tmp_path: Path)
         )
         page = _lines_of_the_page(address)
         script = page.replace("(Read-Host Token -AsSecureString)", "$secret")
-        secret = "$secret = ConvertTo-SecureString $env:TOKEN -AsPlainText -Force\n"
+        given = "$secret = ConvertTo-SecureString $env:TOKEN -AsPlainText -Force\n"
         tell = "\nGet-Module Hotset | ForEach-Object { $_.ModuleBase }"
         done = subprocess.run(
-            [shell, "-NoProfile", "-NonInteractive", "-Command", secret + script + tell],
+            [shell, "-NoProfile", "-NonInteractive", "-Command", given + script + tell],
             env={**_home_of(tmp_path), "TOKEN": made.stdout.strip()},
             cwd=tmp_path,
             capture_output=True,

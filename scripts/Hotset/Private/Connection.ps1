@@ -68,7 +68,7 @@ function Get-HotsetOrigin {
     if ($places.Count -gt 1) {
         $named = @($places | Where-Object { $_ }) -join ', '
         if ($places.Contains('')) { $named += ' and the server itself' }
-        $by = @{ Server = '-Connection'; Machine = '-Machine' }[$Property]
+        $by = @{ Server = '-Connection'; Machine = '-Machine'; Disk = '-Disk' }[$Property]
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord "Several$($Property)s" 'InvalidArgument' `
             "The objects are from $($named): name one by $by.")
     }

@@ -23,7 +23,7 @@ function Invoke-HotsetQuery {
             continue
         }
         $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
-        Add-HotsetMachine $found $Values.machine
+        Add-HotsetMachine $found $Values.machine $Values.disk
         if ($Like) { $found = @($found | Where-Object { $_.($Like.Split('=')[0]) -like $Like.Split('=', 2)[1] }) }
         $found
     }
@@ -32,14 +32,17 @@ function Invoke-HotsetQuery {
 function Add-HotsetMachine {
     <#
     .SYNOPSIS
-    Has objects of another machine say so: by the pipeline they go back to it.
+    Has objects of another machine, and of a disk that was named, say so: by the pipeline they go
+    back to it.
     #>
-    param([object[]] $Found, [string] $Machine)
-    if (-not $Machine) { return }
+    param([object[]] $Found, [string] $Machine, [string] $Disk = '')
+    $places = @{ Machine = $Machine; Disk = $Disk }
     foreach ($one in $Found) {
         if ($one -isnot [System.Management.Automation.PSCustomObject]) { continue }
-        if ($null -ne $one.PSObject.Properties['Machine']) { continue }
-        Add-Member -InputObject $one -NotePropertyName Machine -NotePropertyValue $Machine
+        foreach ($name in $places.Keys) {
+            if (-not $places[$name] -or $null -ne $one.PSObject.Properties[$name]) { continue }
+            Add-Member -InputObject $one -NotePropertyName $name -NotePropertyValue $places[$name]
+        }
     }
 }
 

@@ -183,14 +183,12 @@ class Cmdlet:
     @property
     def returned(self) -> str:
         """The type of what it returns; empty: text."""
-        told = SHOWS.get(self.operation.name)
-        return (
-            self.type if told is None else next(e.type for e in every() if e.operation.name == told)
-        )
+        told = SHOWS.get(self.operation.name, self.operation.name)
+        return next(one.type for one in every() if one.operation.name == told)
 
     @property
     def shows(self) -> str:
-        """The PowerShell expression for the operation that tells what was made; empty: none does."""
+        """The expression for the operation that tells what was made; empty: none does."""
         told = SHOWS.get(self.operation.name)
         if told is None:
             return ""
@@ -354,6 +352,12 @@ def _parameter(operation: Operation, name: str, is_key: bool) -> Parameter:
         field_ = "run" if name == "runs" else name
         sent = f"${name}.ToArray()"
         return replace(plain, type="object[]", field=field_, sent=sent, gathered=True)
+    return _of_several_types(operation, plain, kind)
+
+
+def _of_several_types(operation: Operation, plain: Parameter, kind: FieldKind) -> Parameter:
+    """A parameter that takes objects besides texts: databases, times, sizes."""
+    name, shown, is_key = plain.field, plain.name, plain.key
     if name in ("dsn", "engine") and "password" in operation.fields:
         plain = replace(plain, sent=f"$login.{shown}")
     if name == "dsn":
@@ -366,7 +370,7 @@ def _parameter(operation: Operation, name: str, is_key: bool) -> Parameter:
     if any(getattr(mark, "func", None) in (fields.size, fields.rate) for mark in kind.metadata):
         many = "object[]" if kind.is_list else "object"
         return replace(plain, type=many, sent=f"(ConvertTo-HotsetSize ${shown})")
-    return _typed_parameter(plain, kind, about.default)
+    return _typed_parameter(plain, kind, operation.fields[name or ""].default)
 
 
 def _typed_parameter(plain: Parameter, kind: FieldKind, default: object) -> Parameter:
@@ -425,5 +429,5 @@ def _common(operation: Operation) -> list[Parameter]:
     if operation.kind is Kind.JOB and operation.name != STARTS:
         own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
     if operation.name in _ON_REQUEST:
-        own.insert(0, Parameter("PassThru", "switch", wording.PASS_THRU))
+        own.insert(0, Parameter("PassThru", "switch", wording.WITH_RESULT))
     return own

@@ -62,7 +62,8 @@ _OWN = {
     ],
     "tier explain": [
         (
-            "Get-HotsetExplanation -Name orders -Disk shop -Dsn postgresql://db1/shop -Credential app",
+            "Get-HotsetExplanation -Name orders -Disk shop -Dsn postgresql://db1/shop"
+            " -Credential app",
             "Why a table of PostgreSQL is cached, or is not.",
         ),
     ],

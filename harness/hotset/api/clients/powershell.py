@@ -127,13 +127,9 @@ def _outputs(cmdlet: Cmdlet) -> list[str]:
 def _parameter(parameter: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
     attributes = ["Mandatory"] if parameter.mandatory else []
     attributes += [] if parameter.position is None else [f"Position = {parameter.position}"]
-    if parameter.key:
+    if parameter.key or parameter.gathered:
         attributes += ["ValueFromPipeline"]
-    elif parameter.gathered:
-        attributes += ["ValueFromPipeline"]
-    elif _is_of_object(parameter, cmdlet) or (
-        parameter.mandatory and not cmdlet.first_where(key=True)
-    ):
+    elif parameter.mandatory or _is_of_object(parameter, cmdlet):
         attributes += ["ValueFromPipelineByPropertyName"]
     if attributes:
         yield f"        [Parameter({', '.join(attributes)})]"
@@ -177,7 +173,8 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
         if key is None:
             yield from _call(cmdlet, "        ", None)
         else:
-            yield f"        foreach ($each in @(Select-HotsetItem $PSCmdlet {key.name} ${key.name})) {{"
+            items = f"@(Select-HotsetItem $PSCmdlet {key.name} ${key.name})"
+            yield f"        foreach ($each in {items}) {{"
             if _lists(cmdlet, key):
                 yield "            $like = ''"
                 yield (
@@ -205,6 +202,9 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
     yield "        if (-not $from.Count -and $PSCmdlet.MyInvocation.ExpectingInput) { return }"
     yield "        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()"
     yield "        if ($origin) { $Connection = $origin }"
+    if any(parameter.name == "Disk" for parameter in cmdlet.parameters):
+        yield "        $held = Get-HotsetOrigin $PSCmdlet $Disk $from.ToArray() Disk"
+        yield "        if ($held) { $Disk = $held }"
     if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         yield "        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine"
         yield "        if ($place) { $Machine = $place }"
@@ -263,8 +263,15 @@ def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]
     if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         subject += " $Machine"
     yield f"{indent}$what = Get-HotsetSubject $Connection {subject}"
-    action = wording.summary(cmdlet.operation).partition(". ")[0].rstrip(".").replace("'", "''")
-    yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, '{action}')"
+    losses = wording.losses(cmdlet.operation)
+    always = f"; {losses.pop('')}" if "" in losses else ""
+    action = f"'{wording.action(cmdlet.operation)}{always}'"
+    for name, lost in losses.items():
+        action += f" + $(if ({name}) {{ '; {lost}' }})"
+    if "+" in action:
+        yield f"{indent}$action = {action}"
+        action = "$action"
+    yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, {action})"
     if cmdlet.dry_run:
         yield f"{indent}if (-not $go -and -not $WhatIfPreference) {{ {leave} }}"
     else:
