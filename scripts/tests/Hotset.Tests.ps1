@@ -462,6 +462,118 @@ Describe 'Requests' {
     }
 }
 
+Describe 'What arguments become' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)" } }
+        $null = Connect-Here
+        $script:sent = $null
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            if ($Body) { $script:sent = ConvertFrom-Json $Body }
+            if ([string] $Uri -like '*/hit-ratio') { return ConvertTo-Answer @{ by = 'total'; total = @{ reads = 1 } } }
+            ConvertTo-Answer (Get-JobAnswer)
+        }
+    }
+
+    It 'counts sizes as PowerShell does, numbers and texts alike' {
+        foreach ($size in (256MB), '256MB', '256MiB', '262144 KB') {
+            $null = Resize-HotsetTier shop -Cache $size -AsJob -Confirm:$false
+            $script:sent.cache | Should -BeIn '268435456', '256MiB', '262144 KiB'
+        }
+        $null = Resize-HotsetTier shop -Cache 256MB -AsJob -Confirm:$false
+        $script:sent.cache | Should -Be '268435456'
+        $null = Start-HotsetWarmup heat -Disk shop -Rate 50MB/s
+        $script:sent.rate | Should -Be '50MiB/s'
+    }
+
+    It 'takes times as PowerShell says them' {
+        $at = [datetimeoffset]::Parse('2026-11-21T08:00:00+00:00')
+        foreach ($time in $at, $at.LocalDateTime) {
+            $null = Get-HotsetHitRatio shop -Since $time
+            ([datetimeoffset] $script:sent.since).UtcDateTime | Should -Be $at.UtcDateTime
+        }
+        $null = Get-HotsetHitRatio shop -Since (New-TimeSpan -Hours 8)
+        $script:sent.since | Should -Be '28800s'
+    }
+
+    It 'sends the spelling of the set' {
+        $null = Set-HotsetTier shop -Mode WriteBack -AsJob -Confirm:$false
+        $script:sent.mode | Should -BeExactly 'writeback'
+    }
+
+    It 'takes instances and databases of dbatools wherever a DSN goes' {
+        $database = [pscustomobject] @{ SqlInstance = 'db1'; Name = 'shop' }
+        $null = $database | Invoke-HotsetTpcc -AsJob -Confirm:$false
+        $script:sent.dsn | Should -Be 'sqlserver://db1/shop'
+        $null = Get-HotsetDatabase -SqlInstance 'db1,1444'
+        $script:sent.dsn | Should -Be 'sqlserver://db1:1444/'
+        { Get-HotsetDatabase 'db1\prod' } | Should -Throw -ErrorId 'Hotset.BadDsn*'
+    }
+
+    It 'returns what a failing check found, and then one error' {
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $job = Get-JobAnswer 'failed' @{ conditions = @(@{ number = 1; title = 'a sum'; holds = $false; violations = 3 }) }
+            $job.verb = 'tpcc check'
+            ConvertTo-Answer $job
+        }
+        $found = @(Wait-HotsetJob job-1 -ErrorAction SilentlyContinue -ErrorVariable failed -WarningAction Ignore)
+        $found.Holds | Should -Be $false
+        @($failed).Count | Should -Be 1
+    }
+
+    It 'warns when a warm-up fetched less than it planned' {
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 0; planned_bytes = 79MB })
+        }
+        $said = @(Wait-HotsetJob job-1 3>&1 | Where-Object { $_ -is [System.Management.Automation.WarningRecord] })
+        "$said" | Should -BeLike '*79.0 MiB were planned, 0.0 MiB were fetched*'
+    }
+
+    It 'says in a question what is lost' {
+        $lines = foreach ($given in @{}, @{ Replace = $true }) {
+            $transcript = Join-Path $TestDrive "question-$($given.Count)"
+            $null = Start-Transcript -LiteralPath $transcript
+            $null = New-HotsetTpccDatabase sqlserver://sa@db1/tpcc @given -WhatIf
+            $null = Stop-Transcript
+            (Get-Content -LiteralPath $transcript) -join ' '
+        }
+        $lines[0] | Should -Not -BeLike '*dropped with all their rows*'
+        $lines[1] | Should -BeLike '*dropped with all their rows*sqlserver://sa@db1/tpcc on db1*'
+    }
+
+    It 'overwrites no report without -Force' {
+        $file = Join-Path $TestDrive 'there.html'
+        Set-Content -LiteralPath $file -Value 'mine'
+        $line = [pscustomobject] @{ PSTypeName = 'Hotset.HitRatio'; Server = 'db1'; Disk = 'shop' }
+        { $line | Export-HotsetReport -Path $file } | Should -Throw -ErrorId 'Hotset.FileExists*'
+        Get-Content -LiteralPath $file | Should -Be 'mine'
+        $line | Export-HotsetReport -Path $file -Force
+        Get-Content -LiteralPath $file -Raw | Should -BeLike '*<table>*'
+    }
+
+    It 'asks again when the server is busy' {
+        $script:times = 0
+        Mock -ModuleName Hotset Start-Sleep
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $script:times++
+            if ($script:times -lt 3) { return Get-Refusal 429 'too many' }
+            ConvertTo-Answer @{ schema_version = 1; jobs = @() }
+        }
+        $null = Get-HotsetJob
+        $script:times | Should -Be 3
+    }
+
+    It 'starts no second job after a 503' {
+        $script:times = 0
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $script:times++
+            Get-Refusal 503 'it ends'
+        }
+        { Start-HotsetWarmup heat -Disk shop } | Should -Throw -ErrorId 'Hotset.Http503*'
+        $script:times | Should -Be 1
+    }
+}
+
 Describe 'Waiting' {
     BeforeEach {
         Disconnect-Hotset

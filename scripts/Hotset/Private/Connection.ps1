@@ -5,10 +5,7 @@ function Resolve-HotsetConnection {
     .SYNOPSIS
     The servers that -Connection names; without it the one that was connected to last.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection)
     if (-not $Connection) {
         if ($script:Sessions.Count) { return $script:Sessions[$script:Sessions.Count - 1] }
         $ErrorActionPreference = 'Stop'
@@ -52,9 +49,7 @@ function Get-HotsetOrigin {
     Nothing where the caller was given one, and of texts and of others' objects.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Given,
-        [object[]] $From,
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Given, [object[]] $From,
         [string] $Property = 'Server'
     )
     if ($Given) { return }
@@ -108,12 +103,7 @@ function Open-HotsetSession {
     .SYNOPSIS
     A connection whose server has answered; an ErrorRecord where it cannot be made.
     #>
-    param(
-        [string] $Address,
-        $Secret,
-        [bool] $SkipCertificateCheck,
-        [string] $Thumbprint
-    )
+    param([string] $Address, $Secret, [bool] $SkipCertificateCheck, [string] $Thumbprint)
     if (-not $Address) {
         return Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
             'No server: give -Uri, or set HOTSET_URI, such as https://db1:8480.'
@@ -148,12 +138,7 @@ function ConvertTo-HotsetSession {
     .SYNOPSIS
     A connection. Server is short: the port only where it is not the usual one.
     #>
-    param(
-        [uri] $Uri,
-        [securestring] $Token,
-        [bool] $SkipCertificateCheck,
-        [string] $Thumbprint
-    )
+    param([uri] $Uri, [securestring] $Token, [bool] $SkipCertificateCheck, [string] $Thumbprint)
     # What .NET cannot take for a header it says in full.
     if ([Net.NetworkCredential]::new('', $Token).Password -notmatch '^[!-~]+\z') {
         return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `

@@ -29,11 +29,7 @@ function ConvertTo-HotsetObject {
     .SYNOPSIS
     An object of the API under a type's name; hit_ratio becomes HitRatio. Server is where it is from.
     #>
-    param(
-        $InputObject,
-        [string] $TypeName,
-        [string] $Server
-    )
+    param($InputObject, [string] $TypeName, [string] $Server)
     if ($null -eq $InputObject) { return }
     $properties = [ordered] @{}
     foreach ($property in $InputObject.PSObject.Properties) {
@@ -92,11 +88,7 @@ function ConvertTo-HotsetOutput {
     Where the result is a list, its entries; what stands beside the list is on each of them, and
     notes become warnings.
     #>
-    param(
-        [string] $Operation,
-        $Answer,
-        [string] $Server
-    )
+    param([string] $Operation, $Answer, [string] $Server)
     if ($null -eq $Answer) { return }
     $known = $script:Operations[$Operation]
     # An operation of a newer server, whose job is waited for here.

@@ -5,12 +5,7 @@ function Get-HotsetErrorRecord {
     .SYNOPSIS
     An ErrorRecord with an id such as Hotset.NotConnected.
     #>
-    param(
-        [string] $Id,
-        [System.Management.Automation.ErrorCategory] $Category,
-        [string] $Message,
-        $Target = $null
-    )
+    param([string] $Id, [System.Management.Automation.ErrorCategory] $Category, [string] $Message, $Target = $null)
     $exception = New-Object System.InvalidOperationException $Message
     New-Object System.Management.Automation.ErrorRecord $exception, "Hotset.$Id", $Category, $Target
 }
@@ -25,8 +20,7 @@ function Write-HotsetFailure {
     by the cmdlet's own session: a module does not see a script's preferences.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [System.Management.Automation.ErrorRecord] $Failure,
+        [System.Management.Automation.PSCmdlet] $Caller, [System.Management.Automation.ErrorRecord] $Failure,
         [bool] $GoOn = $false
     )
     $isMissing = $Failure.FullyQualifiedErrorId -like 'Hotset.Http404*'
@@ -46,11 +40,7 @@ function Add-HotsetPlace {
     .SYNOPSIS
     A failure that names its server, where several were asked.
     #>
-    param(
-        [System.Management.Automation.ErrorRecord] $Failure,
-        [psobject] $Session,
-        [object[]] $Asked
-    )
+    param([System.Management.Automation.ErrorRecord] $Failure, [psobject] $Session, [object[]] $Asked)
     if (@($Asked).Count -lt 2 -or $Failure.Exception.Message.Contains($Session.Server)) { return $Failure }
     $id = $Failure.FullyQualifiedErrorId.Split(',')[0] -replace '^Hotset\.'
     Get-HotsetErrorRecord $id $Failure.CategoryInfo.Category "$($Session.Server): $($Failure.Exception.Message)" $Failure.TargetObject
@@ -92,11 +82,7 @@ function Get-HotsetUnreached {
     .SYNOPSIS
     The error of a server that did not answer, with the innermost cause.
     #>
-    param(
-        [System.Exception] $Exception,
-        [psobject] $Session,
-        [int] $TimeoutSeconds
-    )
+    param([System.Exception] $Exception, [psobject] $Session, [int] $TimeoutSeconds)
     $isTrust = $false
     $isLate = $false
     $cause = $Exception

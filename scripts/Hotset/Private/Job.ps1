@@ -21,12 +21,8 @@ function Invoke-HotsetJob {
     Starts an operation as a job on the servers, and waits for it unless told not to.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [string] $Operation,
-        [bool] $AsJob = $false,
-        [string] $Shows = '',
-        [hashtable] $Values = @{}
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [string] $Operation,
+        [bool] $AsJob = $false, [string] $Shows = '', [hashtable] $Values = @{}
     )
     $sessions = @(Resolve-HotsetConnection $Caller $Connection)
     $several = $sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput
@@ -59,12 +55,8 @@ function Wait-HotsetStarted {
     A job that fails is one error among others.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [hashtable[]] $Waiting,
-        [bool] $Several = $false,
-        [Nullable[int]] $TimeoutSeconds,
-        [double] $IntervalSeconds = 1,
-        [int] $RetrySeconds = 60
+        [System.Management.Automation.PSCmdlet] $Caller, [hashtable[]] $Waiting, [bool] $Several = $false,
+        [Nullable[int]] $TimeoutSeconds, [double] $IntervalSeconds = 1, [int] $RetrySeconds = 60
     )
     $rest = New-Object System.Collections.Generic.List[hashtable]
     for ($number = 0; $number -lt $Waiting.Count; $number++) {
@@ -95,10 +87,10 @@ function Wait-HotsetStarted {
                     Write-Warning "Job $($one.Id) is no longer waited for: Get-HotsetJob $($one.Id) tells how it is."
                 }
                 # A check or a threshold that does not hold has found something all the same.
-                if ($null -eq $failure -or ($answer.result -and $null -eq $answer.result.lines)) {
-                    Get-HotsetResult $one $answer
-                }
-                if ($null -ne $failure) { Write-HotsetFailure $Caller $failure $Several }
+                $hasFound = $answer.result -and $null -eq $answer.result.lines
+                if ($null -eq $failure -or $hasFound) { Get-HotsetResult $one $answer }
+                # What was found is not lost by an error that ends the call.
+                if ($null -ne $failure) { Write-HotsetFailure $Caller $failure ($Several -or $hasFound) }
             }
             if ($rest.Count -and $TimeoutSeconds -and $watch.Elapsed.TotalSeconds -ge $TimeoutSeconds) {
                 $late = $rest.ToArray()

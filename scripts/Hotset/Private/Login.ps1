@@ -5,12 +5,7 @@ function Resolve-HotsetLogin {
     .SYNOPSIS
     A database's address with the user in it, the password apart from it, and its product.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        $Dsn,
-        [pscredential] $Credential,
-        [string] $Engine
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [pscredential] $Credential, [string] $Engine)
     $Dsn = ConvertTo-HotsetDsn $Caller $Dsn
     $ErrorActionPreference = 'Stop'
     if (-not $Engine -and $Dsn -like 'sqlserver://*') { $Engine = 'sqlserver' }
@@ -64,11 +59,7 @@ function Get-HotsetInstance {
     .DESCRIPTION
     One request has one instance: databases of several are refused.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        $Dsn,
-        [object[]] $From
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [object[]] $From)
     if ($Dsn) { return $Dsn }
     $known = @($From | Where-Object { $_ -isnot [string] -and $_.SqlInstance -and $_.Name })
     if (-not $known.Count) { return }

@@ -6,9 +6,7 @@ function Get-HotsetReportText {
     The report of one run, by the server; or of hit ratios, made here.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [psobject[]] $From,
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [psobject[]] $From,
         [string] $Format
     )
     $first = $From[0]

@@ -8,11 +8,8 @@ function Invoke-HotsetQuery {
     A server that fails among several is an error of its own; the others are shown.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [string] $Operation,
-        [hashtable] $Values = @{},
-        [string] $Like = ''
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [string] $Operation,
+        [hashtable] $Values = @{}, [string] $Like = ''
     )
     $sessions = @(Resolve-HotsetConnection $Caller $Connection)
     foreach ($session in $sessions) {
@@ -51,12 +48,7 @@ function Invoke-HotsetOperation {
     .SYNOPSIS
     Sends an operation to its place in the API; an ErrorRecord where it fails.
     #>
-    param(
-        [psobject] $Session,
-        [string] $Operation,
-        [hashtable] $Values,
-        [bool] $Starts = $false
-    )
+    param([psobject] $Session, [string] $Operation, [hashtable] $Values, [bool] $Starts = $false)
     $known = $script:Operations[$Operation]
     Invoke-HotsetApi $Session $known.Method $known.Path $Values -Raw ([bool] $known.Raw) -Starts $Starts
 }
@@ -78,13 +70,8 @@ function Invoke-HotsetApi {
     It starts a job. Sent again after a 503 it might start another.
     #>
     param(
-        [psobject] $Session,
-        [string] $Method,
-        [string] $Path,
-        [hashtable] $Values = @{},
-        [int] $TimeoutSeconds = 600,
-        [bool] $Raw = $false,
-        [bool] $Starts = $false
+        [psobject] $Session, [string] $Method, [string] $Path, [hashtable] $Values = @{},
+        [int] $TimeoutSeconds = 600, [bool] $Raw = $false, [bool] $Starts = $false
     )
     $given = Select-HotsetValue $Values
     foreach ($name in @($given.Keys)) {
@@ -133,13 +120,7 @@ function Send-HotsetRequest {
     Not by Invoke-WebRequest: its errors hold the request with the token, and stay in $Error. The
     token is in plain only here, for one request, and is no command's parameter, which logs have.
     #>
-    param(
-        [psobject] $Session,
-        [string] $Method,
-        [string] $Uri,
-        [string] $Body,
-        [int] $TimeoutSeconds
-    )
+    param([psobject] $Session, [string] $Method, [string] $Uri, [string] $Body, [int] $TimeoutSeconds)
     $key = "$($Session.Uri) $($Session.SkipCertificateCheck) $($Session.Thumbprint)"
     $client = $script:Clients[$key]
     if ($null -eq $client) {
@@ -209,11 +190,7 @@ function Select-HotsetItem {
     Texts, and objects that have one under the parameter's name: what another cmdlet of hotset found, a
     row of a table, a file. Anything else is refused: it is no name, and its text is none either.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [string] $Parameter,
-        [object[]] $Item
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, [object[]] $Item)
     if ($null -eq $Item) { return $null }
     foreach ($one in $Item) {
         # A connection by the pipeline names a server, and nothing on it.
