@@ -18,7 +18,7 @@ _TEXT = """# Generated from the table of operations: `make build` makes it again
     Author               = 'The hotset authors'
     CompanyName          = 'The hotset authors'
     Copyright            = 'Apache License 2.0'
-    Description          = 'Steers hotset servers: tiers, warm-up, TPC-C and TPC-H, hit ratios, runs.'
+    Description          = 'Steers hotset servers: tiers, warm-up, benchmarks, hit ratios, runs.'
     PowerShellVersion    = '5.1'
     # Windows PowerShell's: HttpClientHandler judges certificates from then on.
     DotNetFrameworkVersion = '4.7.1'
