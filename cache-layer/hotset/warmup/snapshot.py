@@ -135,7 +135,7 @@ def parse(text: str) -> Snapshot:
 
 
 def is_snapshot(file: Path) -> bool:
-    """Whether a file looks like one, of whatever version."""
+    """Tell whether a file looks like one, of whatever version."""
     try:
         held = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

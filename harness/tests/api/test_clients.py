@@ -219,7 +219,7 @@ def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
         )
     ]
     assert found["uri"] == served.uri
-    assert (found["runs"], found["nothing"], found["stopped"]) == (2, True, True)
+    assert (found["runs"] > 0, found["nothing"], found["stopped"]) == (True, True, True)
     assert found["nopm"] > 0
     assert found["kinds"] == ["Hotset.TpccRun", "Double", "DateTime"]
     assert found["states"] == ["running", "interrupted"]

@@ -37,7 +37,7 @@ SHOWS = {
 }
 """Operations whose cmdlets return what they made or changed: another operation tells it."""
 _ON_REQUEST = frozenset(("tier activate", "tier import", "tier repair", "tier resize", "tier set"))
-"""Of those, which return it with -PassThru: they change what one has."""
+"""Operations that return it with -PassThru: they change what one has."""
 _PLACES = {
     "report metrics": ("Get", "/metrics", ("machine",)),
     "report run": ("Get", "/api/v1/runs/{run}/report", ("run", "format")),
@@ -183,17 +183,17 @@ class Cmdlet:
     @property
     def returned(self) -> str:
         """The type of what it returns; empty: text."""
-        told = SHOWS.get(self.operation.name, self.operation.name)
-        return next(one.type for one in every() if one.operation.name == told)
+        name = SHOWS.get(self.operation.name, self.operation.name)
+        return next(cmdlet.type for cmdlet in every() if cmdlet.operation.name == name)
 
     @property
     def shows(self) -> str:
         """The expression for the operation that tells what was made; empty: none does."""
-        told = SHOWS.get(self.operation.name)
-        if told is None:
+        status = SHOWS.get(self.operation.name)
+        if status is None:
             return ""
-        passed = f"$(if ($PassThru) {{ '{told}' }})"
-        return passed if self.operation.name in _ON_REQUEST else f"'{told}'"
+        on_request = f"$(if ($PassThru) {{ '{status}' }})"
+        return on_request if self.operation.name in _ON_REQUEST else f"'{status}'"
 
     def first_where(self, **wanted: bool) -> Parameter | None:
         """The first parameter of which this is so."""
@@ -312,7 +312,8 @@ def _parameters(operation: Operation, taken: tuple[str, ...] | None) -> list[Par
     ]
     if not positions:
         positions = needed[:1]
-    positions += [one.name for one in made if one.key and one.name not in positions]
+    keys = [parameter.name for parameter in made if parameter.key]
+    positions += [name for name in keys if name not in positions]
     return [_place(parameter, positions) for parameter in made]
 
 

@@ -185,6 +185,11 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
             yield "        }"
         yield "    }"
         return
+    yield from _gathering(cmdlet, gathered)
+
+
+def _gathering(cmdlet: Cmdlet, gathered: Parameter) -> Iterator[str]:
+    """The body of a cmdlet that puts all of a pipeline into one request."""
     name = gathered.sent.partition(".")[0]
     yield "    begin {"
     yield f"        {name} = New-Object System.Collections.Generic.List[string]"

@@ -215,7 +215,7 @@ def _widths(shown: list[tuple[str, dict[str, Any]]], more: Sequence[str]) -> lis
 
 
 def _share(widths: Sequence[int | None]) -> int:
-    """What a text gets of a line, after the others and a blank behind each."""
+    """Return the letters that a text gets of a line, after the others and a blank behind each."""
     taken = _SERVER + sum(width or 0 for width in widths) + len(widths)
     return (_SCREEN - taken) // max(1, sum(width is None for width in widths))
 

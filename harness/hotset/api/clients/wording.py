@@ -122,7 +122,7 @@ def summary(operation: Operation) -> str:
 
 
 def action(operation: Operation) -> str:
-    """What a question is about, within PowerShell's quotes."""
+    """Name what a question is about, within PowerShell's quotes."""
     return summary(operation).partition(". ")[0].rstrip(".").replace("'", "''")
 
 

@@ -19,7 +19,7 @@ async def _show(request: Request) -> Response:
 
 
 async def _hand_out(request: Request) -> Response:  # noqa: ARG001
-    """To everybody: it holds nothing of this server, and who has no token yet needs it."""
+    """Send it to everybody: it holds nothing of this server, and who has no token yet needs it."""
     module = await run_in_threadpool(zipped)
     return Response(module, media_type="application/zip")
 
