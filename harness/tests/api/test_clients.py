@@ -224,7 +224,7 @@ def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
     assert found["kinds"] == ["Hotset.TpccRun", "Double", "DateTime"]
     assert found["states"] == ["running", "interrupted"]
     assert any("shared_buffers" in line for line in found["memory"])
-    assert "tpcc run" in found["table"]
+    assert "tpcc-run" in found["table"]
     assert "five transactions" in found["help"]
     assert database.password not in done.stdout
 
