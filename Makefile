@@ -167,7 +167,7 @@ screenshots: build
 
 build: $(PROGRAMS) .venv/.compiled $(MODULE)
 
-$(MODULE): .venv/.synced $(shell find harness/hotset/operations harness/hotset/api/clients -name '*.py')
+$(MODULE): .venv/.synced $(shell find $(addsuffix /hotset,cache-layer tpcc tpch reports harness) -name '*.py')
 	uv run --no-sync python -m hotset.api.clients
 
 # A crate's program is remade when any file of the crate is newer. The image takes longer and goes first.

@@ -7,6 +7,7 @@ without running it: every field with the type of its expression.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -31,13 +32,15 @@ _TYPES = {
     "double[]": "numbers",
     "Nullable[bool]": "boolean",
     "switch": "boolean",
+    "object": "string",
+    "object[]": "array",
 }
+_CONVERTED = re.compile(r"\(ConvertTo-Hotset(?:Choice|Dsn \$PSCmdlet|Size|Time) \$(\w+)\)")
 
 
 def shell() -> str:
-    """PowerShell, of the PATH or beside the checkout; a test that needs it is skipped without."""
-    beside = MODULE.parents[2] / "shared/tools/pwsh/pwsh"
-    found = shutil.which("pwsh") or (str(beside) if beside.exists() else None)
+    """PowerShell, of HOTSET_PWSH or of the PATH; without one its tests are skipped."""
+    found = os.environ.get("HOTSET_PWSH") or shutil.which("pwsh")
     if found is None:
         pytest.skip("no PowerShell here: https://aka.ms/install-powershell")
     return found
@@ -223,7 +226,8 @@ def _field(sender: str, parameters: dict[str, Parameter], expression: str) -> Fi
     if expression.startswith("$login."):
         name = expression.removeprefix("$login.")
         return Field("string", parameters[name].allowed if name in parameters else ())
-    parameter = parameters.get(expression.removeprefix("$"))
+    converted = _CONVERTED.fullmatch(expression)
+    parameter = parameters.get(converted[1] if converted else expression.removeprefix("$"))
     if parameter is not None:
         return Field(_TYPES[parameter.type], parameter.allowed)
     if expression.startswith("-not ") or expression == "$go":

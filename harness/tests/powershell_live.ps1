@@ -37,11 +37,12 @@ $problems += Get-Problem { $job | Wait-HotsetJob -TimeoutSeconds 1 }
 $stopped = $job | Stop-HotsetJob
 $problems += Get-Problem { $job | Wait-HotsetJob }
 $problems += Get-Problem { Get-HotsetJob nobody }
-$problems += Get-Problem { Get-HotsetRun last }
+$problems += Get-Problem { Get-HotsetRun nobody }
 $problems += Get-Problem { Compare-HotsetRun 'one', 'two' }
 $problems += Get-Problem { Get-HotsetHitRatio -Since never }
 $problems += Get-Problem { Invoke-HotsetTpch $env:DSN -Credential $login -Queries 1 }
 $problems += Get-Problem { Set-HotsetSqlMemory postgresql://u:p@h/d -WhatIf }
+$problems += Get-Problem { Move-HotsetTempdb $env:DSN -Credential $login -Folder /nowhere -WhatIf }
 
 $postgres = @{ Dsn = $env:DSN; Engine = 'postgres'; Credential = $login; WhatIf = $true }
 ConvertTo-Json -Depth 3 @{
@@ -55,7 +56,6 @@ ConvertTo-Json -Depth 3 @{
     states   = @($job.State, (Get-HotsetJob $job.Id).State)
     stopped  = $stopped.Id -eq $job.Id
     memory   = @(Set-HotsetSqlMemory @postgres -Size 64MiB)
-    tempdb   = @(Move-HotsetTempdb @postgres -Folder /nowhere)
     table    = $job | Format-Table | Out-String
     help     = (Get-Help Invoke-HotsetTpcc).Synopsis
 }

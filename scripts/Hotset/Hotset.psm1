@@ -7,8 +7,8 @@
 Set-StrictMode -Version 1.0
 Add-Type -AssemblyName System.Net.Http
 
-# One hashtable for each server: Uri, Server, Token (a SecureString), SkipCertificateCheck.
-$script:Sessions = New-Object System.Collections.Generic.List[hashtable]
+# What Connect-Hotset returned, for each server.
+$script:Sessions = New-Object System.Collections.Generic.List[psobject]
 
 foreach ($folder in 'Private', 'Public') {
     foreach ($file in Get-ChildItem -LiteralPath (Join-Path $PSScriptRoot $folder) -Filter '*.ps1') {

@@ -118,6 +118,7 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         "HOTSET_HAMMERDB_PASSWORD": "The password, from hotset to HammerDB.",
         "HOTSET_SQLSERVER_DSN": "A server, with a database for nothing else, that the tests of the"
         " T-SQL run against.",
+        "HOTSET_PWSH": "PowerShell for the tests of its module; by default that of the PATH.",
         "HOTSET_UPDATE_GOLDEN": "If set, tests rewrite their golden texts.",
         "HOTSET_TEST_STARTED": "A file that a test's child process leaves when it has started.",
     },

@@ -23,14 +23,13 @@ BeforeAll {
     }
 
     function Get-Plain {
-        param([hashtable] $Of)
+        param($Of)
         (New-Object System.Net.NetworkCredential '', $Of.Token).Password
     }
 
     function Get-Unreachable {
         $inner = New-Object System.Net.Sockets.SocketException 111
-        $exception = New-Object System.InvalidOperationException 'An error occurred, see inner exception.', $inner
-        New-Object System.Management.Automation.ErrorRecord $exception, 'Web', 'ConnectionError', $null
+        @{ Failed = New-Object System.InvalidOperationException 'An error occurred, see inner exception.', $inner }
     }
 
     function Get-JobAnswer {
@@ -62,6 +61,23 @@ BeforeAll {
         try { $null = & $Of } catch { $_ }
     }
 
+    # What is wrong with a call, as far as it can be told without making it.
+    function Get-BindingFault {
+        param([string] $Of, [string] $Code, $Call)
+        $bound = [System.Management.Automation.Language.StaticParameterBinder]::BindCommand($Call, $true)
+        foreach ($one in $bound.BindingExceptions.Values) { "$($Of): $Code : $($one.BindingException.Message)" }
+        $target = Get-Command $Call.GetCommandName()
+        if ($target.ResolvedCommand) { $target = $target.ResolvedCommand }
+        $isPiped = $Call.Parent.PipelineElements -and $Call.Parent.PipelineElements.IndexOf($Call) -gt 0
+        foreach ($one in $target.Parameters.Values) {
+            if ($one.Name -in $bound.BoundParameters.Keys) { continue }
+            $places = @($one.Attributes | Where-Object { $_ -is [Parameter] -and $_.ParameterSetName -eq '__AllParameterSets' })
+            $needed = @($places | Where-Object { $_.Mandatory })
+            $comes = $isPiped -and @($places | Where-Object { $_.ValueFromPipeline -or $_.ValueFromPipelineByPropertyName })
+            if ($needed -and -not $comes) { "$($Of): $Code : -$($one.Name) is missing" }
+        }
+    }
+
     function Connect-Here {
         param([string[]] $Name = 'db1')
         $secret = New-Object System.Security.SecureString
@@ -83,6 +99,23 @@ Describe 'The module' {
         }
     }
 
+    It 'has examples that PowerShell binds' {
+        $faults = foreach ($command in Get-Command -Module Hotset -CommandType Function) {
+            foreach ($example in $command.ScriptBlock.Ast.GetHelpContent().Examples) {
+                # Behind a blank line stands what it is for.
+                $code = ($example.Trim() -split '\r?\n\r?\n')[0]
+                $wrong = $null
+                $tree = [System.Management.Automation.Language.Parser]::ParseInput($code, [ref] $null, [ref] $wrong)
+                foreach ($one in $wrong) { "$($command.Name): $one" }
+                foreach ($call in $tree.FindAll({ $args[0] -is [System.Management.Automation.Language.CommandAst] }, $true)) {
+                    if ($call.GetCommandName() -notlike '*-Hotset*') { continue }
+                    Get-BindingFault $command.Name $code $call
+                }
+            }
+        }
+        $faults | Should -BeNullOrEmpty
+    }
+
     It 'has verbs that PowerShell approves' {
         $approved = (Get-Verb).Verb
         foreach ($command in Get-Command -Module Hotset -CommandType Function) {
@@ -100,7 +133,7 @@ Describe 'The module' {
 Describe 'Connect-Hotset' {
     BeforeEach {
         Disconnect-Hotset
-        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)"; jobs = @() } }
     }
 
     It 'takes a name for https and the port of the console, and asks for 15 seconds' {
@@ -169,8 +202,7 @@ Describe 'Connect-Hotset' {
     It 'names the two ways out of a certificate that is not trusted' {
         Mock -ModuleName Hotset Send-HotsetRequest {
             $cause = New-Object System.Security.Authentication.AuthenticationException 'the chain ends in an unknown root'
-            $exception = New-Object System.InvalidOperationException 'see inner exception', $cause
-            throw (New-Object System.Management.Automation.ErrorRecord $exception, 'Web', 'ConnectionError', $null)
+            @{ Failed = New-Object System.InvalidOperationException 'see inner exception', $cause }
         }
         $failure = Get-Failure { Connect-Here }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Untrusted*'
@@ -178,7 +210,7 @@ Describe 'Connect-Hotset' {
     }
 
     It 'says the innermost cause when nobody answers' {
-        Mock -ModuleName Hotset Send-HotsetRequest { throw (Get-Unreachable) }
+        Mock -ModuleName Hotset Send-HotsetRequest { Get-Unreachable }
         $failure = Get-Failure { Connect-Here }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotReached*'
         $failure.Exception.Message | Should -Not -BeLike '*see inner exception*'
@@ -204,10 +236,10 @@ Describe 'Connect-Hotset' {
 Describe 'Several servers' {
     BeforeEach {
         Disconnect-Hotset
-        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)"; jobs = @() } }
         $all = Connect-Here @('db1', 'db2', 'db3')
         Mock -ModuleName Hotset Send-HotsetRequest {
-            if ([string] $Uri -like '*db2*') { throw (Get-Unreachable) }
+            if ([string] $Uri -like '*db2*') { return Get-Unreachable }
             ConvertTo-Answer @{ schema_version = 1; disks = @(@{ disk = 'shop'; hit_ratio = 1 }) }
         }
     }
@@ -292,7 +324,7 @@ Describe 'Several servers' {
 Describe 'Errors' {
     BeforeEach {
         Disconnect-Hotset
-        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)"; jobs = @() } }
         $null = Connect-Here
     }
 
@@ -332,7 +364,7 @@ Describe 'Errors' {
 Describe 'Requests' {
     BeforeEach {
         Disconnect-Hotset
-        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)"; jobs = @() } }
         $null = Connect-Here
         $script:sent = $null
         Mock -ModuleName Hotset Send-HotsetRequest {
@@ -430,10 +462,122 @@ Describe 'Requests' {
     }
 }
 
+Describe 'What arguments become' {
+    BeforeEach {
+        Disconnect-Hotset
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)" } }
+        $null = Connect-Here
+        $script:sent = $null
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            if ($Body) { $script:sent = ConvertFrom-Json $Body }
+            if ([string] $Uri -like '*/hit-ratio') { return ConvertTo-Answer @{ by = 'total'; total = @{ reads = 1 } } }
+            ConvertTo-Answer (Get-JobAnswer)
+        }
+    }
+
+    It 'counts sizes as PowerShell does, numbers and texts alike' {
+        foreach ($size in (256MB), '256MB', '256MiB', '262144 KB') {
+            $null = Resize-HotsetTier shop -Cache $size -AsJob -Confirm:$false
+            $script:sent.cache | Should -BeIn '268435456', '256MiB', '262144 KiB'
+        }
+        $null = Resize-HotsetTier shop -Cache 256MB -AsJob -Confirm:$false
+        $script:sent.cache | Should -Be '268435456'
+        $null = Start-HotsetWarmup heat -Disk shop -Rate 50MB/s
+        $script:sent.rate | Should -Be '50MiB/s'
+    }
+
+    It 'takes times as PowerShell says them' {
+        $at = [datetimeoffset]::Parse('2026-11-21T08:00:00+00:00')
+        foreach ($time in $at, $at.LocalDateTime) {
+            $null = Get-HotsetHitRatio shop -Since $time
+            ([datetimeoffset] $script:sent.since).UtcDateTime | Should -Be $at.UtcDateTime
+        }
+        $null = Get-HotsetHitRatio shop -Since (New-TimeSpan -Hours 8)
+        $script:sent.since | Should -Be '28800s'
+    }
+
+    It 'sends the spelling of the set' {
+        $null = Set-HotsetTier shop -Mode WriteBack -AsJob -Confirm:$false
+        $script:sent.mode | Should -BeExactly 'writeback'
+    }
+
+    It 'takes instances and databases of dbatools wherever a DSN goes' {
+        $database = [pscustomobject] @{ SqlInstance = 'db1'; Name = 'shop' }
+        $null = $database | Invoke-HotsetTpcc -AsJob -Confirm:$false
+        $script:sent.dsn | Should -Be 'sqlserver://db1/shop'
+        $null = Get-HotsetDatabase -SqlInstance 'db1,1444'
+        $script:sent.dsn | Should -Be 'sqlserver://db1:1444/'
+        { Get-HotsetDatabase 'db1\prod' } | Should -Throw -ErrorId 'Hotset.BadDsn*'
+    }
+
+    It 'returns what a failing check found, and then one error' {
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $job = Get-JobAnswer 'failed' @{ conditions = @(@{ number = 1; title = 'a sum'; holds = $false; violations = 3 }) }
+            $job.verb = 'tpcc check'
+            ConvertTo-Answer $job
+        }
+        $found = @(Wait-HotsetJob job-1 -ErrorAction SilentlyContinue -ErrorVariable failed -WarningAction Ignore)
+        $found.Holds | Should -Be $false
+        @($failed).Count | Should -Be 1
+    }
+
+    It 'warns when a warm-up fetched less than it planned' {
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 0; planned_bytes = 79MB })
+        }
+        $said = @(Wait-HotsetJob job-1 3>&1 | Where-Object { $_ -is [System.Management.Automation.WarningRecord] })
+        "$said" | Should -BeLike '*79.0 MiB were planned, 0.0 MiB were fetched*'
+    }
+
+    It 'says in a question what is lost' {
+        $lines = foreach ($given in @{}, @{ Replace = $true }) {
+            $transcript = Join-Path $TestDrive "question-$($given.Count)"
+            $null = Start-Transcript -LiteralPath $transcript
+            $null = New-HotsetTpccDatabase sqlserver://sa@db1/tpcc @given -WhatIf
+            $null = Stop-Transcript
+            (Get-Content -LiteralPath $transcript) -join ' '
+        }
+        $lines[0] | Should -Not -BeLike '*dropped with all their rows*'
+        $lines[1] | Should -BeLike '*dropped with all their rows*sqlserver://sa@db1/tpcc on db1*'
+    }
+
+    It 'overwrites no report without -Force' {
+        $file = Join-Path $TestDrive 'there.html'
+        Set-Content -LiteralPath $file -Value 'mine'
+        $line = [pscustomobject] @{ PSTypeName = 'Hotset.HitRatio'; Server = 'db1'; Disk = 'shop' }
+        { $line | Export-HotsetReport -Path $file } | Should -Throw -ErrorId 'Hotset.FileExists*'
+        Get-Content -LiteralPath $file | Should -Be 'mine'
+        $line | Export-HotsetReport -Path $file -Force
+        Get-Content -LiteralPath $file -Raw | Should -BeLike '*<table>*'
+    }
+
+    It 'asks again when the server is busy' {
+        $script:times = 0
+        Mock -ModuleName Hotset Start-Sleep
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $script:times++
+            if ($script:times -lt 3) { return Get-Refusal 429 'too many' }
+            ConvertTo-Answer @{ schema_version = 1; jobs = @() }
+        }
+        $null = Get-HotsetJob
+        $script:times | Should -Be 3
+    }
+
+    It 'starts no second job after a 503' {
+        $script:times = 0
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $script:times++
+            Get-Refusal 503 'it ends'
+        }
+        { Start-HotsetWarmup heat -Disk shop } | Should -Throw -ErrorId 'Hotset.Http503*'
+        $script:times | Should -Be 1
+    }
+}
+
 Describe 'Waiting' {
     BeforeEach {
         Disconnect-Hotset
-        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)"; jobs = @() } }
         $null = Connect-Here
         Mock -ModuleName Hotset Start-Sleep
         $script:looks = 0
@@ -457,14 +601,14 @@ Describe 'Waiting' {
     It 'asks a server again that does not answer for a while' {
         Mock -ModuleName Hotset Send-HotsetRequest {
             $script:looks++
-            if ($script:looks -lt 3) { throw (Get-Unreachable) }
+            if ($script:looks -lt 3) { return Get-Unreachable }
             ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 1 })
         }
         (Wait-HotsetJob job-1 -WarningAction SilentlyContinue).Bytes | Should -Be 1
     }
 
     It 'gives up when told not to try again' {
-        Mock -ModuleName Hotset Send-HotsetRequest { throw (Get-Unreachable) }
+        Mock -ModuleName Hotset Send-HotsetRequest { Get-Unreachable }
         $failure = Get-Failure { Wait-HotsetJob job-1 -RetrySeconds 0 }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotReached*'
     }
@@ -523,7 +667,7 @@ Describe 'Completion of targets' {
     BeforeEach {
         Disconnect-Hotset
         $script:asked = 0
-        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; jobs = @() } }
+        Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 1; version = "$((Get-Module Hotset).Version)"; jobs = @() } }
         Mock -ModuleName Hotset Send-HotsetRequest -ParameterFilter { "$Uri" -like '*/warmup/targets' } {
             $script:asked++
             ConvertTo-Answer @{
@@ -566,7 +710,7 @@ Describe 'Completion of targets' {
 
     It 'is silent when nobody answers, and when nobody is connected' {
         $null = Connect-Here db14
-        Mock -ModuleName Hotset Send-HotsetRequest { throw (Get-Unreachable) } -ParameterFilter {
+        Mock -ModuleName Hotset Send-HotsetRequest { Get-Unreachable } -ParameterFilter {
             "$Uri" -like '*/warmup/targets'
         }
         $line = 'Add-HotsetPin -Dsn postgresql://app@db1/shop -Target '

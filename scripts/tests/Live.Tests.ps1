@@ -66,7 +66,7 @@ Describe 'A served API' -Skip:$nowhere {
     }
 
     It 'needs the name of what it takes down, and none is chosen for an empty pipeline or a connection' {
-        foreach ($command in 'Disable-HotsetTier', 'Remove-HotsetTier', 'Remove-HotsetCard', 'Repair-HotsetTier') {
+        foreach ($command in 'Disable-HotsetTier', 'Remove-HotsetTier', 'Remove-HotsetFlash', 'Repair-HotsetTier') {
             $failure = $null
             try { & $command -Confirm:$false } catch { $failure = $_ }
             $failure.FullyQualifiedErrorId | Should -BeLike 'MissingMandatoryParameter*'
@@ -75,7 +75,7 @@ Describe 'A served API' -Skip:$nowhere {
             $failure.FullyQualifiedErrorId | Should -BeLike 'ParameterArgumentValidationError*'
             $failure = $null
             try { $connection | & $command -Confirm:$false -ErrorAction Stop } catch { $failure = $_ }
-            $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Http422*'
+            $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotOfThisKind*'
         }
     }
 
@@ -102,7 +102,7 @@ Describe 'A served API' -Skip:$nowhere {
                 { InModuleScope Hotset -Parameters @{ Secret = $wrong } {
                         param($Secret)
                         $session = ConvertTo-HotsetSession $env:SILENT_URI $Secret $false
-                        Invoke-HotsetApi $session Get /api/v1/jobs -TimeoutSeconds 1
+                        throw (Invoke-HotsetApi $session Get /api/v1/jobs -TimeoutSeconds 1)
                     } }
             )
             foreach ($one in $failing) { try { & $one } catch { $_.FullyQualifiedErrorId.Split(',')[0] } }
@@ -110,7 +110,7 @@ Describe 'A served API' -Skip:$nowhere {
         } *>&1)
         $null = Stop-Transcript
         $ids = @($said | Where-Object { $_ -is [string] -and $_ -like 'Hotset.*' })
-        $ids | Should -Be @('Hotset.Http401', 'Hotset.NoToken', 'Hotset.NotReached', 'Hotset.Untrusted', 'Hotset.Http424', 'Hotset.NotReached')
+        $ids | Should -Be @('Hotset.Http401', 'Hotset.NoToken', 'Hotset.NotReached', 'Hotset.OtherName', 'Hotset.Http424', 'Hotset.NotReached')
         $global:Error.Count | Should -BeGreaterThan 6
         $shown = @(
             $said | Out-String -Width 500
@@ -133,6 +133,112 @@ Describe 'A served API' -Skip:$nowhere {
         try { Connect-Hotset $env:UNTRUSTED_URI -Token $wrong -SkipCertificateCheck } catch { $failure = $_ }
         $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotHotset*'
         try { Connect-Hotset $env:UNTRUSTED_URI -Token $wrong } catch { $failure = $_ }
-        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.Untrusted*'
+        $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.OtherName*'
+    }
+
+    It 'takes nothing empty for any parameter of any cmdlet' {
+        $tried = 0
+        foreach ($command in Get-Command -Module Hotset -CommandType Function) {
+            foreach ($parameter in $command.Parameters.Values) {
+                $isCommon = $parameter.Name -in [System.Management.Automation.Cmdlet]::CommonParameters -or $parameter.Name -in 'WhatIf', 'Confirm'
+                if ($isCommon -or $parameter.SwitchParameter -or $parameter.ParameterType -eq [pscredential]) { continue }
+                $own = $parameter.Attributes | Where-Object { $_.GetType().Name -in 'ValidateNotNullOrEmptyAttribute', 'ValidateNotNullAttribute', 'ValidateSetAttribute' -or $_.Mandatory }
+                # A number cannot be null.
+                $isNumber = $parameter.ParameterType.IsValueType -and $parameter.ParameterType.Name -notlike 'Nullable*'
+                if ($command.Name -eq 'Connect-Hotset' -and $parameter.Name -eq 'Uri') { continue }
+                [bool] $own -or $isNumber | Should -BeTrue -Because "$($command.Name) -$($parameter.Name)"
+                $tried++
+            }
+        }
+        $tried | Should -BeGreaterThan 300
+    }
+
+    It 'asks nothing for an empty pipeline' {
+        $before = @(Get-HotsetJob).Count
+        foreach ($command in Get-Command -Module Hotset -CommandType Function) {
+            $piped = @($command.Parameters.Values | Where-Object { $_.Attributes | Where-Object { $_.ValueFromPipeline } })
+            if (-not $piped -or $command.Name -in 'Connect-Hotset', 'Disconnect-Hotset') { continue }
+            $given = @{}
+            foreach ($other in $command.Parameters.Values) {
+                $needed = @($other.Attributes | Where-Object { $_ -is [Parameter] -and $_.Mandatory }).Count
+                if (-not $needed -or $other.Name -eq $piped[0].Name) { continue }
+                $allowed = @($other.Attributes | Where-Object { $_ -is [ValidateSet] })
+                $given[$other.Name] = if ($allowed) { $allowed[0].ValidValues[0] } else { '1' }
+            }
+            if ($command.Parameters['Confirm']) { $given.Confirm = $false }
+            @(@() | & $command @given).Count | Should -Be 0 -Because $command.Name
+        }
+        @(Get-HotsetJob).Count | Should -Be $before
+    }
+
+    It 'refuses an object that is something else, and takes its own by argument as by pipeline' {
+        foreach ($command in 'Get-HotsetTier', 'Get-HotsetRun', 'Get-HotsetJob', 'Wait-HotsetJob', 'Stop-HotsetJob') {
+            { Get-Process -Id $PID | & $command -ErrorAction Stop } | Should -Throw -ErrorId 'Hotset.NotOfThisKind*'
+        }
+        { [pscustomobject] @{ PSTypeName = 'Hotset.Job'; Id = 'x' } | Get-HotsetTier -ErrorAction Stop } |
+            Should -Throw -ErrorId 'Hotset.NotOfThisKind*'
+        $row = [pscustomobject] @{ Id = 'nobody' }
+        { Get-HotsetJob $row -ErrorAction Stop } | Should -Throw -ErrorId 'Hotset.Http404*' -ExceptionType ([InvalidOperationException])
+    }
+
+    It 'makes one failure one entry of -ErrorVariable, and none with -ErrorAction Ignore' {
+        $failing = @(
+            { param($how) Get-HotsetJob nobody @how }
+            { param($how) Get-HotsetTier nobody @how }
+            { param($how) Wait-HotsetJob nobody @how }
+            { param($how) Get-HotsetRun nobody @how }
+        )
+        foreach ($one in $failing) {
+            & $one @{ ErrorAction = 'SilentlyContinue'; ErrorVariable = 'kept'; WarningAction = 'Ignore' }
+            @(Get-Variable kept -ValueOnly -ErrorAction Ignore).Count | Should -BeLessOrEqual 1
+            $global:Error.Clear()
+            & $one @{ ErrorAction = 'Ignore'; WarningAction = 'Ignore' }
+            $global:Error.Count | Should -Be 0 -Because "$one"
+            $global:Error.Clear()
+            & $one @{ ErrorAction = 'SilentlyContinue'; WarningAction = 'Ignore' }
+            $global:Error.Count | Should -Be 1 -Because "$one"
+        }
+    }
+
+    It 'names what changes something: no tier is chosen where none was named' {
+        $changing = @(Get-Command -Module Hotset | Where-Object { $_.Noun -in 'HotsetTier', 'HotsetHeat' -and $_.Verb -notin 'Get', 'New' })
+        $changing.Count | Should -BeGreaterThan 7
+        foreach ($command in $changing) {
+            { & $command -Confirm:$false } | Should -Throw -ErrorId 'MissingMandatoryParameter*' -Because $command.Name
+        }
+    }
+
+    It 'is used from other runspaces by its object' -Skip:($PSVersionTable.PSVersion.Major -lt 7) {
+        $module = (Get-Module Hotset).Path
+        $found = 1..3 | ForEach-Object -ThrottleLimit 3 -Parallel {
+            Import-Module $using:module
+            @(Get-HotsetDiskModel -Connection $using:connection).Count
+        }
+        @($found).Count | Should -Be 3
+        $found[0] | Should -BeGreaterThan 0
+    }
+
+    It 'tells version and right' {
+        $connection.Version | Should -Be (Get-Module Hotset).Version
+        $connection.Right | Should -Be 'admin'
+        $connection.Default | Should -BeTrue
+    }
+
+    It 'trusts the one certificate that -Thumbprint names' {
+        $secret = New-Object System.Security.SecureString
+        'wrong'.ToCharArray() | ForEach-Object { $secret.AppendChar($_) }
+        foreach ($right in $env:UNTRUSTED_SHA256, $env:UNTRUSTED_SHA256.ToLowerInvariant().Replace(':', '')) {
+            { Connect-Hotset $env:UNTRUSTED_URI -Token $secret -Thumbprint $right } | Should -Throw -ErrorId 'Hotset.NotHotset*'
+        }
+        { Connect-Hotset $env:UNTRUSTED_URI -Token $secret -Thumbprint ('00' * 32) } | Should -Throw -ErrorId 'Hotset.Untrusted*'
+        { Connect-Hotset $env:UNTRUSTED_URI -Token $secret -Thumbprint abc } | Should -Throw -ErrorId 'Hotset.BadThumbprint*'
+    }
+
+    It 'tells a port without TLS, another name and an unknown certificate apart' {
+        $secret = New-Object System.Security.SecureString
+        'wrong'.ToCharArray() | ForEach-Object { $secret.AppendChar($_) }
+        { Connect-Hotset $env:URI.Replace('http:', 'https:') -Token $secret } | Should -Throw -ErrorId 'Hotset.NotEncrypted*'
+        { Connect-Hotset $env:UNTRUSTED_URI -Token $secret } | Should -Throw -ErrorId 'Hotset.OtherName*'
+        { Connect-Hotset $env:UNTRUSTED_URI.Replace('127.0.0.1', 'localhost') -Token $secret } | Should -Throw -ErrorId 'Hotset.Untrusted*'
     }
 }

@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from .errors import RequestError
+from .errors import ConflictError, Remedy, RequestError
 from .operation import Cli, OnThisComputer
 from .rights import Names, Needs, Right
 from .sql import EngineName
@@ -196,6 +196,18 @@ Keep = Annotated[
     Cli(off="--no-keep"),
 ]
 Yes = Annotated[bool, Field(description="Do not ask for confirmation.")]
+Force = Annotated[bool, Field(description="Overwrite the file, if there is one.")]
+
+
+def require_new(output: str, force: bool) -> None:
+    """:raises ConflictError: such a file holds something, and nobody said that it may go."""
+    file = Path(output)
+    if not force and file.is_file() and file.stat().st_size:
+        raise ConflictError(
+            f"{output} exists",
+            Remedy("overwrite it", parameters={"force": True}),
+            field="output",
+        )
 
 
 def size(text: Any) -> Any:  # noqa: ANN401 - whatever was given

@@ -283,6 +283,7 @@ class Operation:
     :ivar right: right that a caller needs.
     :ivar returns: the class of its result, ``module:Class``: loaded when asked for.
     :ivar destroys: it can lose data that hotset cannot bring back.
+    :ivar stops: it stops a service, keeps one from starting again, or cuts power.
     :ivar needs_yes: it is done only when the request says ``yes`` (``dry_run``, where there is one,
         shows it without).
     :ivar asked: which requests that goes for, and the question.
@@ -305,6 +306,7 @@ class Operation:
     returns: str
     function: Callable[[Any, Context], Result]
     destroys: bool
+    stops: bool
     needs_yes: bool
     asked: Callable[[Any], bool]
     question: Callable[[Any], str | None] | None
@@ -399,6 +401,7 @@ def operation(
     *,
     result: str = "",
     destroys: bool = False,
+    stops: bool = False,
     needs_yes: bool = False,
     asked: Callable[[Any], bool] = lambda request: True,  # noqa: ARG005
     question: Callable[[Any], str | None] | None = None,
@@ -425,6 +428,7 @@ def operation(
             f"hotset.{result}" if result else f"{function.__module__}:{returned}",
             _explain_missing(function, extras),
             destroys,
+            stops,
             needs_yes or question is not None,
             asked,
             question,

@@ -267,6 +267,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     ("Disable", "HotsetTier"),
     progress=True,
     lock=_lock,
+    stops=True,
 )
 def deactivate(request: NamedDisk, context: Context) -> Lines:
     """Remove a disk's devices. What is cached stays on the flash, including dirty blocks."""

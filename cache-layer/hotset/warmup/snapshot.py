@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from hotset.block.extents import Extent, Run, difference, intersection, to_runs, whole_runs
@@ -131,6 +132,15 @@ def parse(text: str) -> Snapshot:
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise SnapshotError(f"not a snapshot of a cache ({error!r})") from None
+
+
+def is_snapshot(file: Path) -> bool:
+    """Tell whether a file looks like one, of whatever version."""
+    try:
+        held = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(held, dict) and {"disk", "identity", "layers"} <= set(held)
 
 
 def keep_allocated(snapshot: Snapshot, inspect: MountedView) -> Kept:

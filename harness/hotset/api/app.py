@@ -25,7 +25,7 @@ from hotset.core.operation import Kind, Operation
 from hotset.core.rights import Right
 from hotset.operations import run, table
 
-from . import describe, jobs, problems, runs, values
+from . import describe, holder, jobs, problems, runs, values
 from .access import RequireToken, caller
 
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -66,6 +66,7 @@ def create() -> FastAPI:
         responses=describe.PROBLEMS,
         dependencies=[describe.TOKEN],
     )
+    app.include_router(holder.router)
     app.include_router(jobs.router)
     app.include_router(runs.router)
     for operation in table.every():

@@ -101,7 +101,7 @@ async def compare_runs(request: Request) -> Response:
         raise RequestError(f"{force!r} is refused: write true or false", field="force")
     names = request.query_params.getlist("run")
     if len(names) < 2:
-        raise RequestError(f"{len(names)} given; name two runs or more, ?run=A&run=B", field="run")
+        raise RequestError(f"{len(names)} given; name two runs or more", field="run")
     given = {"runs": names, "force": force == "true"}
     return JSONResponse(await _answer(request, "runs compare", given))
 

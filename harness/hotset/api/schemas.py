@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hotset.core.rights import Right
 from hotset.operations.jobs.store import State
 
 
@@ -75,3 +76,12 @@ class JobList(BaseModel):
 
     schema_version: int
     jobs: list[JobRecord]
+
+
+class Holder(BaseModel):
+    """Whose the token of a request is, and who answers."""
+
+    schema_version: int
+    name: str = Field(description="The token's.")
+    right: Right = Field(description="What it may.")
+    version: str = Field(description="Of hotset on this server.")

@@ -88,6 +88,8 @@ def console(
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         note = f"for browsers {public_url}; Ctrl-C ends it" if public_url else "Ctrl-C ends it"
         typer.echo(f"hotset console: {scheme}://{host}:{address[1]}/ ({note})", err=True)
+        if cert is not None:
+            typer.echo(f"certificate, SHA-256: {_fingerprint(cert)}", err=True)
         serve(app, listener, cert, key)
 
 
@@ -104,6 +106,21 @@ def password(
     """Set the console's password. Everybody has to log in again."""
     _save(password_file)
     typer.echo("the console's password was set", err=True)
+
+
+def _fingerprint(cert: Path) -> str:
+    """The SHA-256 of a certificate, as browsers show it and Connect-Hotset takes it."""
+    import hashlib
+    import ssl
+
+    text = cert.read_text(encoding="ascii", errors="replace")
+    begin = text.find("-----BEGIN CERTIFICATE-----")
+    end = text.find("-----END CERTIFICATE-----", begin)
+    if begin < 0 or end < 0:
+        raise typer.BadParameter(f"{cert} holds no certificate (PEM)", param_hint="--cert")
+    # Its own; the others of a chain follow.
+    der = ssl.PEM_cert_to_DER_cert(text[begin : end + len("-----END CERTIFICATE-----")])
+    return hashlib.sha256(der).digest().hex(":").upper()
 
 
 def _check_bind(bind: str, tls: bool, insecure: bool) -> None:

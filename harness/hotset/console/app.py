@@ -39,6 +39,7 @@ from .pages import (
     lab,
     login,
     overview,
+    powershell,
     runs,
     sizing,
     warmup,
@@ -116,6 +117,7 @@ def _routes() -> list[BaseRoute]:
         *runs.ROUTES,
         *sizing.ROUTES,
         *audit.ROUTES,
+        *powershell.ROUTES,
     ]
 
 

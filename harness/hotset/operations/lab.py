@@ -178,6 +178,7 @@ def _question(request: Down) -> str | None:
     at_stake=_in_use,
     progress=True,
     lock=lambda request: _LAB,  # noqa: ARG005
+    stops=True,
 )
 def down(request: Down, context: Context) -> Lines:  # noqa: ARG001
     """Stop the lab, and clean up what a killed run left behind.

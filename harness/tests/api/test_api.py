@@ -158,6 +158,7 @@ BUILD = {"dsn": CLOSED, "warehouses": 1}
     [
         (Right.READ, "GET", "/lab/status", None, None),
         (Right.READ, "GET", "/jobs", None, None),
+        (Right.READ, "GET", "/token", None, None),
         (Right.READ, "POST", "/tpcc/check", {"dsn": CLOSED}, Right.OPERATE),
         (Right.READ, "POST", "/jobs/x/cancel", None, Right.OPERATE),
         (Right.READ, "DELETE", "/jobs/x", None, Right.OPERATE),
@@ -437,6 +438,7 @@ def test_the_description_needs_no_token_and_names_every_route(ask: Ask) -> None:
     assert described["servers"] == [{"url": ROOT}]
     routes = {
         ("/jobs", "get"),
+        ("/token", "get"),
         ("/jobs/{id}", "get"),
         ("/jobs/{id}", "delete"),
         ("/jobs/{id}/events", "get"),

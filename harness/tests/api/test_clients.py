@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
+import re
 import socket
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +19,10 @@ from threading import Thread
 
 import pytest
 
+from hotset import __version__
 from hotset.api import tokens
+from hotset.console import app
+from hotset.console.pages.powershell import PLACE
 from hotset.core.rights import Right
 from hotset.databases.postgres.product import PostgresDatabase
 from tests import powershell
@@ -27,6 +31,7 @@ from tests.powershell import MODULE
 
 PAGE = MODULE.parents[1] / "docs/console-and-api.md"
 TESTS = MODULE.with_name("tests")
+HOTSET = str(Path(sys.executable).with_name("hotset"))
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,8 @@ class Deaf(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def untrusted(tmp_path: Path) -> Iterator[str]:
-    """The address of one whose certificate nobody knows."""
+def untrusted(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The address of one whose certificate nobody knows, and the certificate's SHA-256."""
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     made = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost")
     files = ("-keyout", str(key), "-out", str(cert))
@@ -137,14 +142,16 @@ def untrusted(tmp_path: Path) -> Iterator[str]:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"https://127.0.0.1:{server.server_port}"
+            digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(cert.read_text())).hexdigest()
+            shown = ":".join(re.findall("..", digest.upper()))
+            yield f"https://127.0.0.1:{server.server_port}", shown
         finally:
             server.shutdown()
             thread.join()
 
 
 def test_the_modules_own_tests_pass_in_powershell(
-    served: Served, untrusted: str, tmp_path: Path
+    served: Served, untrusted: tuple[str, str], tmp_path: Path
 ) -> None:
     """One start for all: what the module makes of answers, what it refuses, what errors hold."""
     shell = powershell.shell()
@@ -152,7 +159,8 @@ def test_the_modules_own_tests_pass_in_powershell(
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         places = {
             "URI": served.uri,
-            "UNTRUSTED_URI": untrusted,
+            "UNTRUSTED_URI": untrusted[0],
+            "UNTRUSTED_SHA256": untrusted[1],
             "SILENT_URI": f"http://127.0.0.1:{silent.getsockname()[1]}",
             # Where PowerShell keeps what it has found out about its modules.
             "XDG_CACHE_HOME": str(Path.home() / ".cache"),
@@ -174,9 +182,7 @@ LIVE = Path(__file__).parents[1].joinpath("powershell_live.ps1")
 
 @pytest.mark.database
 def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
-    shell = shutil.which("pwsh") or shutil.which("powershell")
-    if shell is None:
-        pytest.skip("no PowerShell here: https://aka.ms/install-powershell")
+    shell = powershell.shell()
     variables = {
         "URI": served.uri,
         "TOKEN": served.token,
@@ -209,15 +215,84 @@ def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
             "Http422",
             "JobFailed",
             "PasswordInDsn",
+            "Http403",
         )
     ]
     assert found["uri"] == served.uri
-    assert (found["runs"], found["nothing"], found["stopped"]) == (0, True, True)
+    assert (found["runs"] > 0, found["nothing"], found["stopped"]) == (True, True, True)
     assert found["nopm"] > 0
     assert found["kinds"] == ["Hotset.TpccRun", "Double", "DateTime"]
     assert found["states"] == ["running", "interrupted"]
     assert any("shared_buffers" in line for line in found["memory"])
-    assert any("hotset_temp" in line for line in found["tempdb"])
-    assert "tpcc run" in found["table"]
+    assert "tpcc-run" in found["table"]
     assert "five transactions" in found["help"]
     assert database.password not in done.stdout
+
+
+# The module as a console hands it out
+
+
+@contextmanager
+def console(root: Path) -> Iterator[str]:
+    """A console of its own, in an empty home; its address."""
+    (root / "password").write_text("a-password-of-the-tests\n")
+    home = {"HOTSET_CONSOLE_PASSWORD_FILE": str(root / "password")}
+    program = [HOTSET, "console", "--port", "0"]
+    environment = {**_home_of(root), **home}
+    with subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            said = server.stderr.readline()
+            while said and "hotset console: " not in said:
+                said = server.stderr.readline()
+            yield re.search(r"http://[0-9.:]+", said)[0]  # type: ignore[index]
+        finally:
+            server.terminate()
+
+
+def _home_of(root: Path) -> dict[str, str]:
+    """The environment of somebody whose home it is."""
+    kept = {name: value for name, value in plain_environment().items() if name not in XDG}
+    return {**kept, "HOME": str(root)}
+
+
+def _lines_of_the_page(address: str) -> str:
+    """The lines that the console's page has to type."""
+    text = (Path(app.__file__).parent / "templates/powershell.html").read_text(encoding="utf-8")
+    block = text.partition('id="install">')[2].partition("</pre>")[0]
+    place = f"{address}{PLACE}"
+    return re.sub(
+        r"\{\{ address( \|[^}]*)? \}\}",
+        lambda found: address if found[1] else place,
+        block,
+    )
+
+
+def test_the_module_is_installed_from_a_console_as_its_page_says(tmp_path: Path) -> None:
+    """In an empty home; it is of that console's version, and connects to it."""
+    shell = powershell.shell()
+    with console(tmp_path) as address:
+        made = subprocess.run(
+            [HOTSET, "console", "token", "create", "desk"],
+            env=_home_of(tmp_path),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        page = _lines_of_the_page(address)
+        script = page.replace("(Read-Host Token -AsSecureString)", "$secret")
+        given = "$secret = ConvertTo-SecureString $env:TOKEN -AsPlainText -Force\n"
+        tell = "\nGet-Module Hotset | ForEach-Object { $_.ModuleBase }"
+        done = subprocess.run(
+            [shell, "-NoProfile", "-NonInteractive", "-Command", given + script + tell],
+            env={**_home_of(tmp_path), "TOKEN": made.stdout.strip()},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    assert done.stderr == ""
+    assert done.stdout.strip().splitlines()[-1].startswith(str(tmp_path))
+    assert __version__ in done.stdout

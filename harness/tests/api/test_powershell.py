@@ -76,6 +76,7 @@ AUTOMATIC = {
     "psscriptroot",
     "psversiontable",
     "matches",
+    "myinvocation",
     "whatifpreference",
     "erroractionpreference",
     "progresspreference",
@@ -371,13 +372,13 @@ def test_all_are_asked_for_where_no_item_is_named() -> None:
 def test_objects_go_back_to_where_they_are_from(cmdlet: powershell.Function) -> None:
     """By their properties Server and Machine; what gathers a pipeline looks at its objects."""
     body = text(cmdlet.node)
-    if "[psobject[]]" in body:
+    if "= New-Object System.Collections.Generic.List[psobject]" in body:
         asked = ("Get-HotsetOrigin $PSCmdlet $Connection $", "Get-HotsetReportText $PSCmdlet")
         assert any(one in body for one in asked)
         gathers_there = "$PSCmdlet $Machine $from.ToArray() Machine" in body
         assert gathers_there == ("Machine" in cmdlet.parameters)
         assert ("$login" in body) == ("Get-HotsetInstance $PSCmdlet $Dsn $" in body)
-    elif "Disk" in cmdlet.parameters and "Select-HotsetItem $Disk" in body:
+    elif "Disk" in cmdlet.parameters and "Select-HotsetItem $PSCmdlet Disk $Disk" in body:
         machine = cmdlet.parameters.get("Machine")
         of_another = "Run" in cmdlet.parameters  # a run's machine is the one it was measured on
         by_name = machine is not None and any(
@@ -439,12 +440,13 @@ def test_what_changes_something_takes_whatif(cmdlet: powershell.Function) -> Non
         for request in cmdlet.requests
         if not request.operation or table.find(request.operation).right is not Right.READ
     )
+    changes &= not cmdlet.name.startswith(("Find-", "Get-", "Test-"))
     changes |= cmdlet.name == "Export-HotsetReport"  # it writes a file here
     assert changes == ("[CmdletBinding(SupportsShouldProcess" in body)
     assert changes == ("$PSCmdlet.ShouldProcess(" in body)
-    destroys = any(table.find(one.operation).destroys for one in cmdlet.requests if one.operation)
-    if destroys:
-        assert "ConfirmImpact = 'High'" in body
+    operations = [table.find(one.operation) for one in cmdlet.requests if one.operation]
+    is_high = any(one.destroys or one.stops for one in operations)
+    assert is_high == ("ConfirmImpact = 'High'" in body)
 
 
 @of_each(lambda: public().values())
@@ -511,7 +513,7 @@ def _pascal(name: str) -> str:
 def shown_by_type() -> dict[str, set[str]]:
     job = description()["components"]["schemas"]["JobDetail"]
     shown: dict[str, set[str]] = {
-        "Hotset.Connection": {"server", "uri", "default", "jobs"},
+        "Hotset.Connection": {"server", "uri", "version", "right", "default"},
         # Duration, and the last three of a run, are added by the module.
         "Hotset.Job": {*job["properties"], "duration"},
         "Hotset.RunDocument": {*RunDocument.model_fields, "results", "warmed", "advice"},
@@ -520,7 +522,7 @@ def shown_by_type() -> dict[str, set[str]]:
         "Hotset.WarmupPlan": set(columns_of(warmup_text.PlannedTarget)),
         "Hotset.Run": {field.name for field in fields(ListingRow)},
         "Hotset.Comparison": {field.name for field in fields(Line)},
-        "Hotset.TpccRun": set(Repeat.model_fields),
+        "Hotset.TpccRun": {"run", *Repeat.model_fields},
         "Hotset.TpchRun": {"power", "throughput", "note"},
     }
     shown |= {

@@ -40,7 +40,6 @@ def test_python_takes_it_from_there() -> None:
     [
         ("cache-layer/crates/Cargo.toml", r'^version = "(.+)"'),
         ("tpcc/driver/Cargo.toml", r'^version = "(.+)"'),
-        ("scripts/Hotset/Hotset.psd1", r"^ *ModuleVersion *= '(.+)'"),
     ],
 )
 def test_what_cannot_take_it_from_there_has_the_same(file: str, said: str) -> None:

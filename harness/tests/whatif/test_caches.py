@@ -21,7 +21,7 @@ from rich.console import Console
 
 from hotset.block.engine_program import RefusedError
 from hotset.core.clock import wait_until
-from hotset.core.errors import RequestError
+from hotset.core.errors import ConflictError, RequestError
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
 from hotset.core.operation import Context
@@ -99,6 +99,29 @@ def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert output.read_bytes() == b""
     assert asked("whatif trace convert", **words, of_disk="1").document()["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        ("whatif trace convert", {"recording": "/dev/null"}),
+        ("whatif trace tpcc", {"warehouses": 1, "seconds": 1.0}),
+        ("whatif trace tpch", {"scale": 0.01}),
+        ("whatif record", {"device": "/dev/null", "minutes": 0.01}),
+    ],
+)
+def test_a_file_that_holds_something_is_not_overwritten_unasked(
+    operation: str, words: dict[str, Any], tmp_path: Path
+) -> None:
+    """Whatever it was: `New-HotsetTpccTrace FILE` took any file for its own."""
+    output = tmp_path / "thesis.txt"
+    output.write_text("two years of work")
+    with pytest.raises(ConflictError, match="exists"):
+        asked(operation, **words, output=str(output))
+    assert output.read_text() == "two years of work"
+    if operation == "whatif trace tpcc":
+        asked(operation, **words, output=str(output), force=True)
+        assert output.read_bytes()[:3] != b"two"
 
 
 def test_the_curve_is_what_a_list_hits(trace: Path) -> None:

@@ -28,11 +28,7 @@ function Complete-HotsetValue {
     .SYNOPSIS
     The values that begin with a word. Nothing, and no error, when no server answers.
     #>
-    param(
-        [string] $Parameter,
-        [string] $Word,
-        $Bound
-    )
+    param([string] $Parameter, [string] $Word, $Bound)
     $begin = $Word.Trim("'", '"')
     foreach ($one in Get-HotsetOffer $Parameter $Bound) {
         if (-not ([string] $one.Value).StartsWith($begin, [System.StringComparison]::OrdinalIgnoreCase)) { continue }
@@ -83,12 +79,7 @@ function Read-HotsetOffer {
     .SYNOPSIS
     The values that the server knows. It has a second to answer.
     #>
-    param(
-        [hashtable] $Session,
-        [string] $Parameter,
-        [string] $Machine,
-        $Bound
-    )
+    param([psobject] $Session, [string] $Parameter, [string] $Machine, $Bound)
     $there = @{ machine = $Machine }
     switch ($Parameter) {
         'Id' {
@@ -131,10 +122,7 @@ function Read-HotsetTargetOffer {
     .SYNOPSIS
     What can be cached: heat, parts of the disk, and what the database server of -Dsn has.
     #>
-    param(
-        [hashtable] $Session,
-        $Bound
-    )
+    param([psobject] $Session, $Bound)
     @{ Value = 'heat'; Tip = 'the hottest blocks first' }
     @{ Value = 'region:'; Tip = 'a part of the disk: region:OFFSET+LENGTH' }
     @{ Value = 'snapshot:'; Tip = 'what a snapshot lists' }
@@ -149,11 +137,7 @@ function Read-HotsetDatabaseOffer {
     .SYNOPSIS
     The databases of a server, and the tables and indexes of the one that -Dsn names.
     #>
-    param(
-        [hashtable] $Session,
-        [string] $Dsn,
-        $Bound
-    )
+    param([psobject] $Session, [string] $Dsn, $Bound)
     $credential = $Bound['Credential'] -as [pscredential]
     $login = Resolve-HotsetLogin $null $Dsn $credential ([string] $Bound['Engine'])
     $asked = @{ dsn = $login.Dsn; password = $login.Password; engine = $login.Engine; count = 10000 }

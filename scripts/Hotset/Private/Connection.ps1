@@ -5,10 +5,7 @@ function Resolve-HotsetConnection {
     .SYNOPSIS
     The servers that -Connection names; without it the one that was connected to last.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection)
     if (-not $Connection) {
         if ($script:Sessions.Count) { return $script:Sessions[$script:Sessions.Count - 1] }
         $ErrorActionPreference = 'Stop'
@@ -31,8 +28,11 @@ function Find-HotsetSession {
     <#
     .SYNOPSIS
     The connection that an object, an address or a name means; nothing if there is none.
+    .DESCRIPTION
+    A connection means itself, also where it was not made: in a runspace of ForEach-Object -Parallel.
     #>
     param($Named)
+    if ($Named.Token -is [securestring]) { return $Named }
     $name = [string] $Named
     if ($null -ne $Named.Uri) { $name = [string] $Named.Uri }
     $name = $name.TrimEnd('/')
@@ -49,9 +49,7 @@ function Get-HotsetOrigin {
     Nothing where the caller was given one, and of texts and of others' objects.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Given,
-        [object[]] $From,
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Given, [object[]] $From,
         [string] $Property = 'Server'
     )
     if ($Given) { return }
@@ -65,7 +63,7 @@ function Get-HotsetOrigin {
     if ($places.Count -gt 1) {
         $named = @($places | Where-Object { $_ }) -join ', '
         if ($places.Contains('')) { $named += ' and the server itself' }
-        $by = @{ Server = '-Connection'; Machine = '-Machine' }[$Property]
+        $by = @{ Server = '-Connection'; Machine = '-Machine'; Disk = '-Disk' }[$Property]
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord "Several$($Property)s" 'InvalidArgument' `
             "The objects are from $($named): name one by $by.")
     }
@@ -80,7 +78,6 @@ function ConvertTo-HotsetUri {
     This computer alone is spoken to without encryption: a token would cross the network in plain.
     #>
     param([string] $Address)
-    $ErrorActionPreference = 'Stop'
     $text = $Address.Trim()
     if ($text -notmatch '^[a-z][a-z0-9+.-]*://') {
         $scheme = 'https'
@@ -91,53 +88,93 @@ function ConvertTo-HotsetUri {
     $uri = $null
     $parsed = [uri]::TryCreate($text, [System.UriKind]::Absolute, [ref] $uri)
     if (-not $parsed -or $uri.Scheme -notin 'http', 'https' -or -not $uri.Host) {
-        throw (Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
-            "-Uri $($Address): give a server's name or its address, such as https://db1:8480." $Address)
+        return Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
+            "-Uri $($Address): give a server's name or its address, such as https://db1:8480." $Address
     }
     if ($uri.Scheme -eq 'http' -and -not $uri.IsLoopback) {
-        throw (Get-HotsetErrorRecord 'Unencrypted' 'SecurityError' `
-            "-Uri $($Address): the token would cross the network in plain. Use https://, or an SSH tunnel to this computer." $Address)
+        return Get-HotsetErrorRecord 'Unencrypted' 'SecurityError' `
+            "-Uri $($Address): the token would cross the network in plain. Use https://, or an SSH tunnel to this computer." $Address
     }
     $uri
+}
+
+function Open-HotsetSession {
+    <#
+    .SYNOPSIS
+    A connection whose server has answered; an ErrorRecord where it cannot be made.
+    #>
+    param([string] $Address, $Secret, [bool] $SkipCertificateCheck, [string] $Thumbprint)
+    if (-not $Address) {
+        return Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
+            'No server: give -Uri, or set HOTSET_URI, such as https://db1:8480.'
+    }
+    $place = ConvertTo-HotsetUri $Address
+    if ($place -isnot [uri]) { return $place }
+    if ($Secret -isnot [securestring]) { return $Secret }
+    $session = ConvertTo-HotsetSession $place $Secret $SkipCertificateCheck $Thumbprint
+    if ($session -is [System.Management.Automation.ErrorRecord]) { return $session }
+    $answer = Invoke-HotsetApi $session Get '/api/v1/token' -TimeoutSeconds 15
+    if ($answer -is [System.Management.Automation.ErrorRecord]) {
+        # One that does not know this question is older.
+        if ($answer.FullyQualifiedErrorId -ne 'Hotset.Http404') { return $answer }
+        $answer = @{ schema_version = 1 }
+    }
+    if ($null -eq $answer.schema_version) { return Get-HotsetStranger $session 'it answered' }
+    $session.Version = $answer.version
+    $session.Right = $answer.right
+    $own = $MyInvocation.MyCommand.Module.Version
+    if ($answer.schema_version -gt 1) {
+        Write-Warning "$($session.Server) has a newer API than this module knows: update the module."
+    } elseif ([string] $answer.version -ne [string] $own) {
+        $theirs = $answer.version
+        if (-not $theirs) { $theirs = 'an older version' }
+        Write-Warning "$($session.Server) has hotset $theirs, and this module is of $($own): what either lacks fails. $($session.Uri)/powershell/Hotset.zip is the module of that server."
+    }
+    $session
 }
 
 function ConvertTo-HotsetSession {
     <#
     .SYNOPSIS
-    What is kept of a connection. Server is short: the port only where it is not the usual one.
+    A connection. Server is short: the port only where it is not the usual one.
     #>
-    param(
-        [uri] $Uri,
-        [securestring] $Token,
-        [bool] $SkipCertificateCheck
-    )
+    param([uri] $Uri, [securestring] $Token, [bool] $SkipCertificateCheck, [string] $Thumbprint)
     # What .NET cannot take for a header it says in full.
     if ([Net.NetworkCredential]::new('', $Token).Password -notmatch '^[!-~]+\z') {
-        throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-            'The token has blanks, line breaks or letters that no token has: give it as "hotset console token create NAME" wrote it.')
+        return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            'The token has blanks, line breaks or letters that no token has: give it as "hotset console token create NAME" wrote it.'
+    }
+    $digits = ($Thumbprint -replace '^sha256:' -replace '[\s:-]').ToUpperInvariant()
+    if ($digits -and $digits -notmatch '^[0-9A-F]{64}\z') {
+        return Get-HotsetErrorRecord 'BadThumbprint' 'InvalidArgument' `
+            "-Thumbprint $($Thumbprint): give the 64 hexadecimal digits of the certificate's SHA-256, which the console prints when it starts." $Thumbprint
     }
     $server = $Uri.Host
     if ($Uri.Port -ne 8480) { $server = $Uri.Authority }
-    @{
-        Uri                  = $Uri.AbsoluteUri.TrimEnd('/')
+    [pscustomobject] @{
+        PSTypeName           = 'Hotset.Connection'
         Server               = $server
+        Uri                  = $Uri.AbsoluteUri.TrimEnd('/')
+        Version              = $null
+        Right                = $null
+        Default              = $true
+        SkipCertificateCheck = $SkipCertificateCheck
+        Thumbprint           = ($digits -replace '(..)(?=.)', '$1-')
         # A copy: whoever made it may dispose of it.
         Token                = $Token.Copy()
-        SkipCertificateCheck = $SkipCertificateCheck
     }
 }
 
 function Get-HotsetToken {
     <#
     .SYNOPSIS
-    The token from a file or the environment, as a SecureString.
+    The token from a file or the environment, as a SecureString; an ErrorRecord where there is none.
     .DESCRIPTION
     In this order: the file of -TokenPath, that of HOTSET_TOKEN_FILE, HOTSET_TOKEN, and the file
     .config/hotset/token of the user. A file that Export-Clixml wrote holds a SecureString or a
     credential; any other holds the token in its first line.
     #>
     param([string] $TokenPath)
-    $ErrorActionPreference = 'Stop'
     if (-not $TokenPath) { $TokenPath = $env:HOTSET_TOKEN_FILE }
     if (-not $TokenPath -and $env:HOTSET_TOKEN) { return ConvertTo-HotsetSecret $env:HOTSET_TOKEN }
     if (-not $TokenPath) {
@@ -145,25 +182,29 @@ function Get-HotsetToken {
         if (-not $folder) { $folder = Join-Path ([Environment]::GetFolderPath('UserProfile')) '.config' }
         $TokenPath = Join-Path (Join-Path $folder 'hotset') 'token'
         if (-not (Test-Path -LiteralPath $TokenPath)) {
-            throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-                'No token: give -Token, -Credential or -TokenPath, or set HOTSET_TOKEN_FILE. "hotset console token create NAME" on the server makes one.')
+            return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+                'No token: give -Token, -Credential or -TokenPath, or set HOTSET_TOKEN_FILE. "hotset console token create NAME" on the server makes one.'
         }
     }
+    if (-not (Test-Path -LiteralPath $TokenPath -PathType Leaf)) {
+        return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            "-TokenPath $($TokenPath): there is no such file." $TokenPath
+    }
     try {
-        $first = [string] (Get-Content -LiteralPath $TokenPath -TotalCount 1)
+        $first = [string] (Get-Content -LiteralPath $TokenPath -TotalCount 1 -ErrorAction Stop)
         if ($first.StartsWith('<')) {
-            $kept = Import-Clixml -LiteralPath $TokenPath
+            $kept = Import-Clixml -LiteralPath $TokenPath -ErrorAction Stop
             if ($kept -is [pscredential]) { return $kept.Password }
             if ($kept -is [securestring]) { return $kept }
             $first = ''
         }
     } catch {
-        throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-            "-TokenPath $($TokenPath): the file cannot be read: $($_.Exception.Message)" $TokenPath)
+        return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            "-TokenPath $($TokenPath): the file cannot be read: $($_.Exception.Message)" $TokenPath
     }
     if (-not $first.Trim()) {
-        throw (Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-            "-TokenPath $($TokenPath): the file holds no token." $TokenPath)
+        return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
+            "-TokenPath $($TokenPath): the file holds no token." $TokenPath
     }
     ConvertTo-HotsetSecret $first.Trim()
 }

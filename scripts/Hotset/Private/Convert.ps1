@@ -29,11 +29,7 @@ function ConvertTo-HotsetObject {
     .SYNOPSIS
     An object of the API under a type's name; hit_ratio becomes HitRatio. Server is where it is from.
     #>
-    param(
-        $InputObject,
-        [string] $TypeName,
-        [string] $Server
-    )
+    param($InputObject, [string] $TypeName, [string] $Server)
     if ($null -eq $InputObject) { return }
     $properties = [ordered] @{}
     foreach ($property in $InputObject.PSObject.Properties) {
@@ -92,11 +88,7 @@ function ConvertTo-HotsetOutput {
     Where the result is a list, its entries; what stands beside the list is on each of them, and
     notes become warnings.
     #>
-    param(
-        [string] $Operation,
-        $Answer,
-        [string] $Server
-    )
+    param([string] $Operation, $Answer, [string] $Server)
     if ($null -eq $Answer) { return }
     $known = $script:Operations[$Operation]
     # An operation of a newer server, whose job is waited for here.
@@ -216,4 +208,46 @@ function Add-HotsetSummary {
     Add-Member -InputObject $Document -NotePropertyName Results -NotePropertyValue $lines
     Add-Member -InputObject $Document -NotePropertyName Warmed -NotePropertyValue $warmed
     Add-Member -InputObject $Document -NotePropertyName Advice -NotePropertyValue $advice
+}
+
+function ConvertTo-HotsetSize {
+    <#
+    .SYNOPSIS
+    A size as the server reads it: a number is bytes, and MB is 1024 KB, as PowerShell counts.
+    #>
+    param([object[]] $From)
+    foreach ($one in $From) {
+        if ($null -eq $one) { continue }
+        if ($one -is [string]) {
+            $one -replace '(?<=^\s*\d[\d.]*\s*)([KMGTP])B(?=(/s)?\s*$)', '$1iB'
+        } else {
+            ([decimal] $one).ToString('0', [cultureinfo]::InvariantCulture)
+        }
+    }
+}
+
+function ConvertTo-HotsetTime {
+    <#
+    .SYNOPSIS
+    A time or a span as the server reads it, from a text or from an object that is one.
+    #>
+    param($From)
+    if ($From -is [datetimeoffset]) { $From = $From.LocalDateTime }
+    if ($From -is [datetime]) {
+        # With its offset: the server may be in another zone.
+        return ([datetimeoffset] $From).ToString("yyyy-MM-dd'T'HH:mm:sszzz", [cultureinfo]::InvariantCulture)
+    }
+    if ($From -is [timespan]) {
+        return $From.TotalSeconds.ToString('0.###', [cultureinfo]::InvariantCulture) + 's'
+    }
+    $From
+}
+
+function ConvertTo-HotsetChoice {
+    <#
+    .SYNOPSIS
+    Values of a set in the set's own spelling, which the server knows.
+    #>
+    param([string[]] $From)
+    foreach ($one in $From) { if ($one) { $one.ToLowerInvariant() } }
 }

@@ -5,12 +5,7 @@ function Get-HotsetErrorRecord {
     .SYNOPSIS
     An ErrorRecord with an id such as Hotset.NotConnected.
     #>
-    param(
-        [string] $Id,
-        [System.Management.Automation.ErrorCategory] $Category,
-        [string] $Message,
-        $Target = $null
-    )
+    param([string] $Id, [System.Management.Automation.ErrorCategory] $Category, [string] $Message, $Target = $null)
     $exception = New-Object System.InvalidOperationException $Message
     New-Object System.Management.Automation.ErrorRecord $exception, "Hotset.$Id", $Category, $Target
 }
@@ -25,8 +20,7 @@ function Write-HotsetFailure {
     by the cmdlet's own session: a module does not see a script's preferences.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [System.Management.Automation.ErrorRecord] $Failure,
+        [System.Management.Automation.PSCmdlet] $Caller, [System.Management.Automation.ErrorRecord] $Failure,
         [bool] $GoOn = $false
     )
     $isMissing = $Failure.FullyQualifiedErrorId -like 'Hotset.Http404*'
@@ -41,6 +35,17 @@ function Write-HotsetFailure {
     $Caller.ThrowTerminatingError($Failure)
 }
 
+function Add-HotsetPlace {
+    <#
+    .SYNOPSIS
+    A failure that names its server, where several were asked.
+    #>
+    param([System.Management.Automation.ErrorRecord] $Failure, [psobject] $Session, [object[]] $Asked)
+    if (@($Asked).Count -lt 2 -or $Failure.Exception.Message.Contains($Session.Server)) { return $Failure }
+    $id = $Failure.FullyQualifiedErrorId.Split(',')[0] -replace '^Hotset\.'
+    Get-HotsetErrorRecord $id $Failure.CategoryInfo.Category "$($Session.Server): $($Failure.Exception.Message)" $Failure.TargetObject
+}
+
 function ConvertTo-HotsetError {
     <#
     .SYNOPSIS
@@ -49,14 +54,11 @@ function ConvertTo-HotsetError {
     The record's target is the server's problem: Type, Title, Status, Detail, Message, ExitCode,
     Field, Remedies.
     #>
-    param([hashtable] $Answer, [hashtable] $Session)
+    param([hashtable] $Answer, [psobject] $Session)
     $status = $Answer.Status
     $problem = $null
-    try {
-        if ($Answer.Text) { $problem = ConvertFrom-Json $Answer.Text }
-    } catch {
-        $problem = $null
-    }
+    # Others answer with pages.
+    if ($Answer.Text -match '^\s*\{') { $problem = ConvertFrom-Json $Answer.Text -ErrorAction Ignore }
     if ([string] $problem.type -notlike 'urn:hotset:*') {
         return Get-HotsetStranger $Session "it answered $status"
     }
@@ -80,30 +82,33 @@ function Get-HotsetUnreached {
     .SYNOPSIS
     The error of a server that did not answer, with the innermost cause.
     #>
-    param(
-        [System.Exception] $Exception,
-        [hashtable] $Session,
-        [int] $TimeoutSeconds
-    )
+    param([System.Exception] $Exception, [psobject] $Session, [int] $TimeoutSeconds)
     $isTrust = $false
     $isLate = $false
     $cause = $Exception
     for ($one = $Exception; $null -ne $one; $one = $one.InnerException) {
         $cause = $one
         if ($one -is [System.Security.Authentication.AuthenticationException]) { $isTrust = $true }
-        if ($one -is [System.OperationCanceledException]) { $isLate = $true }
-        if ($one -is [System.TimeoutException] -or [string] $one.Status -eq 'Timeout') { $isLate = $true }
+        if ($one -is [System.TimeoutException]) { $isLate = $true }
     }
     $uri = $Session.Uri
+    $said = $cause.Message
+    if ($said -match 'frame size|corrupted frame|packet format|wrong version number') {
+        return Get-HotsetErrorRecord 'NotEncrypted' 'ConnectionError' `
+            "$uri was reached, but nothing there speaks TLS: is this the port of another program, or does the console listen without a certificate? An SSH tunnel reaches it then: http://localhost." $Session.Server
+    }
+    if ($said -match 'NameMismatch') {
+        return Get-HotsetErrorRecord 'OtherName' 'SecurityError' `
+            "$uri was reached, but its certificate is for another name: $said Connect to a name that is in it, or give -Thumbprint with the certificate's SHA-256, which the console prints when it starts." $Session.Server
+    }
     if ($isTrust) {
         $parts = @(
-            "$uri was reached, but its certificate is not trusted: $($cause.Message)"
-            'Import the certificate into the trusted roots of this computer, or add'
-            '-SkipCertificateCheck to Connect-Hotset: then whoever answers there gets the token.'
+            "$uri was reached, but its certificate is not trusted: $said"
+            "Import the certificate into the trusted roots of this computer, or give -Thumbprint with its SHA-256,"
+            'which the console prints when it starts. With -SkipCertificateCheck whoever answers there gets the token.'
         )
         return Get-HotsetErrorRecord 'Untrusted' 'SecurityError' ($parts -join ' ') $Session.Server
     }
-    $said = $cause.Message
     if ($isLate) { $said = "it said nothing for $TimeoutSeconds s." }
     Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri was not reached: $said" $Session.Server
 }
@@ -113,7 +118,7 @@ function Get-HotsetStranger {
     .SYNOPSIS
     The error of another program behind the address.
     #>
-    param([hashtable] $Session, [string] $Said)
+    param([psobject] $Session, [string] $Said)
     $message = "No hotset server answers at $($Session.Uri): $Said, but not as hotset does."
     Get-HotsetErrorRecord 'NotHotset' 'ConnectionError' "$message Is this the address of a hotset console?" $Session.Server
 }

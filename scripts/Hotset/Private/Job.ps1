@@ -21,27 +21,22 @@ function Invoke-HotsetJob {
     Starts an operation as a job on the servers, and waits for it unless told not to.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [string] $Operation,
-        [bool] $AsJob = $false,
-        [hashtable] $Values = @{}
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [string] $Operation,
+        [bool] $AsJob = $false, [string] $Shows = '', [hashtable] $Values = @{}
     )
     $sessions = @(Resolve-HotsetConnection $Caller $Connection)
     $several = $sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput
     $waiting = New-Object System.Collections.Generic.List[hashtable]
     foreach ($session in $sessions) {
-        $answer = $null
-        try {
-            $answer = Invoke-HotsetOperation $session $Operation $Values
-        } catch {
-            Write-HotsetFailure $Caller $_ $several
+        $answer = Invoke-HotsetOperation $session $Operation $Values -Starts $true
+        if ($answer -is [System.Management.Automation.ErrorRecord]) {
+            Write-HotsetFailure $Caller (Add-HotsetPlace $answer $session $sessions) $several
+            continue
         }
-        if ($null -eq $answer) { continue }
         if ($AsJob) {
             ConvertTo-HotsetJob $answer $session.Server
         } else {
-            $waiting.Add(@{ Session = $session; Id = $answer.id; Verb = $answer.verb })
+            $waiting.Add(@{ Session = $session; Id = $answer.id; Verb = $answer.verb; Shows = $Shows; Values = $Values })
         }
     }
     if ($waiting.Count) { Wait-HotsetStarted $Caller $waiting.ToArray() $several }
@@ -60,12 +55,8 @@ function Wait-HotsetStarted {
     A job that fails is one error among others.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [hashtable[]] $Waiting,
-        [bool] $Several = $false,
-        [Nullable[int]] $TimeoutSeconds,
-        [double] $IntervalSeconds = 1,
-        [int] $RetrySeconds = 60
+        [System.Management.Automation.PSCmdlet] $Caller, [hashtable[]] $Waiting, [bool] $Several = $false,
+        [Nullable[int]] $TimeoutSeconds, [double] $IntervalSeconds = 1, [int] $RetrySeconds = 60
     )
     $rest = New-Object System.Collections.Generic.List[hashtable]
     for ($number = 0; $number -lt $Waiting.Count; $number++) {
@@ -76,13 +67,9 @@ function Wait-HotsetStarted {
     try {
         while ($rest.Count) {
             foreach ($one in $rest.ToArray()) {
-                $answer = $null
                 $failure = $null
-                try {
-                    $answer = Get-HotsetAnswer $one $RetrySeconds
-                } catch {
-                    $failure = $_
-                }
+                $answer = Get-HotsetAnswer $one $RetrySeconds
+                if ($answer -is [System.Management.Automation.ErrorRecord]) { $answer, $failure = $null, $answer }
                 if ($null -ne $answer) {
                     $one.Verb = $answer.verb
                     if ($answer.state -eq 'running') {
@@ -99,11 +86,11 @@ function Wait-HotsetStarted {
                 } else {
                     Write-Warning "Job $($one.Id) is no longer waited for: Get-HotsetJob $($one.Id) tells how it is."
                 }
-                if ($null -ne $failure) {
-                    Write-HotsetFailure $Caller $failure $Several
-                } else {
-                    ConvertTo-HotsetOutput $answer.verb $answer.result $one.Session.Server
-                }
+                # A check or a threshold that does not hold has found something all the same.
+                $hasFound = $answer.result -and $null -eq $answer.result.lines
+                if ($null -eq $failure -or $hasFound) { Get-HotsetResult $one $answer }
+                # What was found is not lost by an error that ends the call.
+                if ($null -ne $failure) { Write-HotsetFailure $Caller $failure ($Several -or $hasFound) }
             }
             if ($rest.Count -and $TimeoutSeconds -and $watch.Elapsed.TotalSeconds -ge $TimeoutSeconds) {
                 $late = $rest.ToArray()
@@ -131,22 +118,48 @@ function Get-HotsetAnswer {
     How a job is now; nothing while its server does not answer, until that has taken too long.
     #>
     param([hashtable] $One, [int] $RetrySeconds)
-    $ErrorActionPreference = 'Stop'
-    try {
-        $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id } -TimeoutSeconds 30
+    $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id } -TimeoutSeconds 30
+    if ($answer -isnot [System.Management.Automation.ErrorRecord]) {
         $One.LostAt = $null
+        # The newest of all is another one soon.
+        $One.Id = $answer.id
         return $answer
-    } catch {
-        $isLost = $_.FullyQualifiedErrorId -match '^Hotset\.(NotReached|Http503)'
-        if (-not $isLost) { throw }
-        if ($null -eq $One.LostAt) {
-            $One.LostAt = [datetime]::UtcNow
-            if ($RetrySeconds -gt 0) {
-                Write-Warning "$($_.Exception.Message) Trying again for $RetrySeconds s; the job goes on."
-            }
-        }
-        if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { throw }
     }
+    if ($answer.FullyQualifiedErrorId -notmatch '^Hotset\.(NotReached|Http503)') { return $answer }
+    if ($null -eq $One.LostAt) {
+        $One.LostAt = [datetime]::UtcNow
+        if ($RetrySeconds -gt 0) {
+            Write-Warning "$($answer.Exception.Message) Trying again for $RetrySeconds s; the job goes on."
+        }
+    }
+    if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { $answer }
+}
+
+function Get-HotsetResult {
+    <#
+    .SYNOPSIS
+    What a job came to, as objects: what it measured, or the thing that it made or changed.
+    #>
+    param([hashtable] $One, $Answer)
+    $server = $One.Session.Server
+    if ($One.Shows -and -not $One.Values.dry_run) {
+        $there = @{ disk = $One.Values.disk; machine = $One.Values.machine }
+        if ($One.Shows -ne 'tier status') { $there = @{} }
+        $now = Invoke-HotsetOperation $One.Session $One.Shows $there
+        if ($now -is [System.Management.Automation.ErrorRecord]) {
+            Write-Warning "It is done, but cannot be shown: $($now.Exception.Message)"
+            return
+        }
+        $made = @(ConvertTo-HotsetOutput $One.Shows $now $server)
+        Add-HotsetMachine $made $One.Values.machine
+        return $made
+    }
+    $result = $Answer.result
+    if ($result.planned_bytes -gt $result.bytes) {
+        $figures = ($result.planned_bytes / 1MB), ($result.bytes / 1MB)
+        Write-Warning ("Job $($One.Id): {0:N1} MiB were planned, {1:N1} MiB were fetched; (Get-HotsetJob $($One.Id)).Said tells more." -f $figures)
+    }
+    ConvertTo-HotsetOutput $Answer.verb $result $server
 }
 
 function Write-HotsetBar {

@@ -5,12 +5,8 @@ function Resolve-HotsetLogin {
     .SYNOPSIS
     A database's address with the user in it, the password apart from it, and its product.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [string] $Dsn,
-        [pscredential] $Credential,
-        [string] $Engine
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [pscredential] $Credential, [string] $Engine)
+    $Dsn = ConvertTo-HotsetDsn $Caller $Dsn
     $ErrorActionPreference = 'Stop'
     if (-not $Engine -and $Dsn -like 'sqlserver://*') { $Engine = 'sqlserver' }
     if (-not $Engine -and $Dsn -match '^postgres(ql)?://') { $Engine = 'postgres' }
@@ -40,17 +36,20 @@ function Resolve-HotsetLogin {
 function ConvertTo-HotsetTarget {
     <#
     .SYNOPSIS
-    What to cache, from a text or an object.
+    What to cache, or the run to compare, from a text or an object; nothing from one that names none.
     .DESCRIPTION
     An object with SqlInstance and Name is a database, as Get-DbaDatabase returns it; one with Target
     is what another cmdlet of hotset listed, one with Run a run.
     #>
-    param($From)
+    param([System.Management.Automation.PSCmdlet] $Caller, $From)
     if ($From -is [string]) { return $From }
     if ($From.Target) { return [string] $From.Target }
+    if ($From.Run) { return [string] $From.Run }
     if ($From.SqlInstance -and $From.Name) { return "database:$($From.Name)" }
-    if ($From.FullName) { return [string] $From.FullName }
-    [string] $From
+    if ($From -is [System.IO.FileSystemInfo]) { return $From.FullName }
+    Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotOfThisKind' 'InvalidType' `
+            "An object of type $($From.PSObject.TypeNames[0]) names nothing that this cmdlet takes: give a text, or what another cmdlet of hotset or Get-DbaDatabase returned." $From) `
+        $Caller.MyInvocation.ExpectingInput
 }
 
 function Get-HotsetInstance {
@@ -58,15 +57,9 @@ function Get-HotsetInstance {
     .SYNOPSIS
     What -Dsn is; without it the address of the instance that objects of dbatools are from.
     .DESCRIPTION
-    One request has one instance: databases of several are refused. A named instance listens at a
-    port of its own, which the object does not tell: -Dsn names it. A certificate that the object's
-    own connection takes unseen, hotset takes unseen.
+    One request has one instance: databases of several are refused.
     #>
-    param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [string] $Dsn,
-        [object[]] $From
-    )
+    param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [object[]] $From)
     if ($Dsn) { return $Dsn }
     $known = @($From | Where-Object { $_ -isnot [string] -and $_.SqlInstance -and $_.Name })
     if (-not $known.Count) { return }
@@ -76,12 +69,42 @@ function Get-HotsetInstance {
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'SeveralInstances' 'InvalidArgument' `
             "The databases are on $instance and on $($others[0].SqlInstance): one call for each instance.")
     }
-    if ($instance -match '^(?<host>[^\\,:]+)([,:](?<port>\d+))?$') {
+    $known[0]
+}
+
+function ConvertTo-HotsetDsn {
+    <#
+    .SYNOPSIS
+    A database's address from a text, or from an instance or a database of dbatools.
+    .DESCRIPTION
+    A name without a scheme is an instance of SQL Server, as -SqlInstance means it. A named instance
+    listens at a port of its own, which nothing here tells: -Dsn names it. A certificate that the
+    object's own connection takes unseen, hotset takes unseen.
+    #>
+    param([System.Management.Automation.PSCmdlet] $Caller, $From)
+    if (-not $From -or ($From -is [string] -and $From -match '://|=')) { return [string] $From }
+    $instance = [string] $From
+    $name = ''
+    if ($From -isnot [string]) {
+        if ($From.Dsn) { return [string] $From.Dsn }
+        $instance = [string] $From.SqlInstance
+        if (-not $instance) { $instance = [string] $From.DomainInstanceName } elseif ($From.Name) { $name = [string] $From.Name }
+        # DbaInstanceParameter, and what dbatools made of a text.
+        if (-not $instance) { $instance = [string] $From.FullName }
+    }
+    $options = ''
+    foreach ($one in $From.ConnectionContext, $From.Parent.ConnectionContext) {
+        if ($one.TrustServerCertificate) { $options = '?trust=yes' }
+    }
+    if ($instance -match '^(?<host>[A-Za-z0-9_.-]+)([,:](?<port>\d+))?$') {
         $port = ''
         if ($Matches['port']) { $port = ":$($Matches['port'])" }
-        $options = ''
-        if ($known[0].Parent.ConnectionContext.TrustServerCertificate) { $options = '?trust=yes' }
-        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString([string] $known[0].Name))$options"
+        return "sqlserver://$($Matches['host'])$port/$([uri]::EscapeDataString($name))$options"
     }
-    Write-Warning "$($instance): a named instance has a port of its own: name it by -Dsn."
+    $why = 'give the address of a database, such as sqlserver://db1/shop or postgresql://db1/shop, or an object of dbatools.'
+    if ($instance -match '^[^\\]+\\[^\\]+$') {
+        $why = "a named instance has a port of its own: write sqlserver://$($instance.Split('\')[0]):PORT/DATABASE."
+    }
+    $ErrorActionPreference = 'Stop'
+    $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'BadDsn' 'InvalidArgument' "-Dsn $($From): $why" $From))
 }

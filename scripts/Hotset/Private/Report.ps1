@@ -6,9 +6,7 @@ function Get-HotsetReportText {
     The report of one run, by the server; or of hit ratios, made here.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [psobject[]] $From,
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [psobject[]] $From,
         [string] $Format
     )
     $first = $From[0]
@@ -20,8 +18,8 @@ function Get-HotsetReportText {
             "-Run: $($From.Count) runs for one report: name one. Compare-HotsetRun compares several.")
         return
     }
-    $name = [string] $first
-    if ($first.Run) { $name = [string] $first.Run }
+    $name = ConvertTo-HotsetTarget $Caller $first
+    if (-not $name) { return }
     if (-not $Connection -and $first.Server) { $Connection = $first.Server }
     $lines = Invoke-HotsetQuery $Caller $Connection 'report run' -Values @{
         run    = $name

@@ -8,21 +8,20 @@ function Invoke-HotsetQuery {
     A server that fails among several is an error of its own; the others are shown.
     #>
     param(
-        [System.Management.Automation.PSCmdlet] $Caller,
-        [object[]] $Connection,
-        [string] $Operation,
-        [hashtable] $Values = @{}
+        [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [string] $Operation,
+        [hashtable] $Values = @{}, [string] $Like = ''
     )
     $sessions = @(Resolve-HotsetConnection $Caller $Connection)
     foreach ($session in $sessions) {
-        $found = @()
-        try {
-            $answer = Invoke-HotsetOperation $session $Operation $Values
-            $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
-            Add-HotsetMachine $found $Values.machine
-        } catch {
-            Write-HotsetFailure $Caller $_ ($sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput)
+        $answer = Invoke-HotsetOperation $session $Operation $Values
+        if ($answer -is [System.Management.Automation.ErrorRecord]) {
+            $goOn = $sessions.Count -gt 1 -or $Caller.MyInvocation.ExpectingInput
+            Write-HotsetFailure $Caller (Add-HotsetPlace $answer $session $sessions) $goOn
+            continue
         }
+        $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
+        Add-HotsetMachine $found $Values.machine $Values.disk
+        if ($Like) { $found = @($found | Where-Object { $_.($Like.Split('=')[0]) -like $Like.Split('=', 2)[1] }) }
         $found
     }
 }
@@ -30,52 +29,50 @@ function Invoke-HotsetQuery {
 function Add-HotsetMachine {
     <#
     .SYNOPSIS
-    Has objects of another machine say so: by the pipeline they go back to it.
+    Has objects of another machine, and of a disk that was named, say so: by the pipeline they go
+    back to it.
     #>
-    param([object[]] $Found, [string] $Machine)
-    if (-not $Machine) { return }
+    param([object[]] $Found, [string] $Machine, [string] $Disk = '')
+    $places = @{ Machine = $Machine; Disk = $Disk }
     foreach ($one in $Found) {
         if ($one -isnot [System.Management.Automation.PSCustomObject]) { continue }
-        if ($null -ne $one.PSObject.Properties['Machine']) { continue }
-        Add-Member -InputObject $one -NotePropertyName Machine -NotePropertyValue $Machine
+        foreach ($name in $places.Keys) {
+            if (-not $places[$name] -or $null -ne $one.PSObject.Properties[$name]) { continue }
+            Add-Member -InputObject $one -NotePropertyName $name -NotePropertyValue $places[$name]
+        }
     }
 }
 
 function Invoke-HotsetOperation {
     <#
     .SYNOPSIS
-    Sends an operation to its place in the API.
+    Sends an operation to its place in the API; an ErrorRecord where it fails.
     #>
-    param(
-        [hashtable] $Session,
-        [string] $Operation,
-        [hashtable] $Values
-    )
+    param([psobject] $Session, [string] $Operation, [hashtable] $Values, [bool] $Starts = $false)
     $known = $script:Operations[$Operation]
-    Invoke-HotsetApi $Session $known.Method $known.Path $Values -Raw ([bool] $known.Raw)
+    Invoke-HotsetApi $Session $known.Method $known.Path $Values -Raw ([bool] $known.Raw) -Starts $Starts
 }
 
 function Invoke-HotsetApi {
     <#
     .SYNOPSIS
     Sends a request and returns its JSON as objects, named as the API names them.
+    .DESCRIPTION
+    A failure is returned, as an ErrorRecord. It is not thrown: every throw on the way to the one who
+    called would be an entry of -ErrorVariable and of $Error.
     .PARAMETER Path
     As in the API's description. A {name} in it is taken from the values.
     .PARAMETER Values
     The fields of the body, or of the query where the method has no body. What is empty is not sent.
     .PARAMETER Raw
     Returns the text of the answer.
+    .PARAMETER Starts
+    It starts a job. Sent again after a 503 it might start another.
     #>
     param(
-        [hashtable] $Session,
-        [string] $Method,
-        [string] $Path,
-        [hashtable] $Values = @{},
-        [int] $TimeoutSeconds = 600,
-        [bool] $Raw = $false
+        [psobject] $Session, [string] $Method, [string] $Path, [hashtable] $Values = @{},
+        [int] $TimeoutSeconds = 600, [bool] $Raw = $false, [bool] $Starts = $false
     )
-    # Whatever -ErrorAction the cmdlet was given, nothing goes on after a failure here.
-    $ErrorActionPreference = 'Stop'
     $given = Select-HotsetValue $Values
     foreach ($name in @($given.Keys)) {
         if ($Path.Contains("{$name}")) {
@@ -91,51 +88,64 @@ function Invoke-HotsetApi {
         $uri += '?' + (ConvertTo-HotsetQuery $given)
     }
     Write-Verbose "$($Method.ToUpperInvariant()) $uri"
-    try {
+    $again = @(429) + @(if (-not $Starts) { 503 })
+    for ($try = 1; ; $try++) {
         $answer = Send-HotsetRequest $Session $Method $uri $body $TimeoutSeconds
-    } catch {
-        throw (Get-HotsetUnreached $_.Exception $Session $TimeoutSeconds)
+        # Tab waits for nobody.
+        if ($answer.Status -notin $again -or $try -gt 3 -or $TimeoutSeconds -le 1) { break }
+        Start-Sleep -Seconds $try
     }
-    if ($answer.Status -ge 300) { throw (ConvertTo-HotsetError $answer $Session) }
+    if ($answer.Failed) { return Get-HotsetUnreached $answer.Failed $Session $TimeoutSeconds }
+    if ($answer.Status -ge 300) { return ConvertTo-HotsetError $answer $Session }
     if ($Raw) { return $answer.Text }
     if (-not $answer.Text) { return }
+    if ($answer.Text -notmatch '^\s*[\[{]') {
+        return Get-HotsetStranger $Session 'it answered with something that is not JSON'
+    }
     try {
         ConvertFrom-Json $answer.Text
     } catch {
-        throw (Get-HotsetStranger $Session 'it answered with something that is not JSON')
+        Get-HotsetStranger $Session 'it answered with something that is not JSON'
     }
 }
+
+# A client for each address and way to trust: it keeps the connection between two requests.
+$script:Clients = @{}
 
 function Send-HotsetRequest {
     <#
     .SYNOPSIS
-    Sends a request; returns the status and the text of its answer.
+    Sends a request; returns the status and the text of its answer, or what it Failed with.
     .DESCRIPTION
     Not by Invoke-WebRequest: its errors hold the request with the token, and stay in $Error. The
     token is in plain only here, for one request, and is no command's parameter, which logs have.
     #>
-    param(
-        [hashtable] $Session,
-        [string] $Method,
-        [string] $Uri,
-        [string] $Body,
-        [int] $TimeoutSeconds
-    )
+    param([psobject] $Session, [string] $Method, [string] $Uri, [string] $Body, [int] $TimeoutSeconds)
+    $key = "$($Session.Uri) $($Session.SkipCertificateCheck) $($Session.Thumbprint)"
+    $client = $script:Clients[$key]
+    if ($null -eq $client) {
+        $client = [Net.Http.HttpClient]::new((Get-HotsetHandler $Session))
+        # Each request has its own.
+        $client.Timeout = [Threading.Timeout]::InfiniteTimeSpan
+        $script:Clients[$key] = $client
+    }
     $message = [Net.Http.HttpRequestMessage]::new($Method.ToUpperInvariant(), $Uri)
     $token = [Net.NetworkCredential]::new('', $Session.Token).Password
     $message.Headers.Authorization = [Net.Http.Headers.AuthenticationHeaderValue]::new('Bearer', $token)
     if ($Body) { $message.Content = [Net.Http.StringContent]::new($Body, [Text.Encoding]::UTF8, 'application/json') }
-    $client = [Net.Http.HttpClient]::new((Get-HotsetHandler $Session))
+    $limit = [Threading.CancellationTokenSource]::new([timespan]::FromSeconds($TimeoutSeconds))
     try {
-        $client.Timeout = [timespan]::FromSeconds($TimeoutSeconds)
-        $sending = $client.SendAsync($message)
-        # Ctrl-C is heard between two of these.
-        while (-not $sending.Wait(200)) { continue }
+        $sending = $client.SendAsync($message, $limit.Token)
+        # Ctrl-C is heard between two of these. A task that failed is looked at, and throws nothing.
+        while ([Threading.Tasks.Task]::WaitAny(@($sending), 200) -lt 0) { continue }
+        if ($limit.IsCancellationRequested) { return @{ Failed = [TimeoutException]::new() } }
+        if ($sending.IsFaulted) { return @{ Failed = $sending.Exception } }
         # JSON without a charset is UTF-8.
         $bytes = $sending.Result.Content.ReadAsByteArrayAsync().Result
         @{ Status = [int] $sending.Result.StatusCode; Text = [Text.Encoding]::UTF8.GetString($bytes) }
     } finally {
-        $client.Dispose()
+        $limit.Cancel()
+        $message.Dispose()
     }
 }
 
@@ -144,19 +154,29 @@ function Get-HotsetHandler {
     .SYNOPSIS
     How a server is connected to: nothing of it is the whole process's.
     #>
-    param([hashtable] $Session)
+    param([psobject] $Session)
     $handler = [Net.Http.HttpClientHandler]::new()
     $handler.AllowAutoRedirect = $false
     # http:// is this computer, and a proxy would read the token.
     $handler.UseProxy = $Session.Uri -notlike 'http://*'
     # Windows PowerShell may offer older ones only.
     if ($PSVersionTable.PSEdition -ne 'Core') { $handler.SslProtocols = 'Tls12' }
-    if ($Session.SkipCertificateCheck) {
+    if ($Session.SkipCertificateCheck -or $Session.Thumbprint) {
         # It is called on a thread without PowerShell, so that it cannot be a script block.
+        $tree = [Linq.Expressions.Expression]
         $check = $handler.GetType().GetProperty('ServerCertificateCustomValidationCallback').PropertyType
-        $parameters = foreach ($type in $check.GenericTypeArguments[0..3]) { [Linq.Expressions.Expression]::Parameter($type) }
-        $accept = [Linq.Expressions.Expression]::Constant($true)
-        $handler.ServerCertificateCustomValidationCallback = [Linq.Expressions.Expression]::Lambda($check, $accept, [Linq.Expressions.ParameterExpression[]] $parameters).Compile()
+        $parameters = foreach ($type in $check.GenericTypeArguments[0..3]) { $tree::Parameter($type) }
+        $accept = $tree::Constant($true)
+        if ($Session.Thumbprint) {
+            # The SHA-256 of its bytes, as in 2C-26-B4: also .NET Framework 4.7 has all of this.
+            $hash = $tree::Call($tree::Call([Security.Cryptography.SHA256].GetMethod('Create', [type[]] @())),
+                [Security.Cryptography.HashAlgorithm].GetMethod('ComputeHash', [type[]] @([byte[]])),
+                [Linq.Expressions.Expression[]] @($tree::Call($parameters[1],
+                        [Security.Cryptography.X509Certificates.X509Certificate].GetMethod('GetRawCertData'))))
+            $text = $tree::Call([BitConverter].GetMethod('ToString', [type[]] @([byte[]])), [Linq.Expressions.Expression[]] @($hash))
+            $accept = $tree::Equal($text, $tree::Constant([string] $Session.Thumbprint))
+        }
+        $handler.ServerCertificateCustomValidationCallback = $tree::Lambda($check, $accept, [Linq.Expressions.ParameterExpression[]] $parameters).Compile()
     }
     $handler
 }
@@ -164,14 +184,42 @@ function Get-HotsetHandler {
 function Select-HotsetItem {
     <#
     .SYNOPSIS
-    The items that a cmdlet asks for one by one; null, which asks for all, where there are none.
+    The names of the items that a cmdlet asks for one by one; null, which asks for all, where there
+    are none.
     .DESCRIPTION
-    A connection by the pipeline names a server, and nothing on it. PowerShell binds its text to the
-    parameter that takes strings, too: that is no item's name.
+    Texts, and objects that have one under the parameter's name: what another cmdlet of hotset found, a
+    row of a table, a file. Anything else is refused: it is no name, and its text is none either.
     #>
-    param([string[]] $Item)
-    if ($null -eq $Item -or $Item[0] -like '@{Server=*; Uri=http*') { return $null }
-    $Item
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, [object[]] $Item)
+    if ($null -eq $Item) { return $null }
+    foreach ($one in $Item) {
+        # A connection by the pipeline names a server, and nothing on it.
+        if ('Hotset.Connection' -in $one.PSObject.TypeNames) {
+            $needed = $Caller.MyInvocation.MyCommand.Parameters[$Parameter].Attributes
+            if (-not @($needed | Where-Object { $_.Mandatory }).Count) { return $null }
+        }
+        $name = if ($Parameter -eq 'Dsn') { ConvertTo-HotsetDsn $Caller $one } else { Get-HotsetItemName $Parameter $one }
+        if ($name) {
+            $name
+            continue
+        }
+        $kind = $one.PSObject.TypeNames[0]
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotOfThisKind' 'InvalidType' `
+                "-$($Parameter): an object of type $kind names none: give a text, or an object with the property $Parameter." $one) `
+            $Caller.MyInvocation.ExpectingInput
+    }
+}
+
+function Get-HotsetItemName {
+    <#
+    .SYNOPSIS
+    The name that a text or an object has for a parameter; nothing if it has none.
+    #>
+    param([string] $Parameter, $From)
+    if ($From -is [string] -or $From -is [ValueType]) { return [string] $From }
+    if ($From -is [System.IO.FileSystemInfo] -and $Parameter -in 'File', 'Folder', 'Trace') { return $From.FullName }
+    # A process has an Id, too.
+    if ($From -is [System.Management.Automation.PSCustomObject]) { return [string] $From.$Parameter }
 }
 
 function Select-HotsetValue {

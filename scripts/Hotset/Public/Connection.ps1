@@ -26,13 +26,17 @@ function Connect-Hotset {
     .PARAMETER TokenPath
     A file that holds the token in its first line, or what Export-Clixml made of a SecureString or a
     credential: that one only the same user reads, on the same Windows computer.
+    .PARAMETER Thumbprint
+    Trusts this one certificate, whoever signed it: its SHA-256, as the console prints it when it
+    starts. For a server that signed its own.
     .PARAMETER SkipCertificateCheck
-    Accepts any certificate of this server, for one that signed its own. Whoever answers at the
-    address gets the token then: better import the certificate into the computer's trusted roots.
+    Accepts any certificate of this server. Whoever answers at the address gets the token then:
+    -Thumbprint is better.
     .INPUTS
     System.String: -Uri
     .OUTPUTS
-    Hotset.Connection, with Server, Uri and Jobs (how many the server keeps).
+    Hotset.Connection, with Server, Uri, Version and Right (what the token may), and Default (it is
+    used without -Connection).
     .EXAMPLE
     Connect-Hotset db1 -Token (Read-Host 'Token' -AsSecureString)
     .EXAMPLE
@@ -64,45 +68,30 @@ function Connect-Hotset {
         [Parameter(Mandatory, ParameterSetName = 'TokenPath')]
         [string] $TokenPath,
 
+        [ValidateNotNullOrEmpty()]
+        [string] $Thumbprint,
+
         [switch] $SkipCertificateCheck
     )
     process {
         $addresses = $Uri
         if (-not $addresses) { $addresses = @($env:HOTSET_URI) }
         $several = $addresses.Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
+        $secret = $Token
+        if ($Credential) { $secret = $Credential.Password }
+        if ($null -eq $secret) { $secret = Get-HotsetToken $TokenPath }
         foreach ($address in $addresses) {
-            $session = $null
-            $answer = $null
-            try {
-                if (-not $address) {
-                    throw (Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
-                        'No server: give -Uri, or set HOTSET_URI, such as https://db1:8480.')
-                }
-                $place = ConvertTo-HotsetUri $address
-                if ($Credential) { $Token = $Credential.Password }
-                $secret = $Token
-                if ($null -eq $secret) { $secret = Get-HotsetToken $TokenPath }
-                $session = ConvertTo-HotsetSession $place $secret $SkipCertificateCheck.IsPresent
-                $answer = Invoke-HotsetApi $session Get '/api/v1/jobs' -TimeoutSeconds 15
-                if ($null -eq $answer.schema_version) {
-                    throw (Get-HotsetStranger $session 'it answered')
-                }
-            } catch {
-                Write-HotsetFailure $PSCmdlet $_ $several
+            $session = Open-HotsetSession $address $secret $SkipCertificateCheck.IsPresent $Thumbprint
+            if ($session -is [System.Management.Automation.ErrorRecord]) {
+                Write-HotsetFailure $PSCmdlet $session $several
                 continue
             }
-            if ($answer.schema_version -gt 1) {
-                Write-Warning "$($session.Server) has a newer API than this module knows: update the module."
+            foreach ($other in $script:Sessions.ToArray()) {
+                $other.Default = $false
+                if ($other.Uri -eq $session.Uri) { $null = $script:Sessions.Remove($other) }
             }
-            $before = Find-HotsetSession $session.Uri
-            if ($null -ne $before) { $null = $script:Sessions.Remove($before) }
             $script:Sessions.Add($session)
-            [pscustomobject] @{
-                PSTypeName = 'Hotset.Connection'
-                Server     = $session.Server
-                Uri        = $session.Uri
-                Jobs       = @($answer.jobs).Count
-            }
+            $session
         }
     }
 }
@@ -116,7 +105,7 @@ function Get-HotsetConnection {
     .INPUTS
     None
     .OUTPUTS
-    Hotset.Connection, with Server, Uri and Default.
+    Hotset.Connection, with Server, Uri, Version, Right and Default.
     .EXAMPLE
     Get-HotsetTier -Connection (Get-HotsetConnection) | Where-Object State -ne active
     .LINK
@@ -126,15 +115,7 @@ function Get-HotsetConnection {
     [OutputType('Hotset.Connection')]
     param()
     # A copy: Disconnect-Hotset behind it in a pipeline runs between two of them.
-    $sessions = $script:Sessions.ToArray()
-    for ($number = 0; $number -lt $sessions.Count; $number++) {
-        [pscustomobject] @{
-            PSTypeName = 'Hotset.Connection'
-            Server     = $sessions[$number].Server
-            Uri        = $sessions[$number].Uri
-            Default    = $number -eq $sessions.Count - 1
-        }
-    }
+    $script:Sessions.ToArray()
 }
 
 function Disconnect-Hotset {
@@ -171,5 +152,6 @@ function Disconnect-Hotset {
         foreach ($session in @(Resolve-HotsetConnection $PSCmdlet $Connection)) {
             $null = $script:Sessions.Remove($session)
         }
+        if ($script:Sessions.Count) { $script:Sessions[$script:Sessions.Count - 1].Default = $true }
     }
 }

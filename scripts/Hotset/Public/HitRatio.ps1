@@ -13,7 +13,7 @@ function Get-HotsetHitRatio {
     The whole disk, or its parts; volume: all disks of the flash device and its volume.
     .PARAMETER Since
     boot: since the counters started; last: since the report that was marked last; a time
-    such as 08:00 or 2026-11-21T08:00; or a span such as 8h.
+    such as 08:00, 2026-11-21T08:00 or (Get-Date).Date; or a span such as 8h or (New-TimeSpan -Hours 8).
     .PARAMETER Engine
     The database product. Told by -Dsn if left out.
     .PARAMETER Dsn
@@ -50,9 +50,9 @@ function Get-HotsetHitRatio {
     [CmdletBinding()]
     [OutputType('Hotset.HitRatio')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
+        [Parameter(Position = 0, ValueFromPipeline)]
         [ValidateNotNullOrEmpty()]
-        [string[]] $Disk,
+        [object[]] $Disk,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [ValidateNotNullOrEmpty()]
@@ -61,13 +61,17 @@ function Get-HotsetHitRatio {
         [ValidateSet('total', 'volume', 'file', 'database', 'table')]
         [string] $By,
 
-        [string] $Since,
+        [ValidateNotNullOrEmpty()]
+        [object] $Since,
 
         [ValidateSet('postgres', 'sqlserver')]
         [string] $Engine,
 
-        [string] $Dsn,
+        [Alias('SqlInstance')]
+        [ValidateNotNullOrEmpty()]
+        [object] $Dsn,
 
+        [Alias('SqlCredential')]
         [pscredential] [System.Management.Automation.Credential()] $Credential = [pscredential]::Empty,
 
         [switch] $Wait,
@@ -85,14 +89,14 @@ function Get-HotsetHitRatio {
     process {
         $login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine
         if ($null -eq $login) { return }
-        $begin = $Since
+        $begin = ConvertTo-HotsetTime $Since
         if ($Wait) { $Mark = $true }
         do {
-            foreach ($each in @(Select-HotsetItem $Disk)) {
+            foreach ($each in @(Select-HotsetItem $PSCmdlet Disk $Disk)) {
                 Invoke-HotsetQuery $PSCmdlet $Connection 'report hit-ratio' -Values @{
                     disk     = $each
                     machine  = $Machine
-                    by       = $By
+                    by       = (ConvertTo-HotsetChoice $By)
                     since    = $begin
                     mark     = $Mark
                     engine   = $login.Engine

@@ -7,7 +7,7 @@ function Get-HotsetJob {
     a running job is, EtaS how many seconds it still takes; they are empty where the server cannot
     know.
     .PARAMETER Id
-    A job's id; last is the newest. All jobs if left out.
+    A job's id, the beginning of one with a star (2026*), or last, the newest. All jobs if left out.
     .PARAMETER Limit
     How many, the newest.
     .PARAMETER Connection
@@ -28,9 +28,11 @@ function Get-HotsetJob {
     [CmdletBinding()]
     [OutputType('Hotset.Job')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
-        [string[]] $Id,
+        [Parameter(Position = 0, ValueFromPipeline)]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Id,
 
+        [ValidateNotNull()]
         [ValidateRange(1, 500)]
         [Nullable[int]] $Limit,
 
@@ -43,18 +45,22 @@ function Get-HotsetJob {
         $sessions = @(Resolve-HotsetConnection $PSCmdlet $Connection)
         $several = $sessions.Count -gt 1 -or @($Id).Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
         foreach ($session in $sessions) {
-            foreach ($one in @(Select-HotsetItem $Id)) {
-                $found = @()
-                try {
-                    if ($one) {
-                        $found = @(Invoke-HotsetApi $session Get '/api/v1/jobs/{id}' @{ id = $one })
-                    } else {
-                        $found = @((Invoke-HotsetApi $session Get '/api/v1/jobs' @{ limit = $Limit }).jobs)
-                    }
-                } catch {
-                    Write-HotsetFailure $PSCmdlet $_ $several
+            foreach ($one in @(Select-HotsetItem $PSCmdlet Id $Id)) {
+                $like = '*'
+                if ($one -match '[*?]') { $like, $one = $one, $null }
+                if ($one) {
+                    $answer = Invoke-HotsetApi $session Get '/api/v1/jobs/{id}' @{ id = $one }
+                } else {
+                    $answer = Invoke-HotsetApi $session Get '/api/v1/jobs' @{ limit = $Limit }
                 }
-                foreach ($job in $found) { ConvertTo-HotsetJob $job $session.Server }
+                if ($answer -is [System.Management.Automation.ErrorRecord]) {
+                    Write-HotsetFailure $PSCmdlet (Add-HotsetPlace $answer $session $sessions) $several
+                    continue
+                }
+                if (-not $one) { $answer = $answer.jobs }
+                foreach ($job in $answer) {
+                    if ($job.id -like $like) { ConvertTo-HotsetJob $job $session.Server }
+                }
             }
         }
     }
@@ -94,9 +100,11 @@ function Wait-HotsetJob {
     [CmdletBinding()]
     [OutputType('Hotset.WarmupRun', 'Hotset.TpccRun', 'Hotset.TpchRun', 'Hotset.RunDocument')]
     param(
-        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
-        [string[]] $Id,
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Id,
 
+        [ValidateNotNull()]
         [ValidateRange(1, 2147483)]
         [Nullable[int]] $TimeoutSeconds,
 
@@ -116,7 +124,7 @@ function Wait-HotsetJob {
     }
     process {
         foreach ($session in @(Resolve-HotsetConnection $PSCmdlet $Connection)) {
-            foreach ($one in $Id) { $waiting.Add(@{ Session = $session; Id = $one; Verb = 'job' }) }
+            foreach ($one in @(Select-HotsetItem $PSCmdlet Id $Id)) { $waiting.Add(@{ Session = $session; Id = $one; Verb = 'job' }) }
         }
     }
     end {
@@ -155,8 +163,9 @@ function Stop-HotsetJob {
     [CmdletBinding(SupportsShouldProcess)]
     [OutputType('Hotset.Job')]
     param(
-        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
-        [string[]] $Id,
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Id,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
@@ -166,13 +175,12 @@ function Stop-HotsetJob {
     process {
         $several = $Id.Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
         foreach ($session in @(Resolve-HotsetConnection $PSCmdlet $Connection)) {
-            foreach ($one in $Id) {
+            foreach ($one in @(Select-HotsetItem $PSCmdlet Id $Id)) {
                 if (-not $PSCmdlet.ShouldProcess("$one on $($session.Server)", 'Cancel job')) { continue }
-                $answer = $null
-                try {
-                    $answer = Invoke-HotsetApi $session Post '/api/v1/jobs/{id}/cancel' @{ id = $one }
-                } catch {
-                    Write-HotsetFailure $PSCmdlet $_ $several
+                $answer = Invoke-HotsetApi $session Post '/api/v1/jobs/{id}/cancel' @{ id = $one }
+                if ($answer -is [System.Management.Automation.ErrorRecord]) {
+                    Write-HotsetFailure $PSCmdlet $answer $several
+                    continue
                 }
                 ConvertTo-HotsetJob $answer $session.Server
             }
@@ -203,8 +211,9 @@ function Remove-HotsetJob {
     #>
     [CmdletBinding(SupportsShouldProcess)]
     param(
-        [Parameter(Mandatory, Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
-        [string[]] $Id,
+        [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Id,
 
         [Parameter(ValueFromPipelineByPropertyName)]
         [Alias('Server')]
@@ -214,12 +223,11 @@ function Remove-HotsetJob {
     process {
         $several = $Id.Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
         foreach ($session in @(Resolve-HotsetConnection $PSCmdlet $Connection)) {
-            foreach ($one in $Id) {
+            foreach ($one in @(Select-HotsetItem $PSCmdlet Id $Id)) {
                 if (-not $PSCmdlet.ShouldProcess("$one on $($session.Server)", 'Forget job')) { continue }
-                try {
-                    Invoke-HotsetApi $session Delete '/api/v1/jobs/{id}' @{ id = $one }
-                } catch {
-                    Write-HotsetFailure $PSCmdlet $_ $several
+                $answer = Invoke-HotsetApi $session Delete '/api/v1/jobs/{id}' @{ id = $one }
+                if ($answer -is [System.Management.Automation.ErrorRecord]) {
+                    Write-HotsetFailure $PSCmdlet $answer $several
                 }
             }
         }

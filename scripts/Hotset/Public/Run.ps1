@@ -6,7 +6,8 @@ function Get-HotsetRun {
     The list has one line a run; a run that is named comes with everything that it measured.
     Get-HotsetRunResult does the latter alone.
     .PARAMETER Run
-    A run's id, the beginning of one, or last. The list of all if left out.
+    A run's id, the beginning of one, or last; with a star (2026*) the list of those it fits. The list
+    of all if left out.
     .PARAMETER Limit
     How many, the newest.
     .PARAMETER Connection
@@ -28,9 +29,11 @@ function Get-HotsetRun {
     [CmdletBinding()]
     [OutputType('Hotset.Run', 'Hotset.RunDocument')]
     param(
-        [Parameter(Position = 0, ValueFromPipeline, ValueFromPipelineByPropertyName)]
-        [string[]] $Run,
+        [Parameter(Position = 0, ValueFromPipeline)]
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Run,
 
+        [ValidateNotNull()]
         [ValidateRange(1, 10000)]
         [Nullable[int]] $Limit,
 
@@ -40,9 +43,11 @@ function Get-HotsetRun {
         [object[]] $Connection
     )
     process {
-        foreach ($one in @(Select-HotsetItem $Run)) {
+        foreach ($one in @(Select-HotsetItem $PSCmdlet Run $Run)) {
+            $like = ''
+            if ($one -match '[*?]') { $like, $one = "Run=$one", $null }
             if (-not $one) {
-                Invoke-HotsetQuery $PSCmdlet $Connection 'runs list' -Values @{ limit = $Limit }
+                Invoke-HotsetQuery $PSCmdlet $Connection 'runs list' -Like $like -Values @{ limit = $Limit }
                 continue
             }
             Invoke-HotsetQuery $PSCmdlet $Connection 'runs show' -Values @{ run = $one }
@@ -82,8 +87,10 @@ function Compare-HotsetRun {
     [OutputType('Hotset.Comparison')]
     param(
         [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
-        [psobject[]] $Run,
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Run,
 
+        [ValidateNotNullOrEmpty()]
         [string] $Reference,
 
         [switch] $Force,
@@ -96,9 +103,12 @@ function Compare-HotsetRun {
         $given = New-Object System.Collections.Generic.List[psobject]
     }
     process {
-        foreach ($one in $Run) { $given.Add($one) }
+        foreach ($one in $Run) {
+            if (ConvertTo-HotsetTarget $PSCmdlet $one) { $given.Add($one) }
+        }
     }
     end {
+        if (-not $given.Count -and $PSCmdlet.MyInvocation.ExpectingInput) { return }
         $ordered = $given.ToArray()
         if (-not @($ordered | Where-Object { $null -eq $_.StartedAt }).Count) {
             $ordered = @($ordered | Sort-Object -Property StartedAt)
@@ -129,9 +139,11 @@ function Export-HotsetReport {
     A run's id, the beginning of one, or last; objects of Get-HotsetRun; or the objects of
     Get-HotsetHitRatio.
     .PARAMETER Path
-    The file to write. An existing one is overwritten.
+    The file to write. One that exists is overwritten with -Force only.
     .PARAMETER Format
     An HTML page, Markdown, or all values as JSON. Told by the end of -Path if left out.
+    .PARAMETER Force
+    Overwrites the file.
     .PARAMETER PassThru
     Returns the file.
     .PARAMETER Connection
@@ -151,13 +163,16 @@ function Export-HotsetReport {
     [OutputType([System.IO.FileInfo])]
     param(
         [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
-        [psobject[]] $Run,
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Run,
 
         [Parameter(Mandatory, Position = 1)]
         [string] $Path,
 
         [ValidateSet('html', 'md', 'json')]
         [string] $Format,
+
+        [switch] $Force,
 
         [switch] $PassThru,
 
@@ -172,7 +187,12 @@ function Export-HotsetReport {
         foreach ($one in $Run) { $given.Add($one) }
     }
     end {
+        if (-not $given.Count -and $PSCmdlet.MyInvocation.ExpectingInput) { return }
         $file = $PSCmdlet.GetUnresolvedProviderPathFromPSPath($Path)
+        if (-not $Force -and (Test-Path -LiteralPath $file)) {
+            Write-HotsetFailure $PSCmdlet (Get-HotsetErrorRecord 'FileExists' 'ResourceExists' `
+                    "-Path $($Path): there is such a file; add -Force to overwrite it." $file)
+        }
         if (-not $Format) {
             $Format = switch ([System.IO.Path]::GetExtension($file)) {
                 '.md' { 'md' }
@@ -182,8 +202,9 @@ function Export-HotsetReport {
         }
         $text = Get-HotsetReportText $PSCmdlet $Connection $given.ToArray() $Format
         if (-not $text -or -not $PSCmdlet.ShouldProcess($file, 'Write report')) { return }
+        # With a mark: Windows PowerShell and its editors take a file without one for another code.
         try {
-            [System.IO.File]::WriteAllText($file, $text)
+            [System.IO.File]::WriteAllText($file, $text, [System.Text.UTF8Encoding]::new($true))
         } catch {
             Write-HotsetFailure $PSCmdlet (Get-HotsetErrorRecord 'NotWritten' 'WriteError' `
                 "-Path $($Path): $($_.Exception.GetBaseException().Message)" $file)
@@ -215,7 +236,8 @@ function Show-HotsetReport {
     [CmdletBinding()]
     param(
         [Parameter(Mandatory, Position = 0, ValueFromPipeline)]
-        [psobject[]] $Run,
+        [ValidateNotNullOrEmpty()]
+        [object[]] $Run,
 
         [Alias('Server')]
         [ValidateNotNullOrEmpty()]
@@ -228,6 +250,7 @@ function Show-HotsetReport {
         foreach ($one in $Run) { $given.Add($one) }
     }
     end {
+        if (-not $given.Count -and $PSCmdlet.MyInvocation.ExpectingInput) { return }
         $text = Get-HotsetReportText $PSCmdlet $Connection $given.ToArray() 'html'
         if (-not $text) { return }
         $name = "hotset-$([guid]::NewGuid().ToString('N')).html"

@@ -97,7 +97,13 @@ class Remove(Request):
     machine: fields.Machine = "local"
 
 
-@operation("warmup schedule remove", Kind.JOB, Right.ADMIN, ("Unregister", "HotsetWarmupSchedule"))
+@operation(
+    "warmup schedule remove",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Unregister", "HotsetWarmupSchedule"),
+    stops=True,
+)
 def remove(request: Remove, context: Context) -> Lines:
     """Disable a schedule and remove its units."""
     from hotset.disk.boot import schedules

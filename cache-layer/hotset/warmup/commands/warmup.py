@@ -241,14 +241,20 @@ class Snapshot(Request):
     output: Annotated[fields.WrittenFile, Field(description="The file to write, on this computer.")]
     disk: places.Disk = None
     machine: fields.Machine = "local"
+    force: Annotated[
+        bool, Field(description="Overwrite the file, whatever it is; a snapshot in any case.")
+    ] = False
 
 
 @operation("warmup snapshot", Kind.JOB, Right.OPERATE, ("New", "HotsetSnapshot"))
 def snapshot(request: Snapshot, context: Context) -> Lines:
     """Save a list of what is cached now, to cache it again after a restart."""
     from .. import plan as planning
+    from .. import snapshot as snapshots
 
     output = Path(request.output)
+    if not snapshots.is_snapshot(output):
+        fields.require_new(request.output, request.force)
     with places.disk_of(request.machine, request.disk, "warmup snapshot", "shared") as attached:
         taken = planning.take_snapshot(attached)
     try:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hotset.core.paths import repository_file
+
 from . import cmdlets, manifest, page, powershell, views
 
-SCRIPTS = Path(__file__).resolve().parents[4] / "scripts"
-MODULE = SCRIPTS / "Hotset"
-PAGE = SCRIPTS.parent / "docs/reference/powershell.md"
+MODULE = repository_file("scripts/Hotset")
+PAGE = repository_file("docs/reference/powershell.md")
 
 
 def make() -> dict[Path, str]:
     """Map each wholly generated file of the PowerShell module to its text."""
     every = cmdlets.every()
     return {
+        MODULE / "Hotset.psd1": manifest.manifest(MODULE / "Public", every),
         MODULE / "Public/Generated.ps1": powershell.functions(every),
         MODULE / "Private/Operations.ps1": powershell.table(every),
         MODULE / "Hotset.Generated.format.ps1xml": views.xml(every),
@@ -26,11 +28,5 @@ def make() -> dict[Path, str]:
 
 
 def files() -> dict[Path, str]:
-    """Every file that is generated in part or for readers, with the text it has to have."""
-    every = cmdlets.every()
-    return {
-        MODULE / "Hotset.psd1": manifest.with_exports(
-            (MODULE / "Hotset.psd1").read_text(encoding="ascii"), MODULE / "Public", every
-        ),
-        PAGE: page.markdown(every),
-    }
+    """Every file that is generated for readers, with the text it has to have."""
+    return {PAGE: page.markdown(cmdlets.every())}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
+from hotset.core import fields
 from hotset.core.operation import Cli, FieldKind, Kind, Operation
 from hotset.core.rights import Right
 from hotset.operations import table
@@ -25,6 +26,18 @@ BY_HAND = frozenset(("report hit-ratio", "report run", "runs compare", "runs lis
 put runs into order. A test compares their parameters with the operations' fields."""
 STARTS = "warmup run"
 """Its cmdlet, Start-HotsetWarmup, returns the job and does not wait."""
+SHOWS = {
+    "lab up": "lab status",
+    "tier activate": "tier status",
+    "tier create": "tier status",
+    "tier import": "tier status",
+    "tier repair": "tier status",
+    "tier resize": "tier status",
+    "tier set": "tier status",
+}
+"""Operations whose cmdlets return what they made or changed: another operation tells it."""
+_ON_REQUEST = frozenset(("tier activate", "tier import", "tier repair", "tier resize", "tier set"))
+"""Operations that return it with -PassThru: they change what one has."""
 _PLACES = {
     "report metrics": ("Get", "/metrics", ("machine",)),
     "report run": ("Get", "/api/v1/runs/{run}/report", ("run", "format")),
@@ -42,6 +55,7 @@ _TYPES = {
     "disk calibrate": "DiskCalibration",
     "disk calibrate-all": "DiskFidelity",
     "disk fail": "DiskArray",
+    "disk power-cut": "PowerCut",
     "disk replace": "DiskArray",
     "doctor": "HostCheck",
     "experiment run": "RunDocument",
@@ -71,8 +85,12 @@ _NAMES = {
     "targets": "Target",
     "timeout": "QueryTimeoutSeconds",
 }
-_KEYS = ("disk", "flash_name", "run", "file", "socket", "name", "flash")
+_KEYS = ("disk", "flash_name", "run", "file", "socket", "name", "flash", "dsn")
 """Fields bound from the pipeline: the first of these that an operation has."""
+_READERS = ("Find", "Get", "Test")
+"""Verbs of what looks only, whatever right it takes: there is nothing to be asked about."""
+_TIMES = ("half_life", "since", "until", "until_steady")
+"""Texts that are times, or spans of time."""
 _NOT_KEYS = frozenset(
     (("tier create", "disk"), ("tier create", "flash"), ("warmup schedule add", "name"))
 )
@@ -93,6 +111,7 @@ class Parameter:
         itself.
     :ivar key: taken from the pipeline, one request an item.
     :ivar gathered: taken from the pipeline, all in one request.
+    :ivar aliases: other names of it.
     """
 
     name: str
@@ -107,6 +126,7 @@ class Parameter:
     filled: bool = False
     key: bool = False
     gathered: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +156,12 @@ class Cmdlet:
 
     @property
     def changes(self) -> bool:
-        return self.operation.right is not Right.READ and (self.job or self.asks)
+        return _changes(self.operation) and (self.job or self.asks)
 
     @property
     def asks(self) -> bool:
-        return self.operation.destroys or self.operation.needs_yes
+        """ConfirmImpact is High: it destroys data, stops a service or cuts power."""
+        return self.operation.destroys or self.operation.stops
 
     @property
     def dry_run(self) -> bool:
@@ -158,6 +179,21 @@ class Cmdlet:
     def raw(self) -> bool:
         """The answer is text, not JSON."""
         return self.operation.name in ("report metrics", "report run")
+
+    @property
+    def returned(self) -> str:
+        """The type of what it returns; empty: text."""
+        name = SHOWS.get(self.operation.name, self.operation.name)
+        return next(cmdlet.type for cmdlet in every() if cmdlet.operation.name == name)
+
+    @property
+    def shows(self) -> str:
+        """The expression for the operation that tells what was made; empty: none does."""
+        status = SHOWS.get(self.operation.name)
+        if status is None:
+            return ""
+        on_request = f"$(if ($PassThru) {{ '{status}' }})"
+        return on_request if self.operation.name in _ON_REQUEST else f"'{status}'"
 
     def first_where(self, **wanted: bool) -> Parameter | None:
         """The first parameter of which this is so."""
@@ -241,34 +277,43 @@ def _confirmations(operation: Operation) -> dict[str, str]:
 
 def _parameters(operation: Operation, taken: tuple[str, ...] | None) -> list[Parameter]:
     made: list[Parameter] = []
-    fields = {
+    own = {
         name: about
         for name, about in operation.fields.items()
         if taken is None or name in taken or (name == "runs" and "run" in taken)
     }
-    gathers = bool({"targets", "runs"} & set(fields))
-    keys = [key for key in _KEYS if key in fields and (operation.name, key) not in _NOT_KEYS]
+    gathers = bool({"targets", "runs"} & set(own))
+    keys = [key for key in _KEYS if key in own and (operation.name, key) not in _NOT_KEYS]
     key = keys[0] if keys and not gathers else None
-    for name in fields:
+    for name in own:
         if name in ("dry_run", "password") or (name == "yes" and operation.needs_yes):
             continue
         made.append(_parameter(operation, name, name == key))
-        if name == "dsn" and "password" in fields:
+        if name == "dsn" and "password" in own:
             made.append(
                 Parameter(
-                    "Credential", "pscredential", wording.CREDENTIAL, "password", "$login.Password"
+                    "Credential",
+                    "pscredential",
+                    wording.CREDENTIAL,
+                    "password",
+                    "$login.Password",
+                    aliases=("SqlCredential",),
                 )
             )
-    arguments = {name for name, about in fields.items() if _marks(about).argument}
+    arguments = {name for name, about in own.items() if _marks(about).argument}
     positions = [
         parameter.name for parameter in made if parameter.gathered or parameter.field in arguments
     ]
+    # The one that comes by the pipeline is also meant without its name, behind the others.
+    needed = [
+        parameter.name
+        for parameter in made
+        if parameter.mandatory and (parameter.key or parameter.type.startswith("string"))
+    ]
     if not positions:
-        positions = [
-            parameter.name
-            for parameter in made
-            if parameter.mandatory and parameter.type.startswith("string")
-        ][:1]
+        positions = needed[:1]
+    keys = [parameter.name for parameter in made if parameter.key]
+    positions += [name for name in keys if name not in positions]
     return [_place(parameter, positions) for parameter in made]
 
 
@@ -290,12 +335,12 @@ def _parameter(operation: Operation, name: str, is_key: bool) -> Parameter:
     shown = _NAMES.get(name, pascal(name))
     plain = Parameter(
         shown,
-        "string[]" if kind.is_list or is_key else "string",
+        "object[]" if is_key else "string[]" if kind.is_list else "string",
         wording.parameter(operation, name, about.description or ""),
         name,
         "$each" if is_key else f"${shown}",
-        mandatory=about.is_required() and name != "engine",
-        filled=bool(kind.limit("min_length")),
+        mandatory=(about.is_required() and name != "engine") or (is_key and _is_named(operation)),
+        filled=True,
         key=is_key,
     )
     if name == "yes":
@@ -307,10 +352,26 @@ def _parameter(operation: Operation, name: str, is_key: bool) -> Parameter:
     if name in ("targets", "runs"):
         field_ = "run" if name == "runs" else name
         sent = f"${name}.ToArray()"
-        return replace(plain, type="psobject[]", field=field_, sent=sent, gathered=True)
+        return replace(plain, type="object[]", field=field_, sent=sent, gathered=True)
+    return _of_several_types(operation, plain, kind)
+
+
+def _of_several_types(operation: Operation, plain: Parameter, kind: FieldKind) -> Parameter:
+    """A parameter that takes objects besides texts: databases, times, sizes."""
+    name, shown, is_key = plain.field, plain.name, plain.key
     if name in ("dsn", "engine") and "password" in operation.fields:
         plain = replace(plain, sent=f"$login.{shown}")
-    return _typed_parameter(plain, kind, about.default)
+    if name == "dsn":
+        kept = plain.type if is_key else "object"
+        sent = f"(ConvertTo-HotsetDsn $PSCmdlet ${shown})"
+        sent = plain.sent if "password" in operation.fields else sent
+        return replace(plain, type=kept, sent=sent, aliases=("SqlInstance",))
+    if name in _TIMES and kind.base is str:
+        return replace(plain, type="object", sent=f"(ConvertTo-HotsetTime ${shown})")
+    if any(getattr(mark, "func", None) in (fields.size, fields.rate) for mark in kind.metadata):
+        many = "object[]" if kind.is_list else "object"
+        return replace(plain, type=many, sent=f"(ConvertTo-HotsetSize ${shown})")
+    return _typed_parameter(plain, kind, operation.fields[name or ""].default)
 
 
 def _typed_parameter(plain: Parameter, kind: FieldKind, default: object) -> Parameter:
@@ -324,8 +385,23 @@ def _typed_parameter(plain: Parameter, kind: FieldKind, default: object) -> Para
     if kind.base in (int, float):
         return _number(plain, kind)
     if get_origin(kind.base) is Literal:
-        return replace(plain, allowed=get_args(kind.base))
+        allowed = get_args(kind.base)
+        assert all(value == value.lower() for value in allowed)
+        sent = plain.sent
+        if sent == f"${plain.name}":
+            sent = f"(ConvertTo-HotsetChoice {sent})"
+        return replace(plain, allowed=allowed, sent=sent)
     return plain
+
+
+def _changes(operation: Operation) -> bool:
+    return operation.right is not Right.READ and operation.powershell[0] not in _READERS
+
+
+def _is_named(operation: Operation) -> bool:
+    """Whoever changes a tier says which, although there is but one: an undefined variable in a
+    script would mean that one."""
+    return operation.words[0] in ("tier", "heat") and _changes(operation)
 
 
 def _number(plain: Parameter, kind: FieldKind) -> Parameter:
@@ -348,7 +424,11 @@ def _write_default(base: str, number: float) -> str:
 
 
 def _common(operation: Operation) -> list[Parameter]:
-    own = [Parameter("Connection", "object[]", wording.CONNECTION, filled=True)]
+    own = [
+        Parameter("Connection", "object[]", wording.CONNECTION, filled=True, aliases=("Server",))
+    ]
     if operation.kind is Kind.JOB and operation.name != STARTS:
         own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
+    if operation.name in _ON_REQUEST:
+        own.insert(0, Parameter("PassThru", "switch", wording.WITH_RESULT))
     return own

@@ -60,6 +60,32 @@ _OWN = {
             "Your own transactions per second.",
         ),
     ],
+    "tier explain": [
+        (
+            "Get-HotsetExplanation -Name orders -Disk shop -Dsn postgresql://db1/shop"
+            " -Credential app",
+            "Why a table of PostgreSQL is cached, or is not.",
+        ),
+    ],
+    "tier resize": [
+        ("Resize-HotsetTier shop -Cache (150GB) -PassThru", "A number is bytes: 150GB is 150 GiB."),
+    ],
+    "tier set": [
+        ("Set-HotsetTier shop -Mode writethrough -WhatIf", ""),
+        ("Get-HotsetTier | Set-HotsetTier -Policy smq -PassThru", ""),
+    ],
+    "tpcc build": [
+        (
+            "New-HotsetTpccDatabase sqlserver://db1/tpcc?trust=yes -Credential sa -Warehouses 100",
+            "",
+        ),
+    ],
+    "whatif trace tpcc": [
+        ("New-HotsetTpccTrace -Warehouses 100 -Output /srv/hotset/tpcc.trace", ""),
+    ],
+    "whatif trace tpch": [
+        ("New-HotsetTpchTrace -Scale 10 -Output /srv/hotset/tpch.trace", ""),
+    ],
     "tier flush": [("Get-HotsetTier | Where-Object DirtyBytes -gt 1GB | Sync-HotsetTier", "")],
     "tier status": [
         (
@@ -170,5 +196,6 @@ def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
             words.append("-Credential sa")
     key = cmdlet.first_where(key=True)
     if key is not None and not key.mandatory:
-        words.insert(1, _VALUES[key.name])
+        first = [_VALUES[key.name]] if key.position == 0 else [f"-{key.name}", _VALUES[key.name]]
+        words = [words[0], *first, *words[1:]] if key.position == 0 else [*words, *first]
     yield " ".join(words), ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import wording
-from .cmdlets import STARTS, Cmdlet, Parameter, pascal
+from .cmdlets import STARTS, Cmdlet, Parameter, pascal, schema
 from .examples import examples
 
 _HEAD = "# Generated from the table of operations: `make build` makes it again.\n"
@@ -118,7 +118,7 @@ def _binding(cmdlet: Cmdlet) -> str:
 
 def _outputs(cmdlet: Cmdlet) -> list[str]:
     # Names only: PowerShell reads all as types where the first is one, and ours are none.
-    kind = f"'{cmdlet.type or 'System.String'}'"
+    kind = f"'{cmdlet.returned or 'System.String'}'"
     if cmdlet.operation.name == STARTS:
         return ["'Hotset.Job'"]
     return [kind, "'Hotset.Job'"] if cmdlet.job else [kind]
@@ -127,18 +127,17 @@ def _outputs(cmdlet: Cmdlet) -> list[str]:
 def _parameter(parameter: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
     attributes = ["Mandatory"] if parameter.mandatory else []
     attributes += [] if parameter.position is None else [f"Position = {parameter.position}"]
-    if parameter.key:
-        attributes += ["ValueFromPipeline", "ValueFromPipelineByPropertyName"]
-    elif parameter.gathered:
+    if parameter.key or parameter.gathered:
         attributes += ["ValueFromPipeline"]
     elif parameter.mandatory or _is_of_object(parameter, cmdlet):
         attributes += ["ValueFromPipelineByPropertyName"]
     if attributes:
         yield f"        [Parameter({', '.join(attributes)})]"
-    if parameter.name == "Connection":
-        yield "        [Alias('Server')]"
-    # PowerShell refuses what is empty of a mandatory one by itself.
-    if parameter.filled and not parameter.mandatory:
+    if parameter.aliases:
+        yield f"        [Alias({', '.join(repr(name) for name in parameter.aliases)})]"
+    # What is empty of a mandatory text PowerShell refuses by itself.
+    refused = parameter.mandatory and not parameter.type.startswith("object")
+    if parameter.filled and not refused and parameter.type != "switch":
         yield "        [ValidateNotNullOrEmpty()]"
     if parameter.allowed:
         yield f"        [ValidateSet({', '.join(repr(value) for value in parameter.allowed)})]"
@@ -174,12 +173,23 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
         if key is None:
             yield from _call(cmdlet, "        ", None)
         else:
-            yield from _login(cmdlet, "        ")
-            yield f"        foreach ($each in @(Select-HotsetItem ${key.name})) {{"
-            yield from _call(cmdlet, "            ", key, login=False)
+            items = f"@(Select-HotsetItem $PSCmdlet {key.name} ${key.name})"
+            yield f"        foreach ($each in {items}) {{"
+            if _lists(cmdlet, key):
+                yield "            $like = ''"
+                yield (
+                    "            if ($each -match '[*?]')"
+                    f' {{ $like, $each = "{key.name}=$each", $null }}'
+                )
+            yield from _call(cmdlet, "            ", key)
             yield "        }"
         yield "    }"
         return
+    yield from _gathering(cmdlet, gathered)
+
+
+def _gathering(cmdlet: Cmdlet, gathered: Parameter) -> Iterator[str]:
+    """The body of a cmdlet that puts all of a pipeline into one request."""
     name = gathered.sent.partition(".")[0]
     yield "    begin {"
     yield f"        {name} = New-Object System.Collections.Generic.List[string]"
@@ -187,36 +197,59 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
     yield "    }"
     yield "    process {"
     yield f"        foreach ($one in ${gathered.name}) {{"
-    yield f"            {name}.Add((ConvertTo-HotsetTarget $one))"
+    yield "            $named = ConvertTo-HotsetTarget $PSCmdlet $one"
+    yield "            if (-not $named) { continue }"
+    yield f"            {name}.Add($named)"
     yield "            $from.Add($one)"
     yield "        }"
     yield "    }"
     yield "    end {"
+    yield "        if (-not $from.Count -and $PSCmdlet.MyInvocation.ExpectingInput) { return }"
     yield "        $origin = Get-HotsetOrigin $PSCmdlet $Connection $from.ToArray()"
     yield "        if ($origin) { $Connection = $origin }"
+    if any(parameter.name == "Disk" for parameter in cmdlet.parameters):
+        yield "        $held = Get-HotsetOrigin $PSCmdlet $Disk $from.ToArray() Disk"
+        yield "        if ($held) { $Disk = $held }"
     if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         yield "        $place = Get-HotsetOrigin $PSCmdlet $Machine $from.ToArray() Machine"
         yield "        if ($place) { $Machine = $place }"
     if cmdlet.has_login:
-        yield "        $Dsn = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()"
+        # Not into $Dsn: whatever is put there is validated as what was given.
+        yield "        $database = Get-HotsetInstance $PSCmdlet $Dsn $from.ToArray()"
     yield from _call(cmdlet, "        ", gathered)
     yield "    }"
 
 
+def _lists(cmdlet: Cmdlet, key: Parameter) -> bool:
+    """It lists all where none is named, so that a pattern can choose among them."""
+    return (
+        key.key
+        and not key.mandatory
+        and bool(cmdlet.items)
+        and key.field in schema(cmdlet)["properties"]
+    )
+
+
 def _login(cmdlet: Cmdlet, indent: str) -> Iterator[str]:
+    key = cmdlet.first_where(key=True)
     if cmdlet.has_login:
-        yield f"{indent}$login = Resolve-HotsetLogin $PSCmdlet $Dsn $Credential $Engine"
-        yield f"{indent}if ($null -eq $login) {{ return }}"
+        dsn = "$each" if key is not None and key.name == "Dsn" else "$Dsn"
+        dsn = "$database" if cmdlet.first_where(gathered=True) is not None else dsn
+        leave = "return" if key is None else "continue"
+        yield f"{indent}$login = Resolve-HotsetLogin $PSCmdlet {dsn} $Credential $Engine"
+        yield f"{indent}if ($null -eq $login) {{ {leave} }}"
 
 
-def _call(cmdlet: Cmdlet, indent: str, key: Parameter | None, login: bool = True) -> Iterator[str]:
-    if login:
-        yield from _login(cmdlet, indent)
+def _call(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]:
+    yield from _login(cmdlet, indent)
     yield from _asking(cmdlet, indent, key)
     helper = "Invoke-HotsetJob" if cmdlet.job else "Invoke-HotsetQuery"
     call = f"{indent}{helper} $PSCmdlet $Connection '{cmdlet.operation.name}'"
+    if key is not None and _lists(cmdlet, key):
+        call += " -Like $like"
     if cmdlet.job:
         call += " -AsJob $true" if cmdlet.operation.name == STARTS else " -AsJob $AsJob.IsPresent"
+    call += f" -Shows {cmdlet.shows}" if cmdlet.shows else ""
     if not cmdlet.values:
         yield call
         return
@@ -235,8 +268,15 @@ def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]
     if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         subject += " $Machine"
     yield f"{indent}$what = Get-HotsetSubject $Connection {subject}"
-    action = wording.summary(cmdlet.operation).partition(". ")[0].rstrip(".").replace("'", "''")
-    yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, '{action}')"
+    losses = wording.losses(cmdlet.operation)
+    always = f"; {losses.pop('')}" if "" in losses else ""
+    action = f"'{wording.action(cmdlet.operation)}{always}'"
+    for name, lost in losses.items():
+        action += f" + $(if ({name}) {{ '; {lost}' }})"
+    if "+" in action:
+        yield f"{indent}$action = {action}"
+        action = "$action"
+    yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, {action})"
     if cmdlet.dry_run:
         yield f"{indent}if (-not $go -and -not $WhatIfPreference) {{ {leave} }}"
     else:
@@ -298,7 +338,7 @@ def _inputs(cmdlet: Cmdlet) -> str:
 def _help_text(cmdlet: Cmdlet) -> str:
     if cmdlet.operation.name == STARTS:
         return "Hotset.Job"
-    kind = cmdlet.type or "System.String: what the server would run, or nothing"
+    kind = cmdlet.returned or "System.String: what the server would run, or nothing"
     if not cmdlet.type and not cmdlet.job:
         kind = "System.String"
     return f"{kind}. With -AsJob Hotset.Job." if cmdlet.job else kind

@@ -9,12 +9,83 @@ from xml.sax.saxutils import escape
 from . import cmdlets
 from .cmdlets import Cmdlet, pascal
 
-BY_HAND = frozenset(
-    ("Comparison", "Disk", "HitRatio", "Run", "RunDocument", "TpccRun", "TpchRun", "WarmupPlan")
-)
+BY_HAND = frozenset(("RunDocument", "TpccRun", "TpchRun"))
 """Types whose views are in Hotset.format.ps1xml."""
 _COLUMNS = 9
+_SCREEN = 100
+"""Letters a line: what does not fit is left out of the table, and is a property all the same."""
+_SERVER = 12
+_TEXT_MIN = 10
+"""A text column that would be narrower shows nothing."""
+_BYTES = {
+    "fits": "Fits GiB",
+    "left_out": "Left out GiB",
+    "resident": "Cached GiB",
+    "to_fetch": "To fetch GiB",
+}
+"""Sizes whose names do not say so, as columns."""
+_LABELS = {
+    "bypassed": "Bypassed",
+    "ci_high": "High",
+    "ci_low": "Low",
+    "hit_ratio": "Hit ratio",
+    "read_hit_ratio": "Read hits",
+    "speed_ratio": "Ratio",
+    "started_at": "Started",
+    "value_against": "Before",
+    "write_hit_ratio": "Write hits",
+}
+_COUNTS = {"reads": 11, "writes": 11}
+_TEXT_WIDTHS = {"kind": 9, "mode": 12, "run": 22, "state": 9, "unit": 6, "verdict": 18}
 _SHOWN = {
+    "Hotset.Comparison": (
+        "verdict",
+        "run",
+        "arm",
+        "value_against",
+        "value",
+        "speed_ratio",
+        "ci_low",
+        "ci_high",
+    ),
+    "Hotset.Disk": (
+        "disk",
+        "state",
+        "mode",
+        "cache_bytes",
+        "used_bytes",
+        "dirty_bytes",
+        "read_hit_ratio",
+        "write_hit_ratio",
+    ),
+    "Hotset.HitRatio": (
+        "disk",
+        "name",
+        "hit_ratio",
+        "read_hit_ratio",
+        "write_hit_ratio",
+        "reads",
+        "writes",
+    ),
+    "Hotset.Run": (
+        "run",
+        "state",
+        "started_at",
+        "experiment",
+        "value",
+        "unit",
+        "factor",
+        "significant",
+    ),
+    "Hotset.WarmupPlan": (
+        "target",
+        "bytes",
+        "fits",
+        "resident",
+        "to_fetch",
+        "left_out",
+        "expected_s",
+    ),
     "Hotset.Audit": ("at", "who", "what", "outcome", "why"),
     "Hotset.DiskModel": (
         "name",
@@ -77,6 +148,7 @@ _SCRIPTS = {
     },
 }
 """Properties computed from the lists in an object."""
+_OWN_FORMATS = {"speed_ratio": "{0:N2}"}
 _FORMATS = {"0-1": "{0:P1}", "s": "{0:N1}", "ms": "{0:N1}", "MB/s": "{0:N1}", "us": "{0:N1}"}
 
 
@@ -119,8 +191,46 @@ def columns(cmdlet: Cmdlet) -> list[tuple[str, dict[str, Any]]]:
         for name, about in single.items()
         if about.get("type") in ("string", "integer", "number", "boolean") or "enum" in about
     }
-    names = _SHOWN.get(cmdlet.type) or list(single)[:_COLUMNS]
+    # What holds or does not is what one looks for.
+    verdicts = [name for name, about in single.items() if about.get("type") == "boolean"]
+    first = sorted(single, key=lambda name: name not in verdicts) if cmdlet.items else list(single)
+    names = _SHOWN.get(cmdlet.type) or first[:_COLUMNS]
     return [(name, single[name]) for name in names]
+
+
+def _widths(shown: list[tuple[str, dict[str, Any]]], more: Sequence[str]) -> list[int | None]:
+    """How wide each column is, beside the server's: fixed, so that rows are shown as they come. The
+    last text has what is left; None.
+
+    :param more: labels of what is computed.
+    """
+    widths: list[int | None] = [_width(name, about) for name, about in shown]
+    widths += [max(len(label), 12) for label in more]
+    while widths.count(None) and _share(widths) < _TEXT_MIN and len(widths) > 2:
+        widths.pop()
+    texts = [number for number, width in enumerate(widths) if width is None]
+    for number in texts[:-1]:
+        widths[number] = _share(widths)
+    return widths
+
+
+def _share(widths: Sequence[int | None]) -> int:
+    """Return the letters that a text gets of a line, after the others and a blank behind each."""
+    taken = _SERVER + sum(width or 0 for width in widths) + len(widths)
+    return (_SCREEN - taken) // max(1, sum(width is None for width in widths))
+
+
+def _width(name: str, about: dict[str, Any]) -> int | None:
+    label = _label_of(name, about) or pascal(name)
+    if about.get("type") in ("integer", "number", "boolean"):
+        return max(
+            len(label),
+            {"boolean": 5, "integer": 8, "number": 8}[about["type"]],
+            _COUNTS.get(name, 0),
+        )
+    if name in ("at", "started", "ended") or name.endswith("_at"):
+        return 19
+    return max(len(label), _TEXT_WIDTHS[name]) if name in _TEXT_WIDTHS else None
 
 
 def _without_null(about: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -133,14 +243,17 @@ def _without_null(about: dict[str, Any], definitions: dict[str, Any]) -> dict[st
 def _table(cmdlet: Cmdlet) -> Iterator[str]:
     shown = columns(cmdlet)
     scripts = _SCRIPTS.get(cmdlet.type, {})
+    widths = _widths(shown, list(scripts))
+    shown = shown[: len(widths)]
+    scripts = dict(list(scripts.items())[: len(widths) - len(shown)])
     yield "<TableControl>"
-    yield "  <AutoSize/>"
     yield "  <TableHeaders>"
-    yield "    <TableColumnHeader/>"
-    for name, about in shown:
-        yield f"    {_head(name, about)}"
-    for label in scripts:
-        yield f"    <TableColumnHeader><Label>{label}</Label></TableColumnHeader>"
+    yield f"    <TableColumnHeader><Width>{_SERVER}</Width></TableColumnHeader>"
+    for (name, about), width in zip(shown, widths, strict=False):
+        yield f"    {_head(name, about, width)}"
+    for label, width in zip(scripts, widths[len(shown) :], strict=True):
+        head = f"<Label>{label}</Label><Width>{width}</Width>"
+        yield f"    <TableColumnHeader>{head}</TableColumnHeader>"
     yield "  </TableHeaders>"
     yield "  <TableRowEntries><TableRowEntry><TableColumnItems>"
     # The first, as in dbatools: the same disk may be on several servers.
@@ -163,30 +276,39 @@ def _list(cmdlet: Cmdlet) -> Iterator[str]:
     yield "</ListItems></ListEntry></ListEntries></ListControl>"
 
 
-def _head(name: str, about: dict[str, Any]) -> str:
+def _head(name: str, about: dict[str, Any], width: int | None) -> str:
     is_number = about.get("type") in ("integer", "number")
     label = _label(name, about)
     alignment = "<Alignment>Right</Alignment>" if is_number else ""
-    inner = label + alignment
+    inner = label + ("" if width is None else f"<Width>{width}</Width>") + alignment
     return f"<TableColumnHeader>{inner}</TableColumnHeader>" if inner else "<TableColumnHeader/>"
 
 
 def _label(name: str, about: dict[str, Any]) -> str:
-    """Label a size, which is shown in GiB; other properties keep their own names."""
+    label = _label_of(name, about)
+    return f"<Label>{label}</Label>" if label else ""
+
+
+def _label_of(name: str, about: dict[str, Any]) -> str:
+    """Label a size, which is shown in GiB, and what has a long name; others keep their own."""
+    if name in _BYTES or name in _LABELS:
+        return _BYTES.get(name) or _LABELS[name]
     if about.get("x-unit") != "bytes":
         return ""
     words = pascal(name.removesuffix("_bytes")) if name != "bytes" else "Size"
-    return f"<Label>{words} GiB</Label>"
+    return f"{words} GiB"
 
 
 def _value(name: str, about: dict[str, Any]) -> str:
     shown = pascal(name)
-    if about.get("x-unit") == "bytes":
+    if about.get("x-unit") == "bytes" or name in _BYTES:
         script = f"if ($null -ne $_.{shown}) {{ '{{0:N2}}' -f ($_.{shown} / 1GB) }}"
         return f"<ScriptBlock>{script}</ScriptBlock>"
     text = f"<PropertyName>{shown}</PropertyName>"
     if about.get("type") in ("integer", "number"):
         default = "{0:N0}" if about["type"] == "integer" else "{0:N2}"
-        form = _FORMATS.get(str(about.get("x-unit")).replace("µ", "u"), default)
+        form = _OWN_FORMATS.get(name) or _FORMATS.get(
+            str(about.get("x-unit")).replace("µ", "u"), default
+        )
         text += f"<FormatString>{form}</FormatString>"
     return text

@@ -16,6 +16,7 @@ CONNECTION = (
     " addresses. By default the server that you connected to last."
 )
 AS_JOB = "Returns the job at once instead of waiting for it."
+WITH_RESULT = "Returns what was changed, as it is then."
 CREDENTIAL = "The database's user and password. The password is sent in the request's body only."
 _MACHINE = (
     "Where the disks are, if not on the hotset server itself: vm (the lab that runs there), or"
@@ -50,6 +51,24 @@ _TEXTS = {
     ("runs compare", "runs"): "The runs to compare: ids, or objects of Get-HotsetRun.",
     ("warmup schedule add", "targets"): "What to cache at the times of -At, as for"
     " Start-HotsetWarmup.",
+}
+_ROWS = "the tables that hotset made there are dropped with all their rows"
+_LOSSES = {
+    "disk bench": {"-not $ReadOnly": "what is on the target is overwritten"},
+    "disk power-cut": {"": "what the disk holds in memory only is lost"},
+    "runs rm": {"": "all that it measured is lost"},
+    "sql run": {"": "the scripts change whatever they change"},
+    "tier create": {"": "what is on the flash is erased"},
+    "tier deactivate": {"": "the disk goes away for its users"},
+    "tier detach": {
+        "": "the cache is given up once what is dirty is written back",
+        "$FlashIsDead": "what was not written back is lost",
+    },
+    "tpcc build": {"$Replace": _ROWS},
+    "tpcc drop": {"": _ROWS},
+    "tpch build": {"$Replace": _ROWS},
+    "tpch drop": {"": _ROWS},
+    "warmup schedule remove": {"": "it does not run any more"},
 }
 _TARGETS = (
     " A full path of a file or folder on the disk, database:NAME, on PostgreSQL table:NAME and"
@@ -100,6 +119,19 @@ def summary(operation: Operation) -> str:
     """The first line of its help."""
     first = operation.help.partition("\n\n")[0]
     return _sentences(first, first.partition(";")[0] + ".")
+
+
+def action(operation: Operation) -> str:
+    """Name what a question is about, within PowerShell's quotes."""
+    return summary(operation).partition(". ")[0].rstrip(".").replace("'", "''")
+
+
+def losses(operation: Operation) -> dict[str, str]:
+    """Map what has to be given to what is lost then, as a question says it; empty: in any case."""
+    lost = dict(_LOSSES.get(operation.name, {}))
+    if "force" in operation.fields and "output" in operation.fields:
+        lost["$Force"] = "a file that is there is overwritten"
+    return lost
 
 
 def description(operation: Operation) -> str:

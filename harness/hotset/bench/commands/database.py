@@ -92,6 +92,7 @@ class Place(Request):
     ("Move", "HotsetDatabaseFile"),
     needs_yes=True,
     lock=lambda request: Lock("database", request.dsn),
+    stops=True,
 )
 def place(request: Place, context: Context) -> Changed:
     """Move temporary space (tempdb) and the log to a folder."""
@@ -128,6 +129,7 @@ class Memory(Request):
     ("Set", "HotsetDatabaseMemory"),
     needs_yes=True,
     lock=lambda request: Lock("database", request.dsn),
+    stops=True,
 )
 def memory(request: Memory, context: Context) -> Changed:
     """Limit the server's memory."""

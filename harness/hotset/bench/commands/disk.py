@@ -390,6 +390,7 @@ def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG00
     ("Disable", "HotsetDiskMember"),
     lock=_lock_socket,
     result="lab.served_model:DiskArray",
+    stops=True,
 )
 def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     """Make a member of a served array fail. A hot spare takes its place if there is one."""
@@ -424,6 +425,7 @@ def replace_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG
     ("Stop", "HotsetDisk"),
     lock=_lock_socket,
     result="lab.served_model:DiskPowerCut",
+    stops=True,
 )
 def cut_power(request: Served, context: Context) -> DiskPowerCut:  # noqa: ARG001
     """Cut the power of a served device: it loses its volatile buffer, and every request fails.

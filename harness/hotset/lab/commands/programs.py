@@ -49,7 +49,13 @@ class Remove(Request):
     machine: fields.Machine = "local"
 
 
-@operation("programs rm", Kind.JOB, Right.ADMIN, ("Remove", "HotsetProgram"))
+@operation(
+    "programs rm",
+    Kind.JOB,
+    Right.ADMIN,
+    ("Remove", "HotsetProgram"),
+    stops=True,
+)
 def remove(request: Remove, context: Context) -> Lines:
     """Remove programs that hotset copied to a machine.
 

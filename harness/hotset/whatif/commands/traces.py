@@ -60,6 +60,7 @@ class Convert(Request):
         Cli(argument=True, metavar="FILE"),
     ]
     output: Output
+    force: fields.Force = False
     recorder: Annotated[
         Recorder,
         Field(
@@ -95,6 +96,7 @@ def convert(request: Convert, context: Context) -> Trace:
 
     from .. import caches
 
+    fields.require_new(request.output, request.force)
     words = ["convert", request.recording]
     if request.recorder != "hotset":
         words.append(f"--from={request.recorder}")
@@ -112,6 +114,7 @@ class Tpcc(Request):
         int, Field(ge=1, le=100_000, description="Number of warehouses, about 100 MB each.")
     ]
     output: Output
+    force: fields.Force = False
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )
@@ -139,6 +142,7 @@ def tpcc(request: Tpcc, context: Context) -> Trace:
     Rows are drawn as the specification says and lie on PostgreSQL's pages; the database's own cache
     and its checkpoints are simulated, and tables grow.
     """
+    fields.require_new(request.output, request.force)
     words = ["tpcc", f"--warehouses={request.warehouses}", f"--tpm={request.tpm}"]
     words += [f"--seconds={request.seconds}", f"--checkpoint={request.checkpoint}"]
     words += [f"--buffer={int(Bytes.parse(request.buffer))}", f"--seed={request.seed}"]
@@ -150,6 +154,7 @@ class Tpch(Request):
         float, Field(ge=0.01, le=100_000, description="The scale factor; 1 is about 1.3 GB.")
     ]
     output: Output
+    force: fields.Force = False
     buffer: Annotated[fields.Size, Field(description="The database's own cache in memory.")] = (
         "1GiB"
     )
@@ -167,6 +172,7 @@ class Tpch(Request):
 )
 def tpch(request: Tpch, context: Context) -> Trace:
     """Generate the scans of TPC-H's 22 queries, one after the other, at any scale."""
+    fields.require_new(request.output, request.force)
     rate = fields.maybe_rate(request.read_rate)
     words = ["tpch", f"--scale={request.scale}", f"--rounds={request.rounds}", f"--rate={rate:d}"]
     words.append(f"--buffer={int(Bytes.parse(request.buffer))}")
@@ -190,6 +196,7 @@ class Record(Request):
         Cli(argument=True, metavar="DEVICE"),
     ]
     output: Output
+    force: fields.Force = False
     machine: fields.Machine = "local"
     minutes: Annotated[float, Field(ge=0.01, le=14 * 24 * 60, description="How long.")] = 15.0
 
@@ -211,6 +218,7 @@ def record(request: Record, context: Context) -> RecordedTrace:
     from .. import recording
     from ..caches import RecordedTrace
 
+    fields.require_new(request.output, request.force)
     with places.machine(request.machine) as machine:
         seconds = request.minutes * 60
 
