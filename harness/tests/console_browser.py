@@ -54,6 +54,8 @@ def served(
         found = re.search(r"https?://\S+", line)
         try:
             assert found, line + process.stderr.read()
+            if found[0].startswith("https"):
+                assert process.stderr.readline().startswith("certificate, SHA-256: ")
             yield Served(found[0].rstrip("/"), process.pid)
         finally:
             process.send_signal(signal.SIGINT)

@@ -45,6 +45,7 @@ class Remedy:
 
 
 GIVE_PASSWORD = Remedy("give the password", parameters={"password": "…"})
+PASSWORD_BY_FILE = Remedy(GIVE_PASSWORD.purpose, parameters={"password_file": "FILE"})
 
 
 class HotsetError(Exception):

@@ -72,6 +72,13 @@ class Sqlite(SqlDatabase):
     def files_of(cls, dsn: str) -> Iterator[tuple[str, str]]:
         raise DsnKeywordError(f"a file ({dsn})")
 
+    @property
+    def whose_password(self) -> str:
+        raise NotImplementedError
+
+    def needs_password(self) -> bool:
+        return False
+
     def session(self) -> Session:
         return Session()
 

@@ -232,8 +232,9 @@ def test_a_database_that_is_not_opened_is_told_with_a_way_out(
 def test_nothing_of_freetds_settings_is_left_by_a_process_that_is_killed(tmp_path: Path) -> None:
     program = (
         "import os\n"
-        "from hotset.databases.sqlserver import dsn, freetds\n"
-        'freetds.configure(dsn.parse("sqlserver://sa@db/shop?trust=yes"))\n'
+        "from hotset.databases.sqlserver import freetds\n"
+        "from hotset.databases.sqlserver.product import SqlServerDatabase as Database\n"
+        'freetds.configure(Database.parse("sqlserver://sa@db/shop?trust=yes", ""))\n'
         'assert "db" in open(os.environ["FREETDSCONF"]).read()\n'
         "os.kill(os.getpid(), 9)\n"
     )

@@ -445,7 +445,8 @@ def test_what_was_lost_when_the_counters_began_anew_is_told(target: Target) -> N
         of_disk(target, "boot", Moment(NOW - 300))
         found = of_disk(target, NOW - 400, Moment(NOW))
     assert found.total.reads == 300
-    (note,) = found.notes
+    since, note = found.notes
+    assert "counted from" in since
     assert f"{moment(NOW - 300):%H:%M:%S}" in note
     assert f"{moment(NOW - 60):%H:%M:%S}" in note
     assert "is not known" in note

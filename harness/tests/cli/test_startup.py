@@ -36,6 +36,7 @@ LIGHT = {
     "hotset.lab",
     "hotset.reports.render",
     "hotset.warmup",
+    "hotset.warmup.schedule_request",
 }
 """They load nothing themselves; nor do the modules that declare commands."""
 # A process of its own: this one has long imported everything.

@@ -148,7 +148,7 @@ def test_with_flash_the_curve_goes_by_its_size() -> None:
     assert re.search(r"90.0 %</th>\s*<td[^>]*>1 GiB</td>\s*<td[^>]*>0.25</td>", page)
     # One model: the range of the command, and what it is made of.
     line = predicted.lines[1]
-    assert line.nopm_high / line.nopm_low > doubt_of("hit ratio").factor ** 2
+    assert line.nopm_high / line.nopm_low == pytest.approx(doubt_of("hit ratio").factor ** 2)
     assert f"({rate(line.nopm_low)} to {rate(line.nopm_high)})" in points[1].words
     shown_text = StringIO()
     found.show(Console(width=1000, file=shown_text))

@@ -274,7 +274,7 @@ def test_what_a_job_needs_for_itself(
     for name, values in (one, other):
         found, given = table.find(name), values
         if "disk" in values and "disk" not in found.fields:
-            given = {"flash": values["disk"]}
+            given = {"flash_name": values["disk"]}
         locks.append(found.lock(found.parse({**needed.get(name, {}), **given})))
     assert lock.conflict(*locks) is conflict
 

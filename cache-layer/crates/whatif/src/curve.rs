@@ -228,7 +228,7 @@ pub struct Reader {
 
 enum Counted {
     /// Every block.
-    Exact(Exact),
+    Exact(Box<Exact>),
     /// A share of them.
     Sampled(Box<Sampled>),
 }
@@ -238,7 +238,7 @@ impl Reader {
     pub fn new(share: f64) -> Reader {
         let counted = match share < 1.0 {
             true => Counted::Sampled(Box::new(Sampled::new(share))),
-            false => Counted::Exact(Exact::new()),
+            false => Counted::Exact(Box::new(Exact::new())),
         };
         Reader {
             counted,
