@@ -73,4 +73,6 @@ def test_no_life_of_an_engine_over_drives_that_lose_data_is_lost() -> None:
 def test_what_a_drive_has_lost_without_the_engines_knowledge_is_noticed() -> None:
     done = live_engines("--faults", "drives", "--lives", "6", "--first", "1", "--self-test")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "WrongError: sector" in done.stdout
+    # A wrong sector, or an engine that ended of what it read.
+    assert "WrongError: " in done.stdout
+    assert "0 refused, 1 lost" in done.stdout
