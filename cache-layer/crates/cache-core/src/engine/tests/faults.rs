@@ -191,3 +191,10 @@ fn a_start_that_takes_the_same_boot_for_proof_is_found_out() {
     };
     assert!((0..400).any(|seed| run(seed).is_err()));
 }
+
+/// A discard waited for a division of the cache that had been begun, and the tier for the discard.
+#[test]
+fn a_change_while_the_cache_is_divided_leaves_nobody_unanswered() {
+    let (seed, none) = (2678314495881694188, Faults::default());
+    run(seed, Mode::Writeback, none, Careless::Never).unwrap();
+}

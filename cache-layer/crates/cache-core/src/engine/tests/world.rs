@@ -230,6 +230,13 @@ impl World {
         self.begin_actions()
     }
 
+    /// Nothing is under way; a division that was begun goes on, as who began it sees to
+    /// (`tier::shares`): a discard may wait for it.
+    fn pass_time(&mut self) {
+        self.engine.on_timer(self.now);
+        self.engine.continue_shares(self.now);
+    }
+
     /// Everything that is under way comes to an end.
     pub(super) fn drain(&mut self) -> Result<(), String> {
         self.check_hung()?;
@@ -240,7 +247,7 @@ impl World {
             }
             self.now += 100_000_000;
             match self.begun.is_empty() {
-                true => self.engine.on_timer(self.now),
+                true => self.pass_time(),
                 false => self.complete_one()?,
             }
             self.begin_actions()?;

@@ -105,7 +105,7 @@ impl World {
             }
             self.now += 1_000_000;
             match self.begun.is_empty() {
-                true => self.engine.on_timer(self.now),
+                true => self.pass_time(),
                 false => self.complete_one()?,
             }
             self.begin_actions()?;
