@@ -145,7 +145,8 @@ def test_a_copy_that_arrives_with_other_bytes_is_refused_and_removed(
 
     def broken(self: Remote, source: Path, target: PurePosixPath, mode: int = 0o644) -> None:
         part = self._account.known_hosts.with_name("part")
-        part.write_bytes(source.read_bytes()[:-1] + b"x")
+        *first, last = source.read_bytes()
+        part.write_bytes(bytes((*first, last ^ 1)))
         put(self, part, target, mode)
 
     monkeypatch.setattr(Remote, "put", broken)
