@@ -619,7 +619,7 @@ def test_the_origins_uuid_leads_to_the_tier_or_nowhere(bench: Bench, kind: Kerne
     def node(device: PurePosixPath) -> str:
         return bench.sh(f"readlink -e {device}")
 
-    assert leads_to() == node(by_id(ORIGIN))
+    assert wait_until(lambda: leads_to() == node(by_id(ORIGIN)), 30)
     bench.create(kind)
     disk = bench.found().disk
     # What udev has to tell of the kernel's last step may come after its queue was empty.
