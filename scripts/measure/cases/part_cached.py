@@ -105,15 +105,15 @@ def _tier(what: str, cache: int, runs: Sequence[RunDocument]) -> Iterator[str]:
     assert pooled.machine is not None
     share = words.percent(cache / pooled.database.bytes, 0)
     yield f"## {what[0].upper()}{what[1:]}: cache of {share} of the database"
-    yield table(_HEAD, [_row(pooled, arm, pooled.machine.cores) for arm in answer.arms(pooled)])
+    yield table(_HEAD, [_row(pooled, arm) for arm in answer.arms(pooled)])
     yield (
         f"{words.size(cache)} of {words.size(pooled.database.bytes)}; {pooled.machine.cores} cores"
         f" of {pooled.machine.host.cpu}; {words.plural(len(runs), 'sitting')}."
     )
 
 
-def _row(run: RunDocument, arm: ArmFigures, cores: int) -> tuple[str, ...]:
-    cpu_ms = None if arm.server_cpu is None else arm.server_cpu * cores * 60_000 / arm.tpm
+def _row(run: RunDocument, arm: ArmFigures) -> tuple[str, ...]:
+    cpu_ms = answer.cpu_ms(run, arm)
     return (
         arm.name,
         words.percent(arm.hit_ratio),
