@@ -12,8 +12,13 @@ from statistics import StatisticsError
 
 import pytest
 
+from hotset.core import words
+from hotset.reports.analysis import stats
 from measure import __main__ as table
 from measure import page, paired
+from measure.cases import part_cached
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_sides_take_turns_and_the_order_changes() -> None:
@@ -55,6 +60,18 @@ def test_a_page_is_printed_and_published_with_its_numbers(
     assert capsys.readouterr().out.startswith(text)
     numbers = json.loads((folder / "hot.json").read_text())
     assert numbers == {"case": "heat", "computer": "A computer", "rounds": 3, "value": 1}
+
+
+def test_the_main_run_and_what_the_readme_says_of_it_are_of_their_documents() -> None:
+    folder = ROOT / "reports/published/part-cached"
+    runs = part_cached.read(folder)
+    assert (folder / "README.md").read_text() == part_cached.page(runs)
+    said = " ".join((ROOT / "README.md").read_text().split("## Two commands")[0].split())
+    for _, pooled in part_cached.tables(runs):
+        cached, alone = pooled.arm("accelerated"), pooled.arm("baseline")
+        assert cached
+        assert alone
+        assert words.factor(stats.factor(cached, alone, None).ratio) in said
 
 
 @pytest.mark.night

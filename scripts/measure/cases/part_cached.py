@@ -9,6 +9,7 @@ to is held against its own arms and never against the other tier's, whose comput
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,16 +19,21 @@ from hotset.reports.analysis.answer import ArmFigures
 from hotset.reports.analysis.comparison import pool
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import RunDocument
+from hotset.reports.render import html
 
+from .. import programs
 from ..page import table
-from ..programs import hotset
 
 EXPERIMENT = "experiments/part-cached.toml"
 CACHES = ("480MiB", "240MiB")
 KINDS = {
     "userspace": "hotset's own engine; the flash is a model",
-    "dm-cache": "the kernel's dm-cache under User-Mode Linux, one CPU; the flash is a file",
+    "dm-cache": (
+        "the kernel's dm-cache under User-Mode Linux, which has one CPU and counts no heat: filled"
+        " in the order of the disk; the flash is a file"
+    ),
 }
+ORDERS = {"userspace": "heat", "dm-cache": "disk"}
 _HEAD = (
     "arm",
     "hit ratio",
@@ -44,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--into", type=Path, default=Path("reports/published/part-cached"))
     parser.add_argument("--kind", action="append", choices=tuple(KINDS), help="default: both")
     parser.add_argument("--page-only", action="store_true", help="of the runs that are there")
+    parser.add_argument("--picture", type=Path, help="of the first table's report, by chromium")
 
 
 def measure(options: argparse.Namespace) -> None:
@@ -54,15 +61,18 @@ def measure(options: argparse.Namespace) -> None:
             run = RunDocument.model_validate(_run(kind, cache))
             text = f"{run.model_dump_json(indent=1)}\n"
             (options.into / f"{run.run}-{kind}-{cache}.json").write_text(text)
-    text = page(read(options.into))
+    runs = read(options.into)
+    text = page(runs)
     (options.into / "README.md").write_text(text)
+    if options.picture is not None:
+        _draw(next(pooled for _, pooled in tables(runs)), options.picture)
     print(text)
 
 
 def _run(kind: str, cache: str) -> object:
-    settings = (f"tier.kind={kind}", f"tier.cache={cache}")
+    settings = (f"tier.kind={kind}", f"tier.cache={cache}", f"warmup.order={ORDERS[kind]}")
     options = [word for setting in settings for word in ("--set", setting)]
-    return hotset("experiment", "run", EXPERIMENT, *options, "--quiet")
+    return programs.hotset("experiment", "run", EXPERIMENT, *options, "--quiet")
 
 
 def read(folder: Path) -> list[RunDocument]:
@@ -76,14 +86,29 @@ def page(runs: Sequence[RunDocument]) -> str:
     return "\n\n".join(_paragraphs(runs)) + "\n"
 
 
-def _paragraphs(runs: Sequence[RunDocument]) -> Iterator[str]:
-    yield "# TPC-C with a cache of half and of a quarter of the database"
-    yield _when(runs)
+def tables(runs: Sequence[RunDocument]) -> Iterator[tuple[str, RunDocument]]:
+    """What each table is of, and its sittings as one run; the one that README names first."""
     for kind, what in KINDS.items():
         of_kind = [run for run in runs if run.tier is not None and run.tier.kind == kind]
         for cache in sorted({run.tier.cache_bytes for run in of_kind if run.tier}, reverse=True):
             same = [run for run in of_kind if run.tier and run.tier.cache_bytes == cache]
-            yield from _tier(what, cache, same)
+            yield what, pool.pool("part-cached", same, force=True)
+
+
+def _draw(run: RunDocument, picture: Path) -> None:
+    """Photograph the answer of the run's report."""
+    with tempfile.TemporaryDirectory(prefix="hotset-picture-") as folder:
+        report = Path(folder) / "report.html"
+        report.write_text(html.render(run))
+        options = ("--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1100,800")
+        programs.run(["chromium", *options, f"--screenshot={picture}", report.as_uri()])
+
+
+def _paragraphs(runs: Sequence[RunDocument]) -> Iterator[str]:
+    yield "# TPC-C with a cache of half and of a quarter of the database"
+    yield _when(runs)
+    for what, pooled in tables(runs):
+        yield from _tier(what, pooled)
     yield (
         "Ratios are of arms on the same tier and the same days; an interval is between sittings,"
         " and there is none with fewer than three. CPU is the server's, all of its cores. Again:"
@@ -99,16 +124,18 @@ def _when(runs: Sequence[RunDocument]) -> str:
     return f"Runs began on {'; '.join(times)} (UTC).{warning if days == 1 else ''}"
 
 
-def _tier(what: str, cache: int, runs: Sequence[RunDocument]) -> Iterator[str]:
-    pooled = pool.pool("part-cached", runs, force=True)
-    assert pooled.database is not None
-    assert pooled.machine is not None
-    share = words.percent(cache / pooled.database.bytes, 0)
+def _tier(what: str, run: RunDocument) -> Iterator[str]:
+    assert run.database is not None
+    assert run.machine is not None
+    assert run.tier is not None
+    arms = answer.arms(run)
+    share = words.percent(run.tier.cache_bytes / run.database.bytes, 0)
     yield f"## {what[0].upper()}{what[1:]}: cache of {share} of the database"
-    yield table(_HEAD, [_row(pooled, arm) for arm in answer.arms(pooled)])
+    yield table(_HEAD, [_row(run, arm) for arm in arms])
     yield (
-        f"{words.size(cache)} of {words.size(pooled.database.bytes)}; {pooled.machine.cores} cores"
-        f" of {pooled.machine.host.cpu}; {words.plural(len(runs), 'sitting')}."
+        f"{words.size(run.tier.cache_bytes)} of {words.size(run.database.bytes)};"
+        f" {run.machine.cores} cores of {run.machine.host.cpu};"
+        f" {words.plural(len(arms[0].repeats), 'sitting')}."
     )
 
 
