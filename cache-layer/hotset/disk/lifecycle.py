@@ -49,12 +49,14 @@ class OriginChangedError(TierRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """A disk as it is now. ``flash_answers``: whether the flash device can be read."""
+    """A disk as it is now. ``flash_answers``: whether the flash device can be read; ``doubt``: why
+    nobody knows whether its origin is used past the cache."""
 
     flash: FlashDevice
     disk: Disk
     report: Report
     flash_answers: bool
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,10 @@ def inspect(attached: AttachedDisk, seen: FlashState | None = None) -> DiskState
             " mount it, activate the disk first"
         )
     type_ = devices.type_of(machine, disk.origin)
-    past = _past_the_cache(attached) if type_ == "file" else None
+    past, doubt = _past_the_cache(attached) if type_ == "file" else ("", "")
     if past:
         state_ = "failed"
-        notes.append(past)
+    notes.extend(filter(None, (past, doubt)))
     if type_ is None:
         state_ = "failed" if state_ == "inactive" else state_
         notes.append(
@@ -126,20 +128,21 @@ def inspect(attached: AttachedDisk, seen: FlashState | None = None) -> DiskState
         state_ = "failed"
         whose = flash_devices.owner_in_words(machine, flash)
         notes.append(f"the flash belongs to {whose}: import it to take over")
-    return DiskState(flash, disk, replace(report, state=state_, notes=tuple(notes)), answers)
+    report = replace(report, state=state_, notes=tuple(notes))
+    return DiskState(flash, disk, report, answers, doubt)
 
 
-def _past_the_cache(attached: AttachedDisk) -> str | None:
-    """Who uses an origin that is a file beside its tier, in words. A device would be claimed;
-    nothing claims a file."""
+def _past_the_cache(attached: AttachedDisk) -> tuple[str, str]:
+    """Who uses an origin that is a file beside its tier, in words, or why nobody knows. A device
+    would be claimed; nothing claims a file."""
     file = attached.disk.origin
-    uses = devices.uses_of_file(attached.machine, file)
-    if not uses:
-        return None
+    loops = devices.loops_over(attached.machine, file)
+    if not loops.over:
+        return "", loops.doubt(file, "used past its cache")
     return (
-        f"{file} is used past its cache: {'; '.join(uses)}. What is read there may be old,"
-        " and what is written there destroys data: unmount it and run `losetup --detach` on it"
-    )
+        f"{file} is used past its cache: {'; '.join(loops.uses(file))}. What is read there may be"
+        " old, and what is written there destroys data: unmount it and run `losetup --detach` on it"
+    ), ""
 
 
 def _describe_unfinished(disk: Disk) -> str:
