@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from hotset.core.errors import Remedy, RequestError
@@ -45,6 +45,7 @@ class Device:
     ``signatures`` are the types that libblkid knows, partition tables among them; ``parts`` are
     its partitions. ``is_read_only``: the kernel takes no writes to it, whoever asks. ``model`` is
     its vendor's name and its own; it and ``serial`` are empty where the device tells none.
+    ``doubt``: why nobody knows of further uses.
     """
 
     path: PurePosixPath
@@ -59,6 +60,7 @@ class Device:
     is_file: bool = False
     model: str = ""
     serial: str = ""
+    doubt: str = ""
 
     @property
     def known_as(self) -> str:
@@ -126,35 +128,58 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
     """A file that a cache in user space may use as it would a device."""
     node = PurePosixPath(machine.run(["readlink", "-f", str(path)]).stdout.strip())
     size = Bytes(int(machine.run(["stat", "--format=%s", str(node)]).stdout))
-    uses = uses_of_file(machine, node)
+    loops = loops_over(machine, node)
     readable, signatures = _signatures(machine, node)
     is_read_only = machine.run(["test", "-w", str(node)], check=False).rc != 0
-    return Device(path, node, (), size, uses, signatures, (), readable, is_read_only, is_file=True)
+    return Device(
+        path,
+        node,
+        (),
+        size,
+        loops.uses(node),
+        signatures,
+        (),
+        readable,
+        is_read_only,
+        is_file=True,
+        doubt=loops.doubt(path, "in use"),
+    )
 
 
-# $1: the file. `losetup --associated` asks the file behind each loop device: an engine that hangs
-# keeps whoever asks. By its name alone it would not be found from another mount namespace.
-_LOOPS_OVER = """
-file=$(readlink -f "$1") device=$(stat -c%d "$1") same=$(stat -c%i "$1") || exit
-same="$same $((device >> 8 & 4095)):$((device & 255 | device >> 12 & 1048320))"
-for at in /sys/block/loop*/loop; do
-    read -r behind 2> /dev/null < "$at/backing_file" || continue
-    case $behind in /run/hotset/engine/*/mount/data) [ "$behind" = "$file" ] || continue ;; esac
-    loop=${at%/loop} loop=/dev/${loop##*/}
-    [ "$behind" != "$file" ] || { echo "$loop"; continue; }
-    found=$(timeout 2 losetup -nO BACK-INO,BACK-MAJ:MIN "$loop")
-    found=$(echo $found)
-    [ "$found" != "$same" ] || echo "$loop"
-done
-"""
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """Loop devices over a file; ``unknown``: those of which nobody can tell what is behind them.
+
+    The kernel lets anybody make one, whoever has the file open or locked.
+    """
+
+    over: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def uses(self, file: PurePosixPath) -> tuple[str, ...]:
+        """The uses of the file, in words."""
+        return tuple(f"{file.name} is behind {loop}" for loop in self.over)
+
+    def doubt(self, file: PurePosixPath, what: str) -> str:
+        """What is not known of the file because of them, and what to do; empty: all is known."""
+        if not self.unknown:
+            return ""
+        loops = " and ".join(self.unknown)
+        return (
+            f"whether {file} is {what} is not known: nothing tells which file is behind {loops}"
+            f" (`losetup {self.unknown[0]}`): detach it if nobody needs it"
+        )
 
 
-def uses_of_file(machine: Machine, file: PurePosixPath) -> tuple[str, ...]:
-    """Which loop devices a file is behind, in words. The kernel lets anybody make one, whoever has
-    the file open or locked."""
-    argv = ["sh", "-c", _LOOPS_OVER, "hotset-loops", str(file)]
-    loops = machine.run(argv, check=False).stdout.split()
-    return tuple(f"{file.name} is behind {name}" for name in loops)
+def loops_over(machine: Machine, file: PurePosixPath) -> Loops:
+    """List the loop devices over a file."""
+    script = Path(__file__).with_name("loops_over.sh").read_text(encoding="utf-8")
+    listed = machine.run(["sh", "-c", script, "hotset-loops", str(file)]).stdout.split()
+    pairs = list(zip(listed[::2], listed[1::2], strict=True))
+    over, unknown = (
+        tuple(loop for what, loop in pairs if what == wanted) for wanted in ("over", "unknown")
+    )
+    return Loops(over, unknown)
 
 
 def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str, ...]]:
@@ -252,6 +277,8 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
         raise DeviceRefusedError(
             f"{device.path} is in use: {'; '.join(device.uses)}: {remedy}", field=field
         )
+    if device.doubt:
+        raise DeviceRefusedError(device.doubt, field=field)
     if not device.readable:
         raise DeviceRefusedError(f"{device.path} cannot be read: see the kernel's log", field=field)
     if device.is_read_only:

@@ -1,4 +1,5 @@
-"""From what a user types (`--engine`, `--dsn`) to a database that workloads can open.
+"""From what a user types (`--engine`, `--dsn`) to a database that workloads can open. A product is
+loaded when one of its databases is named.
 
 A password is never taken from the command line, where every user of the computer can read it:
 it comes from the environment (HOTSET_PASSWORD), from a file, from libpq's own places, or is asked
@@ -7,7 +8,8 @@ for on a terminal.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from hotset.core import environment
@@ -15,10 +17,41 @@ from hotset.core.errors import RequestError
 from hotset.core.sql import EngineName
 
 from .product import SqlDatabase
-from .products import product_of_name
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
+
+
+def _postgres() -> type[SqlDatabase]:
+    from .postgres.product import PostgresDatabase
+
+    return PostgresDatabase
+
+
+def _sqlserver() -> type[SqlDatabase]:
+    from .sqlserver.product import SqlServerDatabase
+
+    return SqlServerDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product: its name on the command line, and its databases."""
+
+    name: EngineName
+    load: Callable[[], type[SqlDatabase]]
+
+
+PRODUCTS = [
+    Product("postgres", _postgres),
+    Product("sqlserver", _sqlserver),
+]
+"""One a line."""
+
+
+def product_of_name(name: EngineName) -> type[SqlDatabase]:
+    """Databases of the product of that name."""
+    return next(product for product in PRODUCTS if product.name == name).load()
 
 
 class NamesDatabase(Protocol):

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
+from hotset.core.machines import names as machines
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
 from hotset.core.rights import Needs, Right
 from hotset.core.units import Bytes
@@ -212,7 +213,7 @@ def activate(request: Activate, context: Context) -> Lines:
     from . import flash_devices
 
     commands: list[str] | None = [] if request.dry_run else None
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         names = [disk.disk.name for disk in flash_devices.list_disks(machine)]
         if request.disk or not names:
             names = [flash_devices.find(machine, request.disk).disk.name]

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from hotset.block import boot_program, devicemapper, devices, label
-from hotset.block.boot_program import InUseError
+from hotset.block import devicemapper, devices, label, programs
+from hotset.block.programs import InUseError
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
@@ -49,12 +49,14 @@ class OriginChangedError(TierRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """A disk as it is now. ``flash_answers``: whether the flash device can be read."""
+    """A disk as it is now. ``flash_answers``: whether the flash device can be read; ``doubt``: why
+    nobody knows whether its origin is used past the cache."""
 
     flash: FlashDevice
     disk: Disk
     report: Report
     flash_answers: bool
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,10 @@ def inspect(attached: AttachedDisk, seen: FlashState | None = None) -> DiskState
             " mount it, activate the disk first"
         )
     type_ = devices.type_of(machine, disk.origin)
-    past = _past_the_cache(attached) if type_ == "file" else None
+    past, doubt = _past_the_cache(attached) if type_ == "file" else ("", "")
     if past:
         state_ = "failed"
-        notes.append(past)
+    notes.extend(filter(None, (past, doubt)))
     if type_ is None:
         state_ = "failed" if state_ == "inactive" else state_
         notes.append(
@@ -126,20 +128,21 @@ def inspect(attached: AttachedDisk, seen: FlashState | None = None) -> DiskState
         state_ = "failed"
         whose = flash_devices.owner_in_words(machine, flash)
         notes.append(f"the flash belongs to {whose}: import it to take over")
-    return DiskState(flash, disk, replace(report, state=state_, notes=tuple(notes)), answers)
+    report = replace(report, state=state_, notes=tuple(notes))
+    return DiskState(flash, disk, report, answers, doubt)
 
 
-def _past_the_cache(attached: AttachedDisk) -> str | None:
-    """Who uses an origin that is a file beside its tier, in words. A device would be claimed;
-    nothing claims a file."""
+def _past_the_cache(attached: AttachedDisk) -> tuple[str, str]:
+    """Who uses an origin that is a file beside its tier, in words, or why nobody knows. A device
+    would be claimed; nothing claims a file."""
     file = attached.disk.origin
-    uses = devices.uses_of_file(attached.machine, file)
-    if not uses:
-        return None
+    loops = devices.loops_over(attached.machine, file)
+    if not loops.over:
+        return "", loops.doubt(file, "used past its cache")
     return (
-        f"{file} is used past its cache: {'; '.join(uses)}. What is read there may be old,"
-        " and what is written there destroys data: unmount it and run `losetup --detach` on it"
-    )
+        f"{file} is used past its cache: {'; '.join(loops.uses(file))}. What is read there may be"
+        " old, and what is written there destroys data: unmount it and run `losetup --detach` on it"
+    ), ""
 
 
 def _describe_unfinished(disk: Disk) -> str:
@@ -200,7 +203,7 @@ def activate(
         tier.discard()
     attached = _with_origin(attached)
     # Nothing claims it from who has it open or behind a loop: he would go on past the cache.
-    boot_program.require_unused(attached.machine, attached.disk.origin, writers=True)
+    programs.require_unused(attached.machine, attached.disk.origin, writers=True)
     # First: nobody writes to it any more once it is looked at.
     with claim_origin(attached, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it
@@ -742,7 +745,7 @@ def _give_up(machine: Machine, flash: FlashDevice, yes: bool) -> None:
     :raises TierRefusedError: it may hold something and ``yes`` is not.
     """
     volume = flash.volume_slice
-    boot_program.require_unused(machine, volume.path)
+    programs.require_unused(machine, volume.path)
     if yes or not flash.volume:
         return
     if not flash_devices.volume_is_active(machine, flash):

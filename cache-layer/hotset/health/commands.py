@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.rights import Right
 from hotset.disk import places
@@ -46,7 +47,7 @@ def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
     from . import examination
 
     label = None
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         if request.dsn is not None:
             label = owners.label_of(machine, None, "table", request)
         server = planning_of(request, request.machine)

@@ -35,7 +35,7 @@ def state(ask: Ask, seen: DiskState, attached: AttachedDisk) -> list[Finding]:
     """Check that the tier works as requested."""
     state = seen.report.state
     if state == "active":
-        return [ask.say("ok", "active")]
+        return [ask.unknown(seen.doubt) if seen.doubt else ask.say("ok", "active")]
     notes = "; ".join(seen.report.notes) or "its devices are not there"
     return [ask.say(_GRAVE[state], f"{state}: {notes}", *_ways_out(ask, seen, attached))]
 

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.block.devicemapper import Place
 from hotset.block.extents import Extent, Run
 from hotset.block.io_counters import Readings
@@ -121,7 +121,7 @@ class DiskTier(ABC):
 
     def require_unused(self) -> None:
         """:raises InUseError: somebody uses the accelerated device."""
-        boot_program.require_unused(self.machine, self.path)
+        programs.require_unused(self.machine, self.path)
 
     @abstractmethod
     def report(self) -> Report:

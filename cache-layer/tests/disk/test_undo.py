@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block.boot_program import InUseError
 from hotset.block.devices import DeviceRefusedError
+from hotset.block.programs import InUseError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
@@ -591,17 +591,35 @@ def test_an_active_disks_origin_keeps_its_name() -> None:
         renamed(LUN, up=True)
 
 
-def test_a_file_that_is_mounted_beside_its_tier_is_seen() -> None:
+@pytest.mark.parametrize(
+    ("listed", "state_", "text"),
+    [
+        (
+            "unknown /dev/loop3\nover /dev/loop7\n",
+            "failed",
+            "is used past its cache: origin.img is behind /dev/loop7",
+        ),
+        (
+            "unknown /dev/loop3\n",
+            "inactive",
+            "whether /srv/origin.img is used past its cache is not known: nothing tells which file"
+            " is behind /dev/loop3",
+        ),
+    ],
+)
+def test_a_file_that_is_mounted_beside_its_tier_is_seen(
+    listed: str, state_: str, text: str
+) -> None:
     """No lock of the engine's hinders whoever makes a loop device of it."""
     one = replace(FLASH.disks[0], origin=PurePosixPath("/srv/origin.img"))
     there = tl.server(
         up=False,
-        **{"test -b /srv/": 1, "test -f /srv/": 0, "sh -c '\nfile=": "/dev/loop7\n", "stat": "1\n"},
+        **{"test -b /srv/": 1, "test -f /srv/": 0, "sh -c '# $1: a file.": listed, "stat": "1\n"},
     )
     flash = flash_devices.save(there, FLASH.with_disk(one))
     seen = lifecycle.inspect(AttachedDisk(there, flash, one)).report
-    assert seen.state == "failed"
-    assert "is used past its cache: origin.img is behind /dev/loop7" in seen.notes[-1]
+    assert seen.state == state_
+    assert text in seen.notes[-1]
 
 
 FIRMWARE = "cat /sys/class/dmi/id/product_uuid"

@@ -74,6 +74,14 @@ def test_a_state_comes_with_its_way_out(state: TierState, how: str, helps: list[
     assert (found.state, commands(found)) == (how, helps)
 
 
+def test_an_active_disk_whose_origin_may_be_used_past_it_is_not_known_to_be_right() -> None:
+    found = told(ASK, seen("active", doubt="whether it is used past its cache is not known"))
+    assert (found.state, found.text) == (
+        "unknown",
+        "whether it is used past its cache is not known",
+    )
+
+
 def test_a_dead_flash_is_given_up_and_a_detach_is_ended() -> None:
     found = told(ASK, seen("failed", flash_answers=False))
     assert commands(found) == ["hotset tier detach erp --flash-is-dead"]

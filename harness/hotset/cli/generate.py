@@ -168,7 +168,7 @@ def show(result: Result, form: Format) -> None:
 
     from hotset.core.progress import to_stdout
 
-    from .screen import screen
+    from .options import screen
 
     if form is Format.JSON:
         to_stdout(json.dumps(result.document(), indent=1))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hotset.block import flashdev
-from hotset.block.engine_program import OnRead
+from hotset.block.programs import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.paths import state_dir

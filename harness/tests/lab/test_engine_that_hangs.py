@@ -98,11 +98,11 @@ def test_an_engine_that_hangs_hides_no_other_disk(machine: Enclosed, tmp_path: P
     assert flash_devices.find(machine, "two").tier.counters() == counted
     (tmp_path / "of two names").hardlink_to(tmp_path / "second")
     second = PurePosixPath(tmp_path / "second")
-    assert devices.uses_of_file(machine, second) == ()
+    assert devices.loops_over(machine, second) == devices.Loops((), ())
     shown = machine.run(["losetup", "--find", "--show", str(tmp_path / "of two names")])
     try:
-        used = devices.uses_of_file(machine, second)
-        assert used == (f"second is behind {shown.stdout.strip()}",)
+        used = devices.loops_over(machine, second)
+        assert used == devices.Loops((shown.stdout.strip(),), ())
     finally:
         machine.run(["losetup", "--detach", shown.stdout.strip()])
     two = flash_devices.find(machine, "two")

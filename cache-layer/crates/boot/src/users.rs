@@ -27,8 +27,6 @@ const TARGETS: [&str; 2] = [
     "/sys/kernel/config/target/core",
     "/sys/kernel/config/nvmet/subsystems",
 ];
-/// Where what engines serve by FUSE is mounted.
-const ENGINES: &str = "/run/hotset/engine";
 const UNSEEN: &str = "somebody whom this computer does not show has it open";
 
 /// A device is in use, in words.
@@ -118,8 +116,7 @@ fn of(device: &Path, who: Who) -> Result<Vec<String>> {
 fn of_file(file: &Path, device: u64, inode: u64) -> Result<Vec<String>> {
     let path = fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let name = file_name(file);
-    let loops = loops_over(&path, device, inode);
-    let mut uses: Vec<String> = loops
+    let mut uses: Vec<String> = loops_over(file)?
         .iter()
         .map(|over| format!("{name} is behind {over}"))
         .collect();
@@ -166,32 +163,39 @@ fn shared_mappings(process: &Process, inode: u64) -> Vec<PathBuf> {
     ranges.map(|range| folder.join(range)).collect()
 }
 
-/// The loop devices over a file, by its path, or by its inode where it has another one there. What
-/// engines serve is not asked, as one may hang.
-fn loops_over(path: &Path, device: u64, inode: u64) -> Vec<String> {
-    let at = |number: u64| format!("{}:{}", libc::major(number), libc::minor(number));
-    let own = [inode.to_string(), at(device)];
-    let mut loops = Vec::new();
-    for folder in listed(Path::new("/sys/block")) {
-        let Ok(behind) = fs::read_to_string(folder.join("loop/backing_file")) else {
-            continue;
-        };
-        let behind = Path::new(behind.trim_end_matches('\n'));
-        let node = format!("/dev/{}", file_name(&folder));
-        let asked = [
-            "timeout",
-            "2",
-            "losetup",
-            "-nO",
-            "BACK-INO,BACK-MAJ:MIN",
-            &node,
-        ];
-        let is_alike = || run(&asked).is_ok_and(|told| told.split_whitespace().eq(own.iter()));
-        if behind == path || (!behind.starts_with(ENGINES) && is_alike()) {
-            loops.push(node);
-        }
+/// The loop devices over a file.
+///
+/// # Errors
+/// [`Cause::InUse`]: of some nobody can tell what is behind them, and none is known to be over it.
+fn loops_over(file: &Path) -> Result<Vec<String>> {
+    let script = include_str!("../../../hotset/block/loops_over.sh");
+    let listed = run(&["sh", "-c", script, "hotset-loops", text(file)?])?;
+    let named = |what: &str| {
+        let lines = listed.lines().filter_map(|line| line.split_once(' '));
+        lines
+            .filter(|line| line.0 == what)
+            .map(|line| line.1.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (over, unknown) = (named("over"), named("unknown"));
+    match unknown.first() {
+        Some(first) if over.is_empty() => Err(failure(
+            Cause::InUse,
+            format!(
+                "whether {} is in use is not known: nothing tells which file is behind {} \
+                 (`losetup {first}`): detach it if nobody needs it",
+                file.display(),
+                unknown.join(" and ")
+            ),
+        )),
+        _ => Ok(over),
     }
-    loops
+}
+
+/// The file or device that a loop device shows; None for another device.
+fn behind(device: &Path) -> Option<String> {
+    let text = fs::read_to_string(device.join("loop/backing_file")).ok()?;
+    Some(text.trim_end_matches('\n').into())
 }
 
 /// By its flags, octal (proc(5)); what cannot be read may be.
@@ -297,10 +301,7 @@ fn held(devices: &Devices) -> Vec<String> {
         uses.extend(named(&path, devices).map(|name| format!("{name} is swap space")));
     }
     for loop_device in listed(Path::new("/sys/block")) {
-        let behind = fs::read_to_string(loop_device.join("loop/backing_file"));
-        let over = behind
-            .ok()
-            .and_then(|path| named(path.trim_end_matches('\n'), devices));
+        let over = behind(&loop_device).and_then(|path| named(&path, devices));
         uses.extend(over.map(|name| format!("{name} is behind {}", file_name(&loop_device))));
     }
     uses.extend(exported(|word| named(word, devices).map(String::as_str)));
@@ -518,11 +519,12 @@ pub fn shut(name: &Path) -> Result<()> {
         return Ok(());
     };
     let at = Path::new("/sys/class/block").join(device.file_name().unwrap_or_default());
-    let behind = || fs::read_to_string(at.join("loop/backing_file")).ok();
-    let Some(was) = behind() else { return Ok(()) };
+    let Some(was) = behind(&at) else {
+        return Ok(());
+    };
     clear(&device).with_context(|| device.display().to_string())?;
     let since = Instant::now();
-    while behind().is_some_and(|now| now == was) {
+    while behind(&at).is_some_and(|now| now == was) {
         if since.elapsed() > PASSING {
             if stays(&device).is_err() {
                 break; // it went just now

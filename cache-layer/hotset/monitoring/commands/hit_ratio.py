@@ -10,6 +10,7 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.errors import RequestError
+from hotset.core.machines import names as machines
 from hotset.core.operation import (
     Context,
     Kind,
@@ -106,7 +107,7 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
 
     output = request.output
     check_output(output)
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         condition = conditions.inspect(machine)
     measured = [disk.measured for disk in condition]
     tier_metrics.keep(request.machine, measured)

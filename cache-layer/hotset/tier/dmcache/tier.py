@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from hotset.block import devicemapper, extents, usage
-from hotset.block.boot_program import InUseError
+from hotset.block import devicemapper, extents, programs
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run, count
+from hotset.block.programs import InUseError
 from hotset.core.machines import scratch
 from hotset.core.machines.base import CommandError, CommandTimeoutError, put_lines, to_its_end
 from hotset.core.units import Blocks, Bytes
@@ -152,7 +152,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         if wanted.way != "auto" or not self.is_active():
             return wanted.way == "online"
         try:
-            usage.require_idle(self.machine, self.path)
+            programs.require_idle(self.machine, self.path)
         except InUseError:
             wanted.say(
                 f"{self.path} is in use, so it is warmed up on line, as fast as the policy promotes"

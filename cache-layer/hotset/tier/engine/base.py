@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import boot_program, engine_program, extents
+from hotset.block import extents, programs
 from hotset.block.extents import Run
 from hotset.block.io_counters import Readings
 from hotset.block.transfer import Progress
@@ -60,7 +60,7 @@ class EngineTier(ABC):
         """Implement `base.Tier.create`: the engine runs afterwards."""
 
     def status_argv(self) -> list[str]:
-        return engine.counters_argv(engine_program.on(self.machine), self.control)
+        return engine.counters_argv(programs.engine(self.machine), self.control)
 
     def parse(self, line: str) -> Counters:
         """Read the engine's counters.
@@ -153,7 +153,7 @@ class EngineTier(ABC):
     def _compare(self, runs: Sequence[Run], samples: int) -> tuple[int, int]:
         """Read sampled blocks through the tier and beside it: how many, and how many differ.
         While somebody uses the disk, or blocks are dirty, they may differ rightly."""
-        if boot_program.users(self.machine, self.path) or self._patiently().dirty:
+        if programs.users(self.machine, self.path) or self._patiently().dirty:
             return 0, 0
         chosen, differing, block = sample(runs, samples), 0, int(self.spec.block)
         for _, at in chosen:

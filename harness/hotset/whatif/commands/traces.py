@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Cli, Context, Kind, Request, operation
 from hotset.core.record import extend
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.core.words import percent
-from hotset.disk import places
 
 if TYPE_CHECKING:
-    from hotset.block.engine_program import OnRead
+    from hotset.block.programs import OnRead
 
     from ..caches import RecordedTrace, Trace
 
@@ -219,7 +219,7 @@ def record(request: Record, context: Context) -> RecordedTrace:
     from ..caches import RecordedTrace
 
     fields.require_new(request.output, request.force)
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         seconds = request.minutes * 60
 
         def tell(requests: int, share: float | None) -> None:

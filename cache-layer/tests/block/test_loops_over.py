@@ -1,0 +1,57 @@
+"""The loop devices over a file, on this computer's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from hotset.block import devices, programs
+from hotset.core.machines.local import Local
+
+HERE = Local()
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    """A loop device over the file `data`, by another name of it."""
+    if os.geteuid() != 0:
+        pytest.skip("root makes loop devices")
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+    (tmp_path / "other").hardlink_to(tmp_path / "data")
+    made = HERE.run(["losetup", "--find", "--show", str(tmp_path / "other")], check=False)
+    if made.rc != 0:
+        pytest.skip("no loop devices here")
+    yield made.stdout.strip()
+    HERE.run(["/sbin/losetup", "--detach", made.stdout.strip()])
+
+
+def test_a_loop_device_over_another_name_of_a_file_is_known(loop: str, tmp_path: Path) -> None:
+    file = PurePosixPath(tmp_path / "data")
+    assert loop in devices.loops_over(HERE, file).over
+    assert f"data is behind {loop}" in programs.users(HERE, file, writers=True)
+    assert devices.inspect(HERE, file).uses == (f"data is behind {loop}",)
+
+
+@pytest.mark.parametrize("answer", ["exec sleep 60", "exit 1", "echo", "exit 127"])
+def test_a_loop_device_that_does_not_tell_its_file_is_not_known(
+    loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """No answer, and a computer without losetup, were taken for a loop device over another file."""
+    programs.boot(HERE)
+    asked = tmp_path / "bin/losetup"
+    asked.parent.mkdir()
+    asked.write_text(f"#!/bin/sh\n{answer}\n")
+    asked.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{asked.parent}:{os.environ['PATH']}")
+    file = PurePosixPath(tmp_path / "data")
+    text = f"whether {file} is in use is not known: nothing tells which file is behind "
+    with pytest.raises(programs.InUseError, match=text) as refused:
+        programs.require_unused(HERE, file, writers=True)
+    assert loop in str(refused.value)
+    with pytest.raises(devices.DeviceRefusedError, match=text) as error:
+        devices.check(devices.inspect(HERE, file), "origin", yes=True)
+    assert loop in str(error.value)
+    assert error.value.field == "origin"
