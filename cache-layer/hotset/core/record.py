@@ -188,6 +188,22 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
     return TypeAdapter(kind)
 
 
+def convert(kind: type[Whole], request: object) -> Whole:
+    """A record of a subject, of a request's fields of the same names: texts become sizes and paths.
+
+    >>> @dataclass(frozen=True)
+    ... class Wanted:
+    ...     folder: PurePath
+    >>> convert(Wanted, Wanted("/srv"))
+    Wanted(folder=PurePosixPath('/srv'))
+    """
+    key: Any = kind
+    record: Whole = _adapter(key).validate_python(
+        {field.name: getattr(request, field.name) for field in fields(key)}
+    )
+    return record
+
+
 def types_of(kind: type) -> dict[str, Any]:
     """The types of all that the JSON has of a record, by name and in its order."""
     key: Any = kind

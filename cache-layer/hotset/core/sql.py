@@ -1,7 +1,7 @@
 """A connection to a SQL server, and the ways it fails: what workloads, warm-ups and reports share.
 
-Whoever implements the Protocols holds every fact about a client library; whoever writes the files
-under `sql/<engine>/` of a package holds every fact about a dialect.
+Classes that implement the Protocols hold every fact about a client library; the files
+under `sql/<engine>/` of a package hold every fact about a dialect.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class Engine(Protocol):
 
 @cache
 def sql(engine: str, name: str) -> str:
-    """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
+    """The statement of ``sql/<engine>/<name>.sql``; names in braces are filled in."""
     folder = files("hotset.databases") / "sql" / engine
     return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
 

@@ -12,8 +12,8 @@ from pydantic import Field, ValidationInfo, field_validator
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
+from hotset.core.record import convert
 from hotset.core.rights import Needs, Right
-from hotset.core.units import Bytes
 from hotset.tier.policies import Policy
 
 from . import places
@@ -134,23 +134,8 @@ def create(request: Create, context: Context) -> Lines:
     A second disk on the same flash uses what is left of it.
     """
     from . import create as creation
-    from .create import CreateRequest
 
-    wanted = CreateRequest(
-        request.disk,
-        PurePosixPath(request.flash),
-        PurePosixPath(request.origin),
-        request.kind,
-        request.database,
-        Bytes.parse(request.cache),
-        fields.maybe_size(request.volume),
-        request.mode,
-        fields.maybe_size(request.block),
-        policy=request.policy,
-        database_size=fields.maybe_size(request.database_size),
-        reserve=request.reserve,
-        break_reservation=request.break_reservation,
-    )
+    wanted = convert(creation.CreateRequest, request)
     commands: list[str] | None = [] if request.dry_run else None
     ask = None if request.dry_run else context.ask_for_name
     with places.repartitioning(request.machine, f"tier create {request.disk}", commands) as machine:

@@ -130,7 +130,7 @@ class Holdings:
 
     @property
     def has_hammerdbs_procedures(self) -> bool:
-        """HammerDB's driver could call them, whoever had them made."""
+        """HammerDB's driver could call them, whichever driver made them."""
         return any(
             thing.is_routine and thing.name in self.kit.routines[:1] for thing in self.beside
         )

@@ -113,7 +113,7 @@ batches, statement, has_statement = SQL.batches, SQL.statement, SQL.has
 
 
 def unqualified(sql: str) -> str:
-    """A statement for the tables in the schema of whoever asks, where HammerDB makes its own."""
+    """A statement for the tables in the session's own schema, where HammerDB makes its own."""
     return sql.replace(f"{SCHEMA}.", "")
 
 

@@ -97,20 +97,14 @@ class Lookup(Request):
     password: fields.Password = None
 
 
-class Plan(Request):
+class Plan(Lookup):
     targets: Annotated[
         fields.Targets,
         Field(min_length=1, description=_TARGETS),
         Cli(argument=True, metavar="TARGET"),
     ]
-    disk: places.DiskOption = None
-    machine: fields.Machine = "local"
     pin: Pin = []
     exclude: Exclude = []
-    mount_point: MountPoint = None
-    engine: fields.Product = "postgres"
-    dsn: Dsn = None
-    password: fields.Password = None
     origin_rate: Annotated[
         fields.Rate | None,
         Field(description="The origin's sequential rate, such as 110MB/s; measured if left out."),
@@ -138,7 +132,7 @@ def plan(request: Plan, context: Context) -> text.WarmupPlan:
     return text.WarmupPlan.from_plan(planned)
 
 
-class Run(Request):
+class Run(Lookup):
     targets: Annotated[
         fields.Targets | None,
         Field(description=_TARGETS),
@@ -148,15 +142,9 @@ class Run(Request):
         fields.Word | None,
         Field(description="Resume this saved plan, or `last`: only what is missing is cached."),
     ] = None
-    disk: places.DiskOption = None
-    machine: fields.Machine = "local"
     method: Method = "auto"
     pin: Pin = []
     exclude: Exclude = []
-    mount_point: MountPoint = None
-    engine: fields.Product = "postgres"
-    dsn: Dsn = None
-    password: fields.Password = None
     rate: Rate = None
     samples: Samples = 100
     share: Share = 0.95
