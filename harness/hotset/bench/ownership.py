@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from hotset.core.errors import ConflictError, HotsetError, Remedy, RequestError
-from hotset.core.sql import Aborted, DatabaseError, run_whole
+from hotset.core.sql import Aborted, DatabaseError
+from hotset.core.sql.files import run_whole
 from hotset.databases.base import number, sql
 from hotset.databases.product import SqlDatabase
 from hotset.tpcc import schema as tpcc

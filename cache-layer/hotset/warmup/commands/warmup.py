@@ -16,7 +16,6 @@ from hotset.core.operation import (
     Context,
     Kind,
     Lines,
-    Lock,
     Nothing,
     Request,
     operation,
@@ -150,10 +149,6 @@ class Run(Lookup):
     share: Share = 0.95
 
 
-def _lock(request: Run | Restore) -> Lock:
-    return places.on_disk(request.machine, request.disk)
-
-
 def _with_its_plan(request: Run) -> Run:
     """A plan has a machine and a disk of its own, and ``last`` may be another one in a moment."""
     from .. import plan_store
@@ -172,7 +167,7 @@ def _with_its_plan(request: Run) -> Run:
     ("Start", "HotsetWarmup"),
     progress=True,
     stored=_with_its_plan,
-    lock=_lock,
+    lock=places.lock_of,
     result="warmup.text:WarmupResult",
 )
 def run(request: Run, context: Context) -> text.WarmupResult:
@@ -215,7 +210,7 @@ class Restore(Request):
     Right.OPERATE,
     ("Restore", "HotsetSnapshot"),
     progress=True,
-    lock=_lock,
+    lock=places.lock_of,
     result="warmup.text:WarmupResult",
 )
 def restore(request: Restore, context: Context) -> text.WarmupResult:
@@ -225,10 +220,8 @@ def restore(request: Restore, context: Context) -> text.WarmupResult:
     return run(Run(targets=targets, **given), context)
 
 
-class Snapshot(Request):
+class Snapshot(places.OneDisk):
     output: Annotated[fields.WrittenFile, Field(description="The file to write, on this computer.")]
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
     force: Annotated[
         bool, Field(description="Overwrite the file, whatever it is; a snapshot in any case.")
     ] = False
