@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hotset.lab.served_model import DiskArray, DiskPowerCut
     from hotset.reports.model.windows import Verdict
 
-    from ..disks.disk_bench import Change, Direction, DiskBench, JudgedBench
+    from ..disks.disk_bench import Change, Direction, DiskBench
     from ..disks.disk_models import DiskModels
     from ..disks.raffle import DiskRaffle
     from ..disks.reread import TenFiles
@@ -122,21 +122,16 @@ class Bench(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchResult(Recorded["JudgedBench"]):
+class BenchResult(Recorded[Any]):
     """
     :ivar before: the target of the result that it is compared with, and the changes.
     :ivar verdicts: of its thresholds.
     """
 
+    described_by = "bench.disks.disk_bench:JudgedBench"
     csv_rows = "cells"
     before: tuple[str, list[Change]] | None = None
     verdicts: tuple[Verdict, ...] = ()
-
-    @classmethod
-    def record(cls) -> type[JudgedBench]:
-        from ..disks.disk_bench import JudgedBench
-
-        return JudgedBench
 
     def show(self, console: Console) -> None:
         from ..disks import serving_path

@@ -11,10 +11,10 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.extras import Extra
-from hotset.core.operation import Cli, Context, Kind, Lines, Recorded, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, operation
 from hotset.core.rights import Needs, Right
 from hotset.tpcc.data import consistency
-from hotset.tpcc.data.consistency import TpccConditions, Violated
+from hotset.tpcc.data.consistency import TpccConditions
 
 from . import keeping, kits
 from .kits import Drop
@@ -22,8 +22,6 @@ from .windows import Request as WindowRequest
 from .windows import Windows, measure
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..kept.found import FoundDatabase
     from ..kept.measurement import Subject
     from ..window import Outcome
@@ -203,26 +201,6 @@ def run(request: Run, context: Context) -> RunOutcome:
     return RunOutcome(*measure(request, runs, database, options, context, subject, ownership.TPCC))
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions(Recorded[TpccConditions]):
-    """The twelve conditions."""
-
-    csv_rows = "conditions"
-
-    @classmethod
-    def record(cls) -> type[TpccConditions]:
-        return TpccConditions
-
-    def show(self, console: Console) -> None:
-        from hotset.reports.render import sections, terminal
-
-        terminal.result(sections.of_conditions(self.content.conditions), console)
-
-    def failure(self) -> Exception | None:
-        broken = [condition for condition in self.content.conditions if not condition.holds]
-        return Violated(broken) if broken else None
-
-
 @operation(
     "tpcc check",
     Kind.JOB,
@@ -232,7 +210,7 @@ class Conditions(Recorded[TpccConditions]):
     lock=kits.lock,
     extras=(Extra.BENCH,),
 )
-def check_conditions(request: kits.OneDatabase, context: Context) -> Conditions:
+def check_conditions(request: kits.OneDatabase, context: Context) -> TpccConditions:
     """Check the twelve consistency conditions on all warehouses.
 
     Exit code 4 if one does not hold.
@@ -240,7 +218,7 @@ def check_conditions(request: kits.OneDatabase, context: Context) -> Conditions:
     from .. import tpcc as workload
 
     results = workload.check(kits.database(request), context.report)
-    return Conditions(TpccConditions(tuple(results)))
+    return TpccConditions(tuple(results))
 
 
 @operation(

@@ -195,6 +195,7 @@ class RunOutcome(Result):
     :ivar run: what it is in the archive; None: not kept.
     """
 
+    described_by = "bench.tpch_report:TpchRun"
     numbers: tuple[int, ...]
     power: PowerResult
     throughput: ThroughputResult | None
@@ -202,14 +203,10 @@ class RunOutcome(Result):
     verdicts: tuple[Verdict, ...] = ()
     run: str | None = None
 
-    @classmethod
-    def record(cls) -> type[TpchRun]:
+    def to_record(self) -> TpchRun:
         from ..tpch_report import TpchRun
 
-        return TpchRun
-
-    def to_record(self) -> TpchRun:
-        return self.record().from_power(self.power, self.throughput, self.verdicts, self.run)
+        return TpchRun.from_power(self.power, self.throughput, self.verdicts, self.run)
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal

@@ -39,14 +39,9 @@ class Windows(Result):
     :ivar run: what they are as a run of the archive, kept there or not.
     """
 
+    described_by = "reports.model.document:RunDocument"
     points: tuple[Outcome, ...]
     run: RunDocument
-
-    @classmethod
-    def record(cls) -> type[RunDocument]:
-        from hotset.reports.model.document import RunDocument
-
-        return RunDocument
 
     def to_record(self) -> RunDocument:
         return self.run
