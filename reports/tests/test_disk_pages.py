@@ -71,7 +71,7 @@ ARRAYS = {
     "cuts": [
         {
             "protected": False,
-            "said_bytes": 1,
+            "reported_bytes": 1,
             "lost_bytes": 4096,
             "flushed_lost_bytes": 0,
             "files": [
@@ -172,7 +172,7 @@ def test_a_power_cut_is_shown_file_by_file() -> None:
     file = {"flushed_every": 16, "written_bytes": 8192, "flushed_bytes": 4096}
     lost = {"lost_bytes": 4096, "flushed_lost_bytes": 0}
     files = [{**file, **lost}, {**file, "flushed_every": None, **lost}]
-    cut = {"protected": False, "said_bytes": 4096, **lost, "files": files}
+    cut = {"protected": False, "reported_bytes": 4096, **lost, "files": files}
     sections = disk_pages.of_arrays({**ARRAYS, "cuts": [cut]}).sections
     (section,) = (one for one in sections if one.key == "power-cuts")
     assert section.tables[0].rows == (

@@ -43,7 +43,7 @@ class Device:
 
     ``node`` is its kernel name (``/dev/sda``); ``uses`` says who has it open, in words;
     ``signatures`` are the types that libblkid knows, partition tables among them; ``parts`` are
-    its partitions. ``is_read_only``: the kernel takes no writes to it, whoever asks. ``model`` is
+    its partitions. ``is_read_only``: the kernel takes no writes to it. ``model`` is
     its vendor's name and its own; it and ``serial`` are empty where the device tells none.
     ``doubt``: why nobody knows of further uses.
     """
@@ -212,7 +212,7 @@ def every(machine: Machine) -> list[Device]:
         machine.run(["lsblk", "--json", "--bytes", "--list", "--output", "PATH,TYPE,SIZE"]).stdout
     )["blockdevices"]
     own = f"/dev/mapper/{PREFIX}"
-    # Of an engine's its device has another name; one that hangs keeps whoever reads from it.
+    # Of an engine's its device has another name; one that hangs blocks its readers.
     argv = ["find", "/dev/hotset", "-type", "l", "-exec", "readlink", "-f", "{}", "+"]
     served = machine.run(argv, check=False).stdout.split()
     names = dict.fromkeys(

@@ -12,9 +12,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.machines import names as machines
-from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
+from hotset.core.record import convert
 from hotset.core.rights import Needs, Right
-from hotset.core.units import Bytes
 from hotset.tier.policies import Policy
 
 from . import places
@@ -35,22 +35,11 @@ BreakReservation = Annotated[
 Overwrite = Annotated[bool, Field(description="Allow overwriting existing data."), Cli(short="-y")]
 
 
-class OneDisk(Request):
-    """A disk of a machine."""
-
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
-
-
 class NamedDisk(Request):
     """A disk of a machine, by its name."""
 
     disk: places.NamedDisk
     machine: fields.Machine = "local"
-
-
-def _lock(request: OneDisk | NamedDisk) -> Lock:
-    return places.on_disk(request.machine, request.disk)
 
 
 class Create(Request):
@@ -127,7 +116,7 @@ class Create(Request):
     ("New", "HotsetTier"),
     destroys=True,
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def create(request: Create, context: Context) -> Lines:
     """Put a flash cache in front of a disk, in place: existing data is kept.
@@ -135,23 +124,8 @@ def create(request: Create, context: Context) -> Lines:
     A second disk on the same flash uses what is left of it.
     """
     from . import create as creation
-    from .create import CreateRequest
 
-    wanted = CreateRequest(
-        request.disk,
-        PurePosixPath(request.flash),
-        PurePosixPath(request.origin),
-        request.kind,
-        request.database,
-        Bytes.parse(request.cache),
-        fields.maybe_size(request.volume),
-        request.mode,
-        fields.maybe_size(request.block),
-        policy=request.policy,
-        database_size=fields.maybe_size(request.database_size),
-        reserve=request.reserve,
-        break_reservation=request.break_reservation,
-    )
+    wanted = convert(creation.CreateRequest, request)
     commands: list[str] | None = [] if request.dry_run else None
     ask = None if request.dry_run else context.ask_for_name
     with places.repartitioning(request.machine, f"tier create {request.disk}", commands) as machine:
@@ -200,7 +174,7 @@ class Activate(Request):
     Right.OPERATE,
     ("Enable", "HotsetTier"),
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def activate(request: Activate, context: Context) -> Lines:
     """Set up the devices again after a reboot: of all disks, or of the one you name.
@@ -267,7 +241,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     Right.OPERATE,
     ("Disable", "HotsetTier"),
     progress=True,
-    lock=_lock,
+    lock=places.lock_of,
     stops=True,
 )
 def deactivate(request: NamedDisk, context: Context) -> Lines:
@@ -279,8 +253,15 @@ def deactivate(request: NamedDisk, context: Context) -> Lines:
     return Lines()
 
 
-@operation("tier flush", Kind.JOB, Right.OPERATE, ("Sync", "HotsetTier"), progress=True, lock=_lock)
-def flush(request: OneDisk, context: Context) -> Lines:
+@operation(
+    "tier flush",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Sync", "HotsetTier"),
+    progress=True,
+    lock=places.lock_of,
+)
+def flush(request: places.OneDisk, context: Context) -> Lines:
     """Write all dirty data back to the origin. The cache stays in use."""
     from hotset.core.progress import FlushWatch
 
@@ -296,13 +277,11 @@ def flush(request: OneDisk, context: Context) -> Lines:
     return Lines()
 
 
-class Resize(Request):
-    disk: places.Disk = None
+class Resize(places.OneDisk):
     cache: Annotated[fields.Size | None, Field(description="The cache's new size.")] = None
     flush: Annotated[
         bool, Field(description="Write back dirty data first, if that is necessary.")
     ] = False
-    machine: fields.Machine = "local"
 
 
 @operation(
@@ -311,7 +290,7 @@ class Resize(Request):
     Right.OPERATE,
     ("Resize", "HotsetTier"),
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def resize(request: Resize, context: Context) -> Lines:
     """Adapt to an origin that has grown; with --cache, change the size of the cache.
@@ -329,8 +308,7 @@ def resize(request: Resize, context: Context) -> Lines:
     return Lines()
 
 
-class Set(Request):
-    disk: places.Disk = None
+class Set(places.OneDisk):
     policy: Annotated[
         Policy | None,
         Field(description="What decides which blocks are cached (only with `userspace`)."),
@@ -348,7 +326,6 @@ class Set(Request):
         Field(description="The origin's new name, if it has another now; the disk must be down."),
         Needs(Right.ADMIN),
     ] = None
-    machine: fields.Machine = "local"
 
 
 @operation(
@@ -357,7 +334,7 @@ class Set(Request):
     Right.OPERATE,
     ("Set", "HotsetTier"),
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def set_(request: Set, context: Context) -> Lines:
     """Change the policy or the write mode of a disk while it is in use, or the name of its origin.
@@ -398,7 +375,7 @@ class Detach(NamedDisk):
     ("Remove", "HotsetTier"),
     destroys=True,
     progress=True,
-    lock=_lock,
+    lock=places.lock_of,
 )
 def detach(request: Detach, context: Context) -> Lines:
     """Write back dirty data, then remove the cache: the origin is a plain disk again."""
@@ -462,7 +439,12 @@ class Repair(NamedDisk):
 
 
 @operation(
-    "tier repair", Kind.JOB, Right.OPERATE, ("Repair", "HotsetTier"), progress=True, lock=_lock
+    "tier repair",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Repair", "HotsetTier"),
+    progress=True,
+    lock=places.lock_of,
 )
 def repair(request: Repair, context: Context) -> Lines:
     """Repair cache metadata that `tier activate` found damaged; no write is lost unasked."""
