@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pyodbc
@@ -159,6 +161,47 @@ def test_freetds_has_keys_of_its_own_and_no_arrays() -> None:
     assert "TrustServerCertificate" not in text
     assert freetds.is_freetds("FreeTDS")
     assert not freetds.is_freetds("ODBC Driver 18 for SQL Server")
+
+
+@pytest.mark.parametrize("columns", [1, 3, 21])
+def test_a_driver_without_arrays_sends_many_rows_a_statement(columns: int) -> None:
+    """It took two round trips a row, and the server read the statement anew for each."""
+    rows = [tuple(range(n, n + columns)) for n in range(2_500)]
+    connection = Filled()
+    names = [f"c{n}" for n in range(columns)]
+    assert odbc.insert(cast("Any", connection), "t", names, rows, by_array=False) == len(rows)
+    arrived = list[tuple[object, ...]]()
+    for statement, values in connection.executed:
+        assert len(values) <= 2_098, "sp_executesql takes 2,100, two of which are its own"
+        marks = re.findall(r"\(\?(?:, \?)*\)", statement)
+        assert len(marks) <= 1_000
+        assert statement.startswith(f"INSERT INTO t ({', '.join(names)}) VALUES (?")
+        assert statement.count("?") == len(values) == len(marks) * columns
+        arrived += zip(*[iter(values)] * columns, strict=True)
+    assert arrived == rows
+    assert len(connection.executed) == math.ceil(len(rows) / min(1_000, 2_000 // columns))
+
+
+class Filled:
+    """A connection that notes what it is sent."""
+
+    def __init__(self) -> None:
+        self.autocommit = True
+        self.executed = list[tuple[str, list[object]]]()
+
+    def cursor(self) -> Filled:
+        return self
+
+    def execute(self, statement: str, values: list[object]) -> None:
+        self.executed.append((statement, values))
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        for row in rows:
+            self.execute(statement, list(row))
+
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
 
 
 # The driver

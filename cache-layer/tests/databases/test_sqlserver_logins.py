@@ -150,6 +150,23 @@ def test_freetds_goes_by_what_the_system_trusts_and_by_the_name(
         assert server.logins == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("TDSVER", "7.0"), ("TDSVER", "5.0"), ("TDSHOST", "::1"), ("TDSPORT", "1")]
+)
+def test_the_dsn_counts_whatever_the_environment_tells_freetds(
+    impostor: TdsServer, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TDS 7.0 has no encryption: an impostor was sent the password."""
+    if "FreeTDS" not in pyodbc.drivers():
+        pytest.skip("FreeTDS is not installed (tdsodbc)")
+    monkeypatch.setenv(name, value)
+    log_in(impostor, "FreeTDS")
+    assert impostor.logins == []
+    monkeypatch.setenv(name, value)
+    log_in(impostor, "FreeTDS", "trust=yes")
+    assert impostor.logins == [("sa", PASSWORD)], "at the DSN's host and port"
+
+
 NOT_ITS_PORT = r"the DSN's port {port} .*not as SQL Server does.*TCP/IP"
 
 
