@@ -229,6 +229,17 @@ def test_every_part_of_a_dsn_arrives_as_it_is_or_is_refused(
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("password", ["p" * 129, "\U0001f600" * 65, "a\0b", "a\udcffb"])
+def test_a_password_that_no_log_in_can_carry_is_not_cut_off(
+    impostor: TdsServer, driver: str, password: str
+) -> None:
+    """FreeTDS sent the first 128 characters, both drivers what is before a zero."""
+    said = log_in(impostor, driver, "trust=yes", password=password)
+    assert impostor.logins == []
+    assert re.search(r"the password (has 1\d\d characters.* 128|holds a character)", said), said
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize(
     ("number", "text", "remedy"),
     [

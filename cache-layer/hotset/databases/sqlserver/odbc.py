@@ -22,7 +22,7 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.sql import Locked
 
 from ..base import LOOK_WAIT_S
-from . import freetds, greeting
+from . import dsn, freetds, greeting
 from .address import Address
 from .freetds import is_freetds
 from .refusals import add_remedy
@@ -154,6 +154,8 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
 
     :raises ConnectionError: says to what, as whom and why not, in one line without the password.
     """
+    if wrong := dsn.fault(database.password):
+        raise ConnectionError(f"cannot connect to {database.where}: the password {wrong}")
     name, module = driver(database.driver), _module()
     text = connection_string(database, name)
     if is_freetds(name):
