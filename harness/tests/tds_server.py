@@ -93,8 +93,12 @@ class _Session:
         self._tls = context.wrap_bio(self._in, self._out, server_side=True)
 
     def answer(self) -> None:
-        if self._peer.recv(1, socket.MSG_PEEK) in (b"", _TLS_RECORD):
+        first = self._peer.recv(1, socket.MSG_PEEK)
+        if first in (b"", _TLS_RECORD):
             return  # nothing was said; encrypt=strict, which is TLS from the first byte on
+        if first[0] != _PRELOGIN:  # TDS 7.0 and before know none, and no encryption
+            self._server.logins.append(("", self._packet().hex()))
+            return
         asked = self._encryption(self._packet())
         if "resets" in self._server.manner:  # what is not sent yet goes, and the peer is told so
             self._peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

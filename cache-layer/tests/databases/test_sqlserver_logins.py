@@ -150,6 +150,23 @@ def test_freetds_goes_by_what_the_system_trusts_and_by_the_name(
         assert server.logins == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("TDSVER", "7.0"), ("TDSVER", "5.0"), ("TDSHOST", "::1"), ("TDSPORT", "1")]
+)
+def test_the_dsn_counts_whatever_the_environment_tells_freetds(
+    impostor: TdsServer, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TDS 7.0 has no encryption: an impostor was sent the password."""
+    if "FreeTDS" not in pyodbc.drivers():
+        pytest.skip("FreeTDS is not installed (tdsodbc)")
+    monkeypatch.setenv(name, value)
+    log_in(impostor, "FreeTDS")
+    assert impostor.logins == []
+    monkeypatch.setenv(name, value)
+    log_in(impostor, "FreeTDS", "trust=yes")
+    assert impostor.logins == [("sa", PASSWORD)], "at the DSN's host and port"
+
+
 NOT_ITS_PORT = r"the DSN's port {port} .*not as SQL Server does.*TCP/IP"
 
 
@@ -209,6 +226,17 @@ def test_every_part_of_a_dsn_arrives_as_it_is_or_is_refused(
     else:
         assert driver == "FreeTDS"
         assert re.search(r"FreeTDS cannot be given a .*'}'.*change it", str(refused.value))
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("password", ["p" * 129, "\U0001f600" * 65, "a\0b", "a\udcffb"])
+def test_a_password_that_no_log_in_can_carry_is_not_cut_off(
+    impostor: TdsServer, driver: str, password: str
+) -> None:
+    """FreeTDS sent the first 128 characters, both drivers what is before a zero."""
+    said = log_in(impostor, driver, "trust=yes", password=password)
+    assert impostor.logins == []
+    assert re.search(r"the password (has 1\d\d characters.* 128|holds a character)", said), said
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

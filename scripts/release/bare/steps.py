@@ -27,6 +27,8 @@ NETWORK = (
     "HOTSET_DEBIAN_MIRROR",
 )
 """How this computer reaches package archives; taken along into the bare one."""
+SERVER = ("HOTSET_SQLSERVER_DSN", "HOTSET_PASSWORD")
+"""The SQL Server of a walk; likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def execute(
     """
     home = "/root" if user == "root" else "/home/user"
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    kept = {name: os.environ[name] for name in NETWORK if name in os.environ}
+    kept = {name: os.environ[name] for name in (*NETWORK, *SERVER) if name in os.environ}
     who = None if user == "root" else USER_ID
     began, text = time.monotonic(), []
     process = subprocess.Popen(

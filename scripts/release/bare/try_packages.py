@@ -6,8 +6,9 @@ each has to end and what it has to say. `first` goes from the package to the fir
 most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `upgrade` does
 so while a disk is written to and warmed up, from `--before`, the package of an earlier version, and
 goes back to it meanwhile; `day` calls the verbs of every day and those that start processes;
-`faults` has a full disk, an interrupted dpkg, another computer's package and the like. Printed is a
-Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
+`faults` has a full disk, an interrupted dpkg, another computer's package and the like; `sqlserver`
+runs the benchmarks on the server that HOTSET_SQLSERVER_DSN names, by FreeTDS. Printed is a Markdown
+table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
 
     cd scripts && python3 -m release.bare.try_packages --system debian12 --walk first
 """
@@ -25,6 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from campaign.ran_on import ACTS
 from campaign.records import MISSING, SLOTS, WRITE
 from release.bare import acts
 from release.bare.acts import Act
@@ -313,9 +315,21 @@ OLD = (
     Act("dpkg --purge hotset && test ! -e /usr/lib/hotset"),
 )
 
+SQL_SERVER = (
+    Act("apt-get update"),
+    Act(f"{_INSTALL} ./hotset_*.deb ./hotset-bench_*.deb tdsodbc"),
+    *(
+        Act(f'hotset {words} --engine sqlserver --dsn "$HOTSET_SQLSERVER_DSN"')
+        for name, words in ACTS.items()
+        if name.startswith(("connect", "TPC-"))
+    ),
+)
+"""As docs/sql-server.md has it: nothing else comes before the first connection."""
+
 WALKS = {
     "first": FIRST,
     "day": DAY,
+    "sqlserver": SQL_SERVER,
     "life": LIFE,
     "upgrade": UPGRADE,
     "faults": FAULTS,

@@ -16,6 +16,7 @@ from ..product import A_PASSWORD, DsnError, DsnKeywordError
 
 PORT = 1433
 FORM = "sqlserver://user@host:1433/dbname?encrypt=yes&trust=yes"
+_LONGEST, _LONGEST_HOST = 128, 253
 _SWITCH = ("yes", "no")
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "encrypt": ("yes", "no", "strict", "mandatory", "optional"),
@@ -46,6 +47,20 @@ def require_remote(parts: dict[str, Any]) -> None:
         raise DsnKeywordError(f"driver={driver}, which who runs the server chooses: leave it out")
 
 
+def fault(value: str) -> str:
+    """What a log-in cannot carry of a name or a password (MS-TDS 2.2.6.4); empty: nothing. Drivers
+    cut it off.
+
+    >>> fault("p" * 129)
+    'has 129 characters, and SQL Server takes 128'
+    """
+    size = len(value.encode("utf-16-le", "surrogatepass")) // 2
+    if size > _LONGEST:
+        return f"has {size} characters, and SQL Server takes {_LONGEST}"
+    cannot_be_sent = any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value)
+    return "holds a character that cannot be sent" if cannot_be_sent else ""
+
+
 def _parse(dsn: str) -> dict[str, Any]:
     try:
         url = urlsplit(dsn)
@@ -65,11 +80,19 @@ def _parse(dsn: str) -> dict[str, Any]:
             f"names instance {named!r}: write the server's host and its port instead, which SQL"
             " Server Configuration Manager shows under TCP/IP"
         )
-    if not unquote(host).isprintable() or " " in unquote(host):
-        raise ValueError(f"names a host with blanks or worse: write {FORM}")
+    if not unquote(host).isprintable() or " " in unquote(host) or len(host) > _LONGEST_HOST:
+        raise ValueError(f"names a host with blanks, over {_LONGEST_HOST} characters, or worse: write {FORM}")
     options = _options(url.query)
     trusted = options.get("trusted") == "yes"
-    user = unquote(url.username or "")
+    user, dbname = unquote(url.username or ""), unquote(url.path.removeprefix("/"))
+    for what, name in (("user", user), ("database", dbname)):
+        if wrong := fault(name):
+            raise ValueError(f"names {what} {name!r}, which {wrong}")
+    if "\\" in user:
+        raise ValueError(
+            f"names user {user!r}: Windows' own are not logged in by password; trusted=yes, without"
+            " a user, takes who runs hotset"
+        )
     if trusted and user:
         raise ValueError(f"names user {user!r}, and trusted=yes, which logs in without one")
     if not trusted and not user:
@@ -78,7 +101,7 @@ def _parse(dsn: str) -> dict[str, Any]:
         "host": unquote(host),
         "port": PORT if port is None else port,
         "user": user,
-        "dbname": unquote(url.path.removeprefix("/")),
+        "dbname": dbname,
         "encrypt": options.get("encrypt", "yes"),
         "trust": options.get("trust") == "yes",
         "trusted": trusted,

@@ -17,6 +17,8 @@ from .address import Address
 
 _ENCRYPTION = {"no": "off", "optional": "request", "yes": "require", "mandatory": "require"}
 _SYSTEM = "system"
+_STRONGER = ("TDSVER", "TDSHOST", "TDSPORT")
+"""Variables that count before its settings: TDSVER=7.0 sends a log-in that nothing encrypts."""
 _MICROSOFTS = "install Microsoft's driver (msodbcsql18)"
 _lock = Lock()
 _sections: dict[str, str] = {}
@@ -66,6 +68,8 @@ def configure(database: Address) -> None:
     in a file of memory, of which nothing is left however the process ends (memfd_create(2))."""
     name = section(database)
     with _lock:
+        for stronger in _STRONGER:
+            os.environ.pop(stronger, None)
         if name in _sections:
             return
         _sections[name] = settings(database)

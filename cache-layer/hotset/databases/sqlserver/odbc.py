@@ -22,7 +22,7 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.sql import Locked
 
 from ..base import LOOK_WAIT_S
-from . import freetds, greeting
+from . import dsn, freetds, greeting
 from .address import Address
 from .freetds import is_freetds
 from .refusals import add_remedy
@@ -35,6 +35,8 @@ CONNECT_TIMEOUT_S = 10
 LOCK_TIMEOUT = 1222
 """The number of an error: a lock was not had in time."""
 _ROWS_PER_SEND = 10_000
+_VALUES, _PARAMETERS = 1_000, 2_000
+"""At most, of one statement: rows behind VALUES, parameters (2,100 with those of its own)."""
 _INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
 _REMEDY = f"{missing_extra(Extra.SQLSERVER)} brings pyodbc" + (
     "; apt-get install tdsodbc brings the driver FreeTDS, Microsoft's package msodbcsql18 its own"
@@ -152,6 +154,8 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
 
     :raises ConnectionError: says to what, as whom and why not, in one line without the password.
     """
+    if wrong := dsn.fault(database.password):
+        raise ConnectionError(f"cannot connect to {database.where}: the password {wrong}")
     name, module = driver(database.driver), _module()
     text = connection_string(database, name)
     if is_freetds(name):
@@ -207,17 +211,23 @@ def insert(
 ) -> int:
     """Insert rows in one transaction; returns how many.
 
-    An array of rows travels in one go, described once from the table's own columns.
+    An array of rows travels in one go, described once from the table's own columns. Without
+    arrays, a statement takes as many rows as it may: FreeTDS prepares it anew each time.
     """
-    marks = ", ".join("?" * len(columns))
-    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
+    marks = f"({', '.join('?' * len(columns))})"
+    at_once = _ROWS_PER_SEND if by_array else min(_VALUES, _PARAMETERS // len(columns))
     count, source = 0, iter(rows)
     connection.autocommit = False
     try:
         cursor = connection.cursor()
         cursor.fast_executemany = by_array
-        while block := list(islice(source, _ROWS_PER_SEND)):
-            cursor.executemany(statement, block)
+        while block := list(islice(source, at_once)):
+            if by_array:
+                cursor.executemany(into + marks, block)
+            else:
+                values = [value for row in block for value in row]
+                cursor.execute(into + ", ".join([marks] * len(block)), values)
             count += len(block)
         connection.commit()
         cursor.close()
