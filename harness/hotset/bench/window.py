@@ -154,7 +154,7 @@ def not_steady(result: Repeat) -> str:
         )
     if result.not_known:
         few = ", ".join(_describe_verdict(verdict) for verdict in result.not_known)
-        return f"too few transactions to know whether it is steady ({few})"
+        return f"not known whether it is steady, as what differs may be chance ({few})"
     return "not known whether it is steady (the window was too short to judge)"
 
 

@@ -45,10 +45,15 @@ class Latencies:
 
     @classmethod
     def merge(cls, texts: Iterable[str]) -> "Latencies":
+        """The sum of several, by their texts."""
+        return cls.total(map(cls, texts))
+
+    @classmethod
+    def total(cls, several: Iterable["Latencies"]) -> "Latencies":
         """The sum of several."""
         merged = cls()
-        for text in texts:
-            merged.add(cls(text))
+        for one in several:
+            merged.add(one)
         return merged
 
     def __len__(self) -> int:
@@ -99,6 +104,13 @@ class Latencies:
         mean = (values_us * counts).sum() / total
         variance = ((values_us - mean) ** 2 * counts).sum() / total
         return float(mean) / 1e3, float(np.sqrt(variance / total)) / 1e3
+
+    def sum_ms(self) -> tuple[float, float]:
+        """The sum of all, and how many they are."""
+        if not len(self):
+            return 0.0, 0.0
+        values_us, counts = self._counts()
+        return float((values_us * counts).sum()) / 1e3, float(counts.sum())
 
     def _counts(self) -> tuple[Floats, Floats]:
         """The middles of the steps that hold some, in microseconds, and how many they hold."""

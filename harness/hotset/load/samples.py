@@ -18,7 +18,6 @@ from typing import Literal
 
 from hotset.core.sql import LASTING
 from hotset.reports.model.windows import (
-    DUE_LEAST,
     Arrived,
     Latency,
     Repeat,
@@ -28,10 +27,9 @@ from hotset.reports.model.windows import (
     Unfinished,
 )
 
-from . import arrivals, steady
+from . import arrivals, served, steady
 from .latency import Latencies
 from .record import PhaseName, Tick, WindowOptions
-from .steady import Round
 
 NEW_ORDER = "new_order"
 """TPC-C counts these apart."""
@@ -232,20 +230,14 @@ class RunLog:
         return self._failures
 
     def ended_kinds(self) -> list[str]:
-        """Kinds that had none in the window's last quarter, of which at their rate in the others at
-        least `DUE_LEAST` were due, in words."""
-        whole = math.floor(self._options.duration_s)
-        quarter = whole // 4
-        last = whole - quarter
-        commits = [[0, 0] for _ in self._kinds]
-        for tally in (tally for second in range(whole) for tally in self._tallies.get(second, ())):
-            for kind, count in enumerate(tally.committed):
-                commits[kind][tally.second >= last] += count
-        return [
-            f"{name}: {before:,} in the first {last} s, none in the last {quarter} s"
-            for name, (before, after) in zip(self._kinds, commits, strict=True)
-            if quarter and not after and before * quarter >= DUE_LEAST * last
-        ]
+        """Kinds of which none got through any more, in words."""
+        whole = range(math.floor(self._options.duration_s))
+        each = [self._tallies.get(second, ()) for second in whole]
+        told = (
+            served.ended(name, [sum(one.committed[kind] for one in tallies) for tallies in each])
+            for kind, name in enumerate(self._kinds)
+        )
+        return [text for text in told if text]
 
     def tick(self, second: int) -> Tick:
         """The figures of one second from the window's opening, and with them of earlier ones what a
@@ -347,18 +339,13 @@ def _describe(cause: str, message: str) -> str:
 
 def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> tuple[Steadiness, ...]:
     """Judge the throughput, and each kind that occurs in every round; whole seconds only."""
-    spans = steady.spans(len(seconds))
-    rounds = [_Figures(kinds) for _ in spans]
-    for span, figures in zip(spans, rounds, strict=True):
-        for second in span:
-            figures.add(seconds[second])
-    starts = [span.start for span in spans]
-    rates = [figures.per_minute(len(span)) for figures, span in zip(rounds, spans, strict=True)]
-    verdicts = [steady.judge("all", "tpm", rates, starts)]
+    verdicts = [steady.judge_rate([figures.count() for figures in seconds])]
     for kind, name in enumerate(kinds):
-        if all(figures.has_latency(kind) for figures in rounds):
-            means = [figures.mean_latency(kind) for figures in rounds]
-            verdicts.append(steady.judge(name, "latency_ms", means, starts))
+        each = [figures.latencies(kind) for figures in seconds]
+        rounds = [Latencies.total(each[span.start : span.stop]) for span in steady.spans(len(each))]
+        if all(len(latencies) for latencies in rounds):
+            alone = [error / mean for mean, error in map(Latencies.mean_ms, rounds)]
+            verdicts.append(steady.judge_latency(name, [one.sum_ms() for one in each], alone))
     return tuple(verdicts)
 
 
@@ -417,16 +404,8 @@ class _Figures:
         outcomes = self._outcomes.items()
         return {key[2]: count for key, count in outcomes if key[:2] == (kind, outcome)}
 
-    def per_minute(self, seconds: int) -> Round:
-        """Commits; their count varies as a Poisson process's does."""
-        count = self.count()
-        return Round(count * 60 / seconds, math.sqrt(count) * 60 / seconds)
-
-    def has_latency(self, kind: int) -> bool:
-        return len(self._latencies[kind]) > 0
-
-    def mean_latency(self, kind: int) -> Round:
-        return Round(*self._latencies[kind].mean_ms())
+    def latencies(self, kind: int) -> Latencies:
+        return self._latencies[kind]
 
     def count_arrivals(self, rate_per_s: float, growth: float) -> Arrived:
         return Arrived(

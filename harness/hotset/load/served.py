@@ -8,7 +8,7 @@ latencies, and meets no threshold.
 from collections import Counter
 from collections.abc import Sequence
 
-from hotset.reports.model.windows import Repeat
+from hotset.reports.model.windows import DUE_LEAST, Repeat
 
 from .record import DRAIN_S
 
@@ -38,6 +38,20 @@ def shortfall(result: Repeat, ended: Sequence[str] = ()) -> str:
             f" {stuck.oldest_s + DRAIN_S:.0f} s"
         )
     return ": ".join(["; ".join(faults), *(["; ".join(reasons)] if reasons else [])])
+
+
+def ended(name: str, commits: Sequence[int]) -> str:
+    """Say that a kind had none in the window's last quarter, of which at its rate in the others at
+    least `DUE_LEAST` were due; empty: it did not end.
+
+    :param commits: of that kind, in each whole second.
+    """
+    quarter = len(commits) // 4
+    last = len(commits) - quarter
+    before, after = sum(commits[:last]), sum(commits[last:])
+    if not quarter or after or before * quarter < DUE_LEAST * last:
+        return ""
+    return f"{name}: {before:,} in the first {last} s, none in the last {quarter} s"
 
 
 def _nothing(result: Repeat) -> list[str]:

@@ -6,16 +6,25 @@ it (slope). The rounds here are fifths of the window; the values are transaction
 pages read per transaction (buffers that are still filling show there first), and the mean latency
 of each kind of transaction (a plan that turned shows there first).
 
-Means of few transactions differ by chance: three standard errors are taken off what is compared.
-Where these alone exceed a bound, nothing within it could have been seen, and whether the window was
-steady is not known. So `steady` has three answers, and None is never as good as True.
+Means of few transactions differ by chance, and those of few seconds that resemble one another do so
+far more: how the seconds of a round scatter, and how alike those are that follow each other, give
+the standard error of its mean. A window is not steady where it is beyond a bound even with three of
+them taken off; it is where it keeps to the bounds and three of them are less than a bound, or it
+could not have failed. All between is not known: `steady` has three answers, and None is never as
+good as True.
+
+Simulated (``harness/tests/load/test_steady.py``): of stationary windows whose seconds scatter by
+10 %, with an autocorrelation of 0, 0.5 or 0.8, at most 5 % are called not steady; of windows that
+drift by 20 % at most 5 % are called steady, and at least 80 % not steady where they are long enough.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from statistics import fmean
+from typing import TypeAlias
 
 from hotset.reports.model.windows import Measure, Steadiness
 
@@ -27,6 +36,11 @@ LEAST_S = 10.0
 READS_COUNT = 0.1
 """Fewer reads per transaction are not judged: memory serves the workload."""
 _ERRORS = 3.0
+_ALIKE_LEAST_S, _ALIKE = 25, 0.5
+"""A shorter window does not tell how alike its seconds are: so much is assumed."""
+_ALIKES = [step / 20 for step in range(1, 20)]
+_CALMER = 1.3
+"""How much less the four calmest of five rounds scatter than all, as a variance."""
 LEVEL_LEAST = 8
 """Seconds below which reads are not known to be level: two standard errors are then no more than
 95 % by Student's t, too."""
@@ -44,6 +58,10 @@ class Round:
     error: float
 
 
+Seconds: TypeAlias = Sequence[tuple[float, float]]
+"""Amount and count of each: what is judged is the one by the other."""
+
+
 def spans(seconds: int) -> list[range]:
     """The window's rounds as seconds, of equal length within one.
 
@@ -59,16 +77,18 @@ def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[i
     values = [round_.value for round_ in rounds]
     average = fmean(values)
     high, low = max(rounds, key=_value), min(rounds, key=_value)
-    apart, apart_by_chance = high.value - low.value, _ERRORS * math.hypot(high.error, low.error)
-    change, change_by_chance = _line(rounds)
-    excursion, slope = max(0.0, apart - apart_by_chance), max(0.0, abs(change) - change_by_chance)
+    apart, apart_error = high.value - low.value, math.hypot(high.error, low.error)
+    change, change_error = _line(rounds)
+    excursion = max(0.0, apart - _ERRORS * apart_error)
+    slope = max(0.0, abs(change) - _ERRORS * change_error)
     furthest = max(range(len(values)), key=lambda place: abs(values[place] - average))
     scale = average or 1.0
     steady: bool | None = True
     if excursion > EXCURSION * average or slope > SLOPE * average:
         steady = False
     elif not average or (
-        apart_by_chance > EXCURSION * average or change_by_chance > SLOPE * average
+        max(apart, _ERRORS * apart_error) > EXCURSION * average
+        or max(abs(change), _ERRORS * change_error) > SLOPE * average
     ):
         steady = None
     return Steadiness(
@@ -80,6 +100,29 @@ def judge(of: str, measure: Measure, rounds: Sequence[Round], starts: Sequence[i
         second=starts[furthest],
         steady=steady,
     )
+
+
+def judge_rate(counts: Sequence[float]) -> Steadiness:
+    """Judge if the throughput is steady.
+
+    :param counts: of what was done in each second; of what happens by itself it varies as a Poisson
+        process's does.
+    """
+    sums = [sum(counts[span.start : span.stop]) for span in spans(len(counts))]
+    rounds = _rounds(
+        [(count * 60, 1.0) for count in counts], [math.sqrt(count) / (count or 1) for count in sums]
+    )
+    return judge("all", "tpm", rounds, _starts(counts))
+
+
+def judge_latency(of: str, seconds: Seconds, alone: Sequence[float]) -> Steadiness:
+    """Judge if a kind's mean latency is steady.
+
+    :param seconds: sum and number of its latencies.
+    :param alone: of each round the standard error by its mean, if transactions had nothing to do
+        with one another.
+    """
+    return judge(of, "latency_ms", _rounds(seconds, alone), _starts(seconds))
 
 
 def judge_reads(
@@ -99,12 +142,87 @@ def judge_reads(
     sums = [(sum(reads[span]), sum(transactions[span])) for span in each]
     if not all(read and count for read, count in sums):
         return None
-    scatter = _scatter([list(zip(reads[span], transactions[span], strict=True)) for span in each])
-    rounds = [
-        Round(read / count, read / count * math.sqrt(max(scatter, 1.0, count / read) / count))
-        for read, count in sums
+    # Transactions differ a lot in what they read: stock-level reads hundreds of pages.
+    alone = [math.sqrt(max(1.0, count / read) / count) for read, count in sums]
+    rounds = _rounds(list(zip(reads, transactions, strict=True)), alone)
+    return judge("all", "reads", rounds, [first + start for start in _starts(reads)])
+
+
+def _starts(seconds: Sequence[object]) -> list[int]:
+    return [span.start for span in spans(len(seconds))]
+
+
+def _rounds(seconds: Seconds, alone: Sequence[float]) -> list[Round]:
+    """The rounds of a window; the error of each is by how its seconds scatter about its mean.
+
+    :param alone: the least error of each, by its mean.
+    """
+    means, off = list[float](), list[list[float]]()
+    for span in spans(len(seconds)):
+        of_round = seconds[span.start : span.stop]
+        amount, count = (sum(column) for column in zip(*of_round, strict=True))
+        mean = amount / count if count else 0.0
+        means.append(mean)
+        each = amount / len(of_round) or 1.0
+        off.append([(amount - mean * number) / each for amount, number in of_round])
+    alike, variance = _scatter(off, assumed=len(seconds) < _ALIKE_LEAST_S)
+    return [
+        Round(mean, mean * max(least, math.sqrt(variance * _of_mean(len(each), alike))))
+        for mean, least, each in zip(means, alone, off, strict=True)
     ]
-    return judge("all", "reads", rounds, [first + span.start for span in each])
+
+
+def _scatter(off: Sequence[Sequence[float]], assumed: bool) -> tuple[float, float]:
+    """How alike seconds are that follow each other, and the variance of one, as an autoregressive
+    process of the first order that scatters so within its rounds. Where these tell it, the one that
+    scatters most is left out: a step amid it is none of that.
+
+    :param off: of each round, how far its seconds are off its mean.
+    :param assumed: they do not tell how alike they are.
+    """
+    if not assumed:
+        off = sorted(off, key=_variance)[:-1]
+    squares = math.fsum(one * one for each in off for one in each)
+    products = math.fsum(one * two for each in off for one, two in pairwise(each))
+    if not squares:
+        return 0.0, 0.0
+    lengths = [len(each) for each in off]
+    if assumed:
+        return _ALIKE, squares / _within(lengths, _ALIKE)[0]
+    found, within = 0.0, _within(lengths, 0.0)
+    for alike in _ALIKES:
+        more = _within(lengths, alike)
+        if more[1] / more[0] > products / squares:
+            break
+        found, within = alike, more
+    return found, squares / within[0] * _CALMER
+
+
+def _variance(off: Sequence[float]) -> float:
+    return math.fsum(one * one for one in off) / len(off)
+
+
+def _within(lengths: Sequence[int], alike: float) -> tuple[float, float]:
+    """What the squares, and the products of neighbours, of a process of variance 1 come to, each
+    round about its own mean."""
+    each = [_within_one(number, alike) for number in lengths]
+    squares, products = (math.fsum(column) for column in zip(*each, strict=True))
+    return squares, products
+
+
+@cache
+def _within_one(number: int, alike: float) -> tuple[float, float]:
+    of_mean = _of_mean(number, alike)
+    with_mean = sum(alike**apart for apart in range(number)) / number
+    products = (number - 1) * alike - (number + 1) * of_mean + 2 * with_mean
+    return number * (1 - of_mean), products
+
+
+@cache
+def _of_mean(number: int, alike: float) -> float:
+    """The variance of the mean of so many seconds, by that of one."""
+    more = sum((number - apart) * alike**apart for apart in range(1, number))
+    return (number + 2 * more) / number**2
 
 
 def level(reads: Sequence[float], transactions: Sequence[float] | None = None) -> bool | None:
@@ -147,31 +265,17 @@ def _ratio(seconds: Sequence[tuple[float, float]]) -> Round:
     return Round(mean, math.sqrt(apart * number / (number - 1)) / count)
 
 
-def _scatter(rounds: Sequence[Sequence[tuple[float, float]]]) -> float:
-    """The variance of one transaction's reads by their mean's square, as far as the seconds within
-    a round tell it: transactions differ a lot (stock-level reads hundreds of pages)."""
-    scatter = freedom = 0.0
-    for seconds in rounds:
-        read, count = (sum(column) for column in zip(*seconds, strict=True))
-        mean = read / count
-        scatter += sum((amount - mean * number) ** 2 for amount, number in seconds) / (
-            mean**2 * count
-        )
-        freedom += 1 - 1 / len(seconds)
-    return scatter / freedom if freedom else 0.0
-
-
 def _value(round_: Round) -> float:
     return round_.value
 
 
 def _line(rounds: Sequence[Round]) -> tuple[float, float]:
-    """Return the change of the least-squares line from the first round to the last, and how much of
-    that chance explains."""
+    """Return the change of the least-squares line from the first round to the last, and its
+    standard error."""
     steps = len(rounds) - 1
     places = [place - steps / 2 for place in range(len(rounds))]
     squares = sum(place**2 for place in places)
     weights = [place / squares * steps for place in places]
     change = sum(weight * round_.value for weight, round_ in zip(weights, rounds, strict=True))
     errors = (weight * round_.error for weight, round_ in zip(weights, rounds, strict=True))
-    return change, _ERRORS * math.hypot(*errors)
+    return change, math.hypot(*errors)

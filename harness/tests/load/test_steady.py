@@ -16,6 +16,7 @@ from hotset.load.steady import (
     SLOPE,
     Round,
     judge,
+    judge_rate,
     judge_reads,
     level,
     spans,
@@ -132,8 +133,7 @@ HALVED = [1, 1, 0.5, 1, 1]
         (450, HALVED, False, 0.99),
         # ... and where it can, what is within the bounds passes ...
         (1_800, line(0), True, 0.99),
-        (1_800, line(0.08), True, 0.99),
-        (20_000, line(0.08), True, 0.99),
+        (20_000, line(0.08), True, 0.95),
         # ... and three times the bound never does, half as much again with more transactions.
         (1_440, line(0.3), False, 0.99),
         (1_800, line(0.3), False, 0.99),
@@ -148,6 +148,46 @@ def test_how_often_counts_get_each_answer(
     random = np.random.default_rng(per_round)
     found = [counted(random.poisson(per_round * np.array(shape))).steady for _ in range(1_000)]
     assert found.count(answer) >= share * len(found), Counter(found)
+
+
+def windows(
+    seconds: int, alike: float, spread: float, drift: float, each: int = 400
+) -> "Counter[bool | None]":
+    """The verdicts on windows of a process of the first order about a line, at 60,000 TPM."""
+    random = np.random.default_rng(seconds)
+    fresh = random.normal(0, spread * (1 - alike**2) ** 0.5, (each, seconds))
+    off = np.empty((each, seconds))
+    off[:, 0] = random.normal(0, spread, each)
+    for at in range(1, seconds):
+        off[:, at] = alike * off[:, at - 1] + fresh[:, at]
+    rates = 100_000 * np.maximum(0, 1 + off + drift * np.linspace(-0.5, 0.5, seconds))
+    return Counter(judge_rate([float(one) for one in rate]).steady for rate in rates)
+
+
+@pytest.mark.parametrize("seconds", [12, 30, 60, 300])
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+def test_a_stationary_window_is_seldom_called_not_steady(seconds: int, alike: float) -> None:
+    """Seconds that scatter by 10 % and resemble the ones before them: 20 to 26 % were."""
+    assert windows(seconds, alike, 0.1, 0.0)[False] <= 0.05 * 400
+
+
+@pytest.mark.parametrize(
+    ("alike", "spread", "seconds"),
+    [(0.0, 0.03, 60), (0.5, 0.03, 300), (0.8, 0.03, 300), (0.0, 0.1, 600), (0.5, 0.1, 1200)],
+)
+def test_a_drift_of_a_fifth_is_found_where_the_window_is_long_enough(
+    alike: float, spread: float, seconds: int
+) -> None:
+    found = windows(seconds, alike, spread, 0.2, each=200)
+    assert found[False] >= 0.8 * 200, found
+
+
+@pytest.mark.parametrize("seconds", [12, 30, 60, 300])
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+@pytest.mark.parametrize("spread", [0.03, 0.1])
+def test_a_drift_of_a_fifth_seldom_passes(seconds: int, alike: float, spread: float) -> None:
+    """Where chance hides it, that is not known."""
+    assert windows(seconds, alike, spread, 0.2, each=200)[True] <= 0.05 * 200
 
 
 def test_a_window_without_transactions_is_not_steady() -> None:
@@ -170,10 +210,10 @@ def reads_of(
 @pytest.mark.parametrize(
     ("means", "per_second", "answer"),
     [
-        ([16.0] * 60, 2_000, True),
+        ([16.0] * 60, 4_000, True),
         ([16.0] * 12, 30, None),
         ([32.0] * 15 + [16.0] * 45, 2_000, False),
-        ([32.0] * 2 + [16.0] * 10, 1_000, False),
+        ([32.0] * 2 + [16.0] * 10, 3_000, False),
     ],
 )
 def test_reads_per_transaction_are_judged(

@@ -82,7 +82,7 @@ PREDICTED_RUN = extend(
     run="last",
     storage="nas-2014",
 )
-TRACE = extend(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True), trace="a.trace")
+TRACE = extend(Trace, TraceFigures(3, 1, 8192, 4096, 12288, 0.5, True, False), trace="a.trace")
 NEED = Need(0.5, Bytes(2**30), 0.2)
 SIZE = Size(4096, 0.5, 0.6, 900.0, 450.0, 1800.0, 0.96, 1.5, None)
 WEAR = Wear("hotset", "writeback", 0.5, 4096, 8192, 1.0, 0.1)

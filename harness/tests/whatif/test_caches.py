@@ -156,6 +156,37 @@ def test_how_far_off_a_policy_is_known_to_be_is_said_beside_it(trace: Path) -> N
     assert "bcache: the kernel's" in both
 
 
+@pytest.mark.parametrize(
+    ("policy", "seconds", "warned"),
+    [
+        ("smq", "whole", True),
+        ("bcache", "whole", True),
+        ("lru", "whole", False),
+        ("smq", "fine", False),
+        ("smq", "one each", False),
+    ],
+)
+def test_a_policy_that_goes_by_time_is_doubted_where_times_are_whole_seconds(
+    trace: Path, policy: str, seconds: str, warned: bool
+) -> None:
+    """smq hit 13 % where LRU hit 54 %, and nothing of the trace at hand was said."""
+    lines = [line.split(" ", 1) for line in trace.read_text().splitlines()[:5000]]
+    text = "".join(
+        f"{number if seconds == 'one each' else float(at) // 1 if seconds == 'whole' else at}"
+        f" {rest}\n"
+        for number, (at, rest) in enumerate(lines)
+    )
+    trace.write_text(text)
+    console = Console(file=StringIO(), width=200)
+    found = asked("whatif simulate", trace=str(trace), policy=[policy], cache=["4MiB"])
+    found.show(console)
+    assert isinstance(console.file, StringIO)
+    assert ("times are whole seconds" in console.file.getvalue()) is warned
+    assert bool(found.document()["warnings"]) is warned
+    told = asked("whatif trace info", trace=str(trace)).document()["whole_seconds"]
+    assert told is (seconds == "whole")
+
+
 def test_every_policy_is_simulated_with_every_size(trace: Path) -> None:
     policies = [
         "lru",

@@ -233,14 +233,30 @@ pub struct Summary {
     pub seconds: f64,
     /// Whether the requests have times.
     pub timed: bool,
+    /// Whether those are whole seconds, with several requests in one.
+    pub whole_seconds: bool,
+    #[serde(skip)]
+    parts: bool,
 }
 
 impl Summary {
+    /// Of a trace, before its first request.
+    #[must_use]
+    pub fn begin(timed: bool) -> Summary {
+        Summary {
+            timed,
+            ..Summary::default()
+        }
+    }
+
     /// Counts a request.
     pub fn add(&mut self, request: &Request) {
         self.requests += 1;
         self.end = self.end.max(request.end());
         self.seconds = request.at as f64 / NANOS_PER_S;
+        self.parts |= !request.at.is_multiple_of(NANOS_PER_S as Nanos);
+        let several = self.requests as f64 > self.seconds + 1.0;
+        self.whole_seconds = self.timed && several && !self.parts;
         if request.write {
             self.writes += 1;
             self.written_bytes += request.bytes;
@@ -254,10 +270,7 @@ impl Summary {
     /// # Errors
     /// A [`TraceError`]: a request is none.
     pub fn of(trace: Trace) -> Result<Summary, TraceError> {
-        let mut summary = Summary {
-            timed: trace.about.timed,
-            ..Summary::default()
-        };
+        let mut summary = Summary::begin(trace.about.timed);
         for request in trace {
             summary.add(&request?);
         }

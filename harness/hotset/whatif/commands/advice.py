@@ -108,6 +108,7 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
         wear=worn,
         sizes=tuple(sizes),
         doubts=doubts,
+        warnings=tuple(caches.beside_whole_seconds({request.policy} if worn else (), about)),
     )
 
 

@@ -131,6 +131,7 @@ def simulate(request: Simulate, context: Context) -> Simulations:
 
     Several run at once. To resume an interrupted simulation, give the same command again.
     """
+    from hotset.core.machines.local import Local
     from hotset.core.progress import Measured
 
     from .. import caches
@@ -166,7 +167,9 @@ def simulate(request: Simulate, context: Context) -> Simulations:
         text = f"simulating {len(wanted)} caches, {workers.at_a_time} at a time"
         with context.report.task(text):
             outcomes = caches.sweep(workers, request.trace, wanted, more, on_done)
-    return caches.Simulations.from_outcomes(request.trace, outcomes)
+    goes_by_time = any(cache.policy in caches.BY_TIME for cache in wanted)
+    figures = caches.trace_figures(Local(), request.trace) if goes_by_time else None
+    return caches.Simulations.from_outcomes(request.trace, outcomes, figures)
 
 
 def _workers(request: Simulate) -> Cores | Cluster:

@@ -197,9 +197,8 @@ class Code(Enum):
         " (duration_s); until the arms agree within 5 %, the factor is not the storage's alone.",
     )
     STEADINESS_UNKNOWN = (
-        "Not known whether the windows were steady, as they had too few transactions to tell:"
-        " {which}.",
-        "Lengthen the window (duration_s); four times the transactions halve what chance explains.",
+        "Not known whether the windows were steady, as what differs may be chance: {which}.",
+        "Lengthen the window (duration_s): four times as long halves what chance explains.",
     )
     RATE_NOT_REACHED = (
         "More transactions were due than the users could do: {which} were skipped. Latencies count"

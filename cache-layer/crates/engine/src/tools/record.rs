@@ -81,10 +81,7 @@ fn recorded(disk: &Disk, to: &Path, seconds: f64, buffer_kib: u32) -> anyhow::Re
     let begun = Instant::now();
     let read = Arc::new(AtomicU64::new(0));
     let pipe = instance.pipe(begun, Duration::from_secs_f64(seconds), Arc::clone(&read))?;
-    let mut summary = Summary {
-        timed: true,
-        ..Summary::default()
-    };
+    let mut summary = Summary::begin(true);
     for request in foreign::events(&instance.folder.join("trace_pipe"), Box::new(pipe)) {
         let request = request?;
         let request = Request {

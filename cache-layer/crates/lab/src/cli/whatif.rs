@@ -237,10 +237,7 @@ fn write(trace: Trace, to: &Path, progress: bool) -> anyhow::Result<Summary> {
 
 fn write_all(trace: Trace, to: &Path, progress: bool) -> anyhow::Result<Summary> {
     let timed = trace.about.timed;
-    let mut summary = Summary {
-        timed,
-        ..Summary::default()
-    };
+    let mut summary = Summary::begin(timed);
     let cannot_write = |source| TraceError::Io {
         what: "write",
         path: to.to_owned(),
