@@ -1,8 +1,8 @@
 """The PowerShell module as its grammar reads it: cmdlets, their parameters, and what they request.
 
 A cmdlet's requests are literal in its text, ``Invoke-HotsetJob $PSCmdlet $Connection 'OPERATION' …
--Values @{…}`` or ``Invoke-HotsetApi $session METHOD 'PATH' @{…}``, so that they can be recorded
-without running it: every field with the type of its expression.
+-Values @{…}``, so that they can be recorded without running it: every field with the type of its
+expression.
 """
 
 from __future__ import annotations
@@ -192,7 +192,6 @@ def _parameter(node: Node) -> Parameter:
 _SENDERS = {
     "Invoke-HotsetQuery": re.compile(r"\S+ \$PSCmdlet \$Connection '([^']+)'"),
     "Invoke-HotsetJob": re.compile(r"\S+ \$PSCmdlet \$Connection '([^']+)' -AsJob"),
-    "Invoke-HotsetApi": re.compile(rf"\S+ \$session (Get|Post|Delete) '{PREFIX}([^']+)'"),
 }
 
 
@@ -205,11 +204,11 @@ def _request(sender: str, parameters: dict[str, Parameter], command: Node) -> Re
         name = text(next(inside(entry, "key_expression")))
         value = entry.children[-1]
         fields[name] = _field(sender, parameters, text(value))
-    if helper == "Invoke-HotsetApi":
-        return Request(sender, "", words[1].lower(), words[2], fields)
     known = operations()[words[1]]
     path = known["Path"].removeprefix(PREFIX)
-    return Request(sender, words[1], known["Method"].lower(), path, fields)
+    # What the API has of jobs is no operation.
+    operation = "" if words[1].startswith("jobs ") else words[1]
+    return Request(sender, operation, known["Method"].lower(), path, fields)
 
 
 @cache
@@ -230,9 +229,9 @@ def _field(sender: str, parameters: dict[str, Parameter], expression: str) -> Fi
     parameter = parameters.get(converted[1] if converted else expression.removeprefix("$"))
     if parameter is not None:
         return Field(_TYPES[parameter.type], parameter.allowed)
-    if expression.startswith("-not ") or expression == "$go":
+    if expression.startswith("-not ") or expression in ("$go", "($Mark -or $Wait)"):
         return Field("boolean")
-    if expression.endswith(".ToArray()"):
+    if expression.endswith(".ToArray()") or expression.startswith("(Get-HotsetRunOrder "):
         return Field("array")
     if expression in ("$each", "$one", "$begin") or " -join ',' " in f"{expression} ":
         return Field("string")

@@ -43,6 +43,15 @@ $problems += Get-Problem { Get-HotsetHitRatio -Since never }
 $problems += Get-Problem { Invoke-HotsetTpch $env:DSN -Credential $login -Queries 1 }
 $problems += Get-Problem { Set-HotsetSqlMemory postgresql://u:p@h/d -WhatIf }
 $problems += Get-Problem { Move-HotsetTempdb $env:DSN -Credential $login -Folder /nowhere -WhatIf }
+$wrong = New-Object pscredential $env:DB_USER, (ConvertTo-Secure wrong)
+$missing = $env:DSN.Substring(0, $env:DSN.LastIndexOf('/')) + '/nobodys'
+$problems += Get-Problem { Get-HotsetTier nobodys }
+$problems += Get-Problem { Sync-HotsetTier nobodys }
+$problems += Get-Problem { Get-HotsetDatabase $env:DSN -Credential $wrong }
+$problems += Get-Problem { Invoke-HotsetTpch $env:DSN -Credential $wrong }
+$problems += Get-Problem { Get-HotsetDatabase $missing -Credential $login }
+$problems += Get-Problem { Invoke-HotsetTpch $missing -Credential $login }
+$problems += Get-Problem { Set-HotsetDatabaseMemory $env:DSN -Credential $login -Size 900TiB -Confirm:$false }
 
 $postgres = @{ Dsn = $env:DSN; Engine = 'postgres'; Credential = $login; WhatIf = $true }
 ConvertTo-Json -Depth 3 @{

@@ -106,6 +106,8 @@ ENVIRONMENT: Mapping[str, Mapping[str, str]] = {
         " the last commit.",
     },
     "When a wheel is built": {
+        "HOTSET_MODULE": "The folder of the PowerShell module that goes"
+        " into the wheel, with all that is generated; `make release` sets it.",
         "HOTSET_PROGRAMS": "The folder of the Rust programs that go into the wheel; `make release`"
         " sets it. Without it the wheel has none, and fits every kind of computer.",
         "CARGO_HOME": "Cargo's folder, whose place must not get into the programs.",

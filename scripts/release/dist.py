@@ -93,7 +93,9 @@ def package(dist: Path, with_programs: Path, epoch: int) -> Path:
     source = dist / f"hotset-{__version__}.tar.gz"
     _build(["--sdist", str(ROOT)], dist, environment)
     require_tracked(source)
-    _build(["--wheel", str(source)], dist, environment)
+    with tempfile.TemporaryDirectory(prefix="hotset-module-") as module:
+        powershell.unpack(Path(module))
+        _build(["--wheel", str(source)], dist, environment | {"HOTSET_MODULE": module})
     (wheel,) = dist.glob(f"hotset-{__version__}-*.whl")
     require_small(wheel)
     return wheel

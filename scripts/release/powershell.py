@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hotset.api.clients.package import nupkg, zipped
+from hotset.api.clients.package import contents, nupkg, zipped
 
 
 def write(dist: Path, version: str, epoch: int) -> None:
@@ -14,3 +14,11 @@ def write(dist: Path, version: str, epoch: int) -> None:
     """
     (dist / f"hotset-powershell-{version}.zip").write_bytes(zipped(epoch))
     (dist / f"Hotset.{version}.nupkg").write_bytes(nupkg(epoch))
+
+
+def unpack(folder: Path) -> None:
+    """The module as its folder has it, with what is generated of it: the source has not."""
+    for name, content in contents().items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)

@@ -1,7 +1,10 @@
-"""Puts the Rust programs into the wheel: hatchling calls it when one is built.
+"""Puts the Rust programs and the PowerShell module into the wheel: hatchling calls it when one is
+built.
 
-HOTSET_PROGRAMS names the folder that holds them (`make release` fills it). Without it, and in an
-editable installation, the wheel has Python alone and fits every kind of computer.
+HOTSET_PROGRAMS names the folder that holds the programs (`make release` fills it). Without it, and
+in an editable installation, the wheel has Python alone and fits every kind of computer.
+HOTSET_MODULE names the folder of the module with what is generated of it; without it, the
+checkout's is taken.
 """
 
 from __future__ import annotations
@@ -21,10 +24,13 @@ _ARCHITECTURES = {62: "x86_64", 183: "aarch64"}
 
 
 class Programs(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds what is in HOTSET_PROGRAMS, as ``hotset/programs``, and the tag that fits it."""
+    """Adds the module, and HOTSET_PROGRAMS as ``hotset/programs`` with the tag that fits them."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         folder = os.environ.get("HOTSET_PROGRAMS")
+        if version != "editable":
+            module = os.environ.get("HOTSET_MODULE") or str(Path(self.root, "scripts/Hotset"))
+            build_data["force_include"][module] = "hotset/scripts/Hotset"
         if version == "editable" or not folder:
             return
         # Folders are those of other architectures, for servers (core/machines/fit.py).

@@ -160,8 +160,9 @@ Describe 'Connect-Hotset' {
     }
 
     It 'lets no proxy read the token' {
-        InModuleScope Hotset { (Get-HotsetHandler @{ Uri = 'http://localhost:8480' }).UseProxy } | Should -BeFalse
-        InModuleScope Hotset { (Get-HotsetHandler @{ Uri = 'https://db1:8480' }).UseProxy } | Should -BeTrue
+        InModuleScope Hotset { (Get-HotsetHandler @{ Uri = 'http://localhost:8480'; Proxy = 'http://p:3128' }).UseProxy } | Should -BeFalse
+        InModuleScope Hotset { (Get-HotsetHandler @{ Uri = 'https://db1:8480' }).UseProxy } | Should -BeFalse
+        InModuleScope Hotset { (Get-HotsetHandler @{ Uri = 'https://db1:8480'; Proxy = 'http://p:3128' }).UseProxy } | Should -BeTrue
     }
 
     It 'reads the token from a file' {
@@ -350,6 +351,31 @@ Describe 'Errors' {
         }
         $failure = Get-Failure { Get-HotsetRun x -ErrorAction Stop }
         $failure.Exception.Message | Should -BeLike 'there is no run x; to see all runs: Get-HotsetRun'
+    }
+
+    It 'tells causes apart by the same ids, whether a request or a job met them' {
+        $causes = @{
+            'log-in'           = 'LogIn', 'AuthenticationError'
+            'unknown-database' = 'UnknownDatabase', 'ObjectNotFound'
+            'not-loaded'       = 'NotLoaded', 'ResourceUnavailable'
+            'not-installed'    = 'NotInstalled', 'NotInstalled'
+            'unknown-disk'     = 'UnknownDisk', 'ObjectNotFound'
+        }
+        foreach ($cause in $causes.Keys) {
+            $script:problem = @{ type = "urn:hotset:$cause"; title = 'Problem'; status = 424; detail = 'no'; message = 'no'; remedies = @() }
+            Mock -ModuleName Hotset Send-HotsetRequest {
+                if ([string] $Uri -notlike '*/jobs/*') { return @{ Status = 424; Text = (ConvertTo-Json $script:problem) } }
+                $job = Get-JobAnswer 'failed'
+                $job.problem = $script:problem
+                ConvertTo-Answer $job
+            }
+            $id, $category = $causes[$cause]
+            foreach ($failing in { Get-HotsetTier shop -ErrorAction Stop }, { Wait-HotsetJob job-1 -ErrorAction Stop -WarningAction Ignore }) {
+                $failure = Get-Failure $failing
+                $failure.FullyQualifiedErrorId | Should -BeLike "Hotset.$id,*"
+                $failure.CategoryInfo.Category | Should -Be $category
+            }
+        }
     }
 
     It 'refuses a password in an address before anything is sent' {

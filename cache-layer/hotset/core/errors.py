@@ -25,6 +25,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import ClassVar
 
 DECLINED, USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
@@ -52,6 +53,7 @@ class HotsetError(Exception):
 
     :cvar exit_code: what a program ends with.
     :cvar http_status: what the HTTP API answers with.
+    :ivar kind: what it is, where callers tell it from others of its status, such as ``log-in``.
     :ivar field: the request's field that is refused, in snake case; None where it is not one alone.
     :ivar remedies: remedies, the best first.
     """
@@ -59,10 +61,16 @@ class HotsetError(Exception):
     exit_code: ClassVar[int] = FAILED
     http_status: ClassVar[int] = 424
 
-    def __init__(self, message: str, *remedies: Remedy, field: str | None = None) -> None:
+    kind: str = ""
+
+    def __init__(
+        self, message: str, *remedies: Remedy, field: str | None = None, kind: str = ""
+    ) -> None:
         super().__init__(message)
         self.field = field
         self.remedies = remedies
+        if kind:
+            self.kind = kind
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -135,6 +143,17 @@ def code_of(error: BaseException) -> int | None:
 def field_of(error: BaseException) -> str | None:
     """The request's field that is refused, in snake case."""
     return error.field if isinstance(error, HotsetError) else None
+
+
+def type_of(error: HotsetError) -> str:
+    """Return what a failure is, as the API's problems and jobs name it.
+
+    >>> type_of(NotFoundError("no run x")), type_of(HotsetError("refused", kind="log-in"))
+    ('urn:hotset:not-found', 'urn:hotset:log-in')
+    """
+    return (
+        f"urn:hotset:{error.kind or HTTPStatus(error.http_status).phrase.lower().replace(' ', '-')}"
+    )
 
 
 def remedies_of(error: BaseException) -> tuple[Remedy, ...]:

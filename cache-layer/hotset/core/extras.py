@@ -51,6 +51,8 @@ _IN_ANOTHER_PACKAGE = frozenset((Extra.BENCH, Extra.REPORT, Extra.SQLSERVER))
 class ExtraMissingError(PrerequisiteError):
     """Something here needs an extra that is not installed; the message names it."""
 
+    kind = "not-installed"
+
 
 def require(*extras: Extra) -> None:
     """For what would find out too late, after an hour of measuring.

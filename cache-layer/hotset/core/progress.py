@@ -4,7 +4,7 @@ runs hotset (HOTSET_PROGRESS=json) JSON, one object a line.
 The objects have ``at``, seconds since the start, and one of ``say``, ``task``, ``figure``,
 ``error`` (text) and ``tick`` (a second of TPC-C). Figures and ticks have ``done``, ``total``,
 ``unit`` and ``eta_s`` where these are known. An error that hotset foresees has a ``message`` of its
-own, the ``field`` it is about, or null, the HTTP ``status`` it is, and ``remedies``.
+own, the ``field`` it is about, or null, the HTTP ``status`` and the ``type`` it is, and ``remedies``.
 
 Everything goes to standard error; standard output is for data.
 """
@@ -58,6 +58,7 @@ def emit_error(error: BaseException) -> int:
         message=str(error),
         field=field_of(error),
         status=error.http_status,
+        type=errors.type_of(error),
         remedies=[asdict(remedy) for remedy in remedies_of(error)],
     )
     for note in getattr(error, "__notes__", ()):

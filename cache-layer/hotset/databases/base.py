@@ -63,6 +63,20 @@ class Memory:
     cap: Bytes | None
 
 
+def require_machine(size: Bytes, machine: Bytes | Unavailable) -> tuple[str, ...]:
+    """See that the server's machine has so much memory; a note where it is not known.
+
+    :raises ValueError: it has not: the server would not start again.
+    """
+    if isinstance(machine, Unavailable):
+        return ("whether its machine has so much memory is not known",)
+    if size >= machine:
+        raise ValueError(
+            f"{size}: the server's machine has {machine}, and the system needs some of it"
+        )
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class FileIo:
     """I/O of a file (or of what the server counts instead) since the server started.

@@ -60,6 +60,7 @@ class NotSetUpError(FlashError):
     """There is no such flash device or disk."""
 
     http_status = 404
+    kind = "unknown-disk"
 
 
 Phase = Literal["creating", "ready", "detaching"]

@@ -37,11 +37,12 @@ class ProblemResponse(JSONResponse):
         exit_code: int | None = None,
         remedies: Sequence[Mapping[str, Any]] = (),
         message: str | None = None,
+        type_: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
         title = HTTPStatus(status).phrase
         content = {
-            "type": f"urn:hotset:{title.lower().replace(' ', '-')}",
+            "type": type_ or f"urn:hotset:{title.lower().replace(' ', '-')}",
             "title": title,
             "status": status,
             "detail": detail,
@@ -65,10 +66,14 @@ def build_problem(error: Exception) -> ProblemResponse:
         return ProblemResponse(error.status_code, error.detail, headers=headers)
     if not isinstance(error, HotsetError):
         raise error
-    remedies = [asdict(remedy) for remedy in remedies_of(error)]
-    detail = errors.of_api(error)
     return ProblemResponse(
-        error.http_status, detail, field_of(error), error.exit_code, remedies, str(error)
+        error.http_status,
+        errors.of_api(error),
+        field_of(error),
+        error.exit_code,
+        [asdict(remedy) for remedy in remedies_of(error)],
+        str(error),
+        errors.type_of(error),
     )
 
 

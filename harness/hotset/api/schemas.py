@@ -58,6 +58,7 @@ class JobRecord(BaseModel):
 class JobProblem(_Record):
     """Why a job failed, for callers that word it themselves."""
 
+    type: str | None = Field(description="What it is, as `type` of a problem names it.")
     message: str
     field: str | None = Field(description="The field that is refused.")
     remedies: list[RemedyRecord] = Field(description="What helps.")

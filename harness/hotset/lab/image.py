@@ -20,6 +20,7 @@ from pathlib import Path
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.paths import cache_dir
+from hotset.core.record import Result
 from hotset.core.units import Bytes
 
 SUITE = "trixie"
@@ -99,6 +100,22 @@ def find_built() -> Image | None:
     """The image of today's recipe, if it has been built."""
     image = Image(cache_dir() / "image" / recipe_key())
     return image if image.root_disk.exists() else None
+
+
+@dataclass(frozen=True, slots=True)
+class LabImage(Result):
+    """The machine of the lab, and the image that it boots.
+
+    :ivar folder: None: this kernel has dm-cache, and the lab runs on it without an image.
+    """
+
+    machine: str
+    folder: Path | None
+
+    def to_text(self) -> str:
+        if self.folder is None:
+            return "this kernel has dm-cache: the lab runs on it, without an image"
+        return f"the image is ready: {self.folder}\nmachine of the lab: {self.machine}"
 
 
 def ensure(local: Local, say: Callable[[str], None]) -> Image:

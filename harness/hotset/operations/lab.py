@@ -23,6 +23,7 @@ from hotset.core.units import Bytes
 
 if TYPE_CHECKING:
     from hotset.experiment.site.live import LabStatus
+    from hotset.lab.image import LabImage
 
 _MEMORY, _SIZE = Bytes(2 * 1024**3), Bytes(1024**3)
 _LAB = Lock("lab")
@@ -35,8 +36,9 @@ _LAB = Lock("lab")
     ("New", "HotsetLabImage"),
     progress=True,
     lock=lambda request: _LAB,  # noqa: ARG005
+    result="lab.image:LabImage",
 )
-def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
+def build_image(request: Nothing, context: Context) -> LabImage:  # noqa: ARG001
     """Build the Debian image that the lab runs in, if it needs one and there is none yet.
 
     The first run does this as well.
@@ -45,13 +47,10 @@ def build_image(request: Nothing, context: Context) -> Lines:  # noqa: ARG001
     from hotset.lab import image
     from hotset.lab import lab as labs
 
-    report = context.report
     if labs.choose("auto", "auto") == "local":
-        report.say("this kernel has dm-cache: the lab runs on it, without an image")
-    else:
-        report.say(f"the image is ready: {image.ensure(Local(), report.say).folder}")
-        report.say(f"machine of the lab: {labs.choose('auto')}")
-    return Lines()
+        return image.LabImage("local", None)
+    folder = image.ensure(Local(), context.report.say).folder
+    return image.LabImage(labs.choose("auto"), folder)
 
 
 class Up(Request):

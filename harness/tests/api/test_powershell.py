@@ -84,6 +84,54 @@ AUTOMATIC = {
 }
 # Operators of PowerShell 7 that 5.1 cannot read.
 NEWER = {"??", "??=", "?.", "?[", "&&", "||"}
+# Parameters, values and variables that 5.1 lacks, by the reference of both editions.
+NEWER_PARAMETERS = {
+    "add-content": {"asbytestream"},
+    "convertfrom-json": {"ashashtable", "depth", "noenumerate", "datekind"},
+    "convertfrom-securestring": {"asplaintext"},
+    "convertto-csv": {"quotefields", "usequotes", "includetypeinformation"},
+    "convertto-html": {"charset", "meta", "transitional"},
+    "convertto-json": {"asarray", "enumsasstrings", "escapehandling"},
+    "export-csv": {"quotefields", "usequotes", "includetypeinformation"},
+    "foreach-object": {"parallel", "throttlelimit", "timeoutseconds", "asjob"},
+    "get-childitem": {"followsymlink"},
+    "get-content": {"asbytestream"},
+    "get-date": {"asutc", "unixtimeseconds"},
+    "import-csv": {"asarray"},
+    "invoke-restmethod": {
+        *(
+            "skipcertificatecheck",
+            "skiphttperrorcheck",
+            "authentication",
+            "token",
+            "form",
+            "noproxy",
+        ),
+        *("followrellink", "sslprotocol", "statuscodevariable", "responseheadersvariable"),
+        *("maximumretrycount", "retryintervalsec", "custommethod", "resume", "httpversion"),
+    },
+    "join-path": {"additionalchildpath"},
+    "measure-object": {"allstats", "standarddeviation"},
+    "new-guid": {"empty", "inputobject"},
+    "select-object": {"skipindex", "caseinsensitive"},
+    "select-string": {"raw", "noemphasis", "culture"},
+    "set-content": {"asbytestream"},
+    "sort-object": {"stable", "top", "bottom"},
+    "split-path": {"leafbase", "extension"},
+    "start-job": {"workingdirectory"},
+    "start-process": {"environment"},
+    "start-sleep": {"duration"},
+    "test-connection": {"targetname", "tcpport", "ping"},
+    "unblock-file": {"force"},
+}
+NEWER_PARAMETERS["invoke-webrequest"] = NEWER_PARAMETERS["invoke-restmethod"]
+NEWER_VALUES = {"utf8nobom", "utf8bom", "ansi"}
+NEWER_COMMANDS = {
+    *("get-error", "test-json", "join-string", "get-uptime", "remove-alias", "get-securerandom"),
+    *("convertfrom-markdown", "show-markdown", "remove-service", "start-threadjob"),
+    *("convertto-clixml", "convertfrom-clixml"),
+}
+NEWER_VARIABLES = {"iswindows", "islinux", "ismacos", "iscoreclr", "psstyle"}
 
 
 def of_each(items: Callable[[], Iterable[Any]]) -> Callable[[Callable[[Any], None]], Any]:
@@ -153,6 +201,76 @@ def test_every_script_is_powershell_that_both_editions_read(path: Path) -> None:
     leaves = [text(one) for one in inside(root) if not one.children]
     assert NEWER.isdisjoint(leaves)
     assert not list(inside(root, "ternary_expression"))
+
+
+def newer_than_5_1(root: Node) -> list[str]:
+    """What Windows PowerShell 5.1 reads, but does not have."""
+    found = []
+    for command in inside(root, "command"):
+        name = text(next(inside(command, "command_name"), None)).lower()
+        elements = next(inside(command, "command_elements"), command).children
+        flags = [
+            text(one).strip("-:").lower() for one in elements if one.type == "command_parameter"
+        ]
+        plain = [
+            one for one in elements if one.type not in ("command_parameter", "command_argument_sep")
+        ]
+        given = NEWER_PARAMETERS.get(name, set())
+        # A name may be cut short, as far as it is told from others.
+        cut = [
+            flag for flag in flags if any(one.startswith(flag) and len(flag) > 2 for one in given)
+        ]
+        found += [f"{name} -{flag}" for flag in cut]
+        found += [name] if name in NEWER_COMMANDS else []
+        found += [text(one) for one in plain if text(one).lower().strip("'\"") in NEWER_VALUES]
+        if name == "join-path" and not flags and len(plain) > 2:
+            found.append(f"{name} with {len(plain)} parts")
+    found += [
+        text(one)
+        for one in inside(root, "variable")
+        if text(one).strip("${}").lower() in NEWER_VARIABLES
+    ]
+    return found
+
+
+# The tests' own scripts run in PowerShell 7.
+SHIPPED = [path for path in SCRIPTS if MODULE in path.parents]
+
+
+@of_each(lambda: SHIPPED)
+def test_no_command_has_a_parameter_that_5_1_lacks(path: Path) -> None:
+    assert newer_than_5_1(powershell.parse(path)) == []
+
+
+@of_each(lambda: public().values())
+def test_no_example_has_a_parameter_that_5_1_lacks(cmdlet: powershell.Function) -> None:
+    for example in cmdlet.section("EXAMPLE"):
+        assert newer_than_5_1(powershell.parse_text(example.partition("\n\n")[0])) == [], example
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "1..3 | ForEach-Object -Parallel { $_ }",
+        "ConvertFrom-Json $text -AsHashtable",
+        "Invoke-RestMethod $uri -SkipCertificateCheck",
+        "Invoke-WebRequest $uri -SkipHttp",
+        "Join-Path $a $b $c",
+        "Get-Content $file -AsByteStream",
+        "Set-Content $file $text -Encoding utf8NoBOM",
+        "Get-Error",
+        "if ($IsWindows) { 1 }",
+        "Sort-Object Name -Top 3",
+        "Start-Sleep -Duration (New-TimeSpan -Seconds 1)",
+    ],
+)
+def test_what_5_1_lacks_is_told(script: str) -> None:
+    assert newer_than_5_1(powershell.parse_text(script))
+
+
+def test_what_5_1_has_is_not_told() -> None:
+    script = "Join-Path (Join-Path $a $b) $c; Get-Content $file -Encoding UTF8; Sort-Object Name"
+    assert newer_than_5_1(powershell.parse_text(script)) == []
 
 
 def test_a_text_that_is_no_powershell_is_told(tmp_path: Path) -> None:
@@ -424,9 +542,11 @@ def test_every_variable_is_set_and_every_command_known(function: powershell.Func
 
 
 def _assigned(node: Node) -> Iterator[str]:
-    for kind in ("left_assignment_expression", "script_parameter"):
-        for one in inside(node, kind):
-            yield text(next(inside(one, "variable"), None)).strip("${}").lower()
+    for one in inside(node, "script_parameter"):
+        yield text(next(inside(one, "variable"), None)).strip("${}").lower()
+    # $first, $second = ...
+    for one in inside(node, "left_assignment_expression"):
+        yield from (text(variable).strip("${}").lower() for variable in inside(one, "variable"))
     for one in inside(node, "foreach_statement"):
         yield text(next(inside(one, "variable"))).strip("${}").lower()
 
@@ -715,7 +835,7 @@ def test_every_place_of_the_api_that_a_private_function_names_is_there() -> None
         one
         for path in (MODULE / "Private").glob("*.ps1")
         for one in re.findall(
-            rf"Invoke-HotsetApi \S+ (Get|Post|Delete) '{powershell.PREFIX}(\S+)'", path.read_text()
+            rf"\b(Get|Post|Delete)'?,? '{powershell.PREFIX}(\S+)'", path.read_text()
         )
     ]
     assert len(named) > 5

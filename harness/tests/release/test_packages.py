@@ -20,6 +20,7 @@ import numpy
 import pytest
 
 from hotset import __version__
+from hotset.api.clients.package import contents
 from hotset.block import label
 from hotset.core import extras
 from hotset.core.extras import Extra
@@ -98,6 +99,7 @@ def test_the_package_has_all_that_runs_and_nothing_that_anybody_else_may_write(d
     assert held["/usr/share/hotset/scripts/sqlserver.sh"][0] == "-rwxr-xr-x"
     assert held["/usr/share/hotset/experiments"][1] == f"{site}/hotset/experiments"
     assert f"{site}/hotset/experiments/demo.toml" in held
+    assert {f"{site}/hotset/scripts/Hotset/{name}" for name in contents()} <= held.keys()
     assert not [one for one in held if re.search(r"/(bin/typer|setuptools)$", one)]
     assert not [one for one in held if one.startswith(("/opt", "/usr/local", "/var"))]
 

@@ -1,10 +1,7 @@
 # The servers that this session is connected to.
 
+# The servers that -Connection names; without it the one that was connected to last.
 function Resolve-HotsetConnection {
-    <#
-    .SYNOPSIS
-    The servers that -Connection names; without it the one that was connected to last.
-    #>
     param([System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection)
     if (-not $Connection) {
         if ($script:Sessions.Count) { return $script:Sessions[$script:Sessions.Count - 1] }
@@ -24,13 +21,9 @@ function Resolve-HotsetConnection {
     }
 }
 
+# The connection that an object, an address or a name means; nothing if there is none. A connection
+# means itself, also where it was not made: in a runspace of ForEach-Object -Parallel.
 function Find-HotsetSession {
-    <#
-    .SYNOPSIS
-    The connection that an object, an address or a name means; nothing if there is none.
-    .DESCRIPTION
-    A connection means itself, also where it was not made: in a runspace of ForEach-Object -Parallel.
-    #>
     param($Named)
     if ($Named.Token -is [securestring]) { return $Named }
     $name = [string] $Named
@@ -41,13 +34,9 @@ function Find-HotsetSession {
     }
 }
 
+# The server, or the machine, that objects are from which are gathered into one request. Nothing
+# where the caller was given one, and of texts and of others' objects.
 function Get-HotsetOrigin {
-    <#
-    .SYNOPSIS
-    The server, or the machine, that objects are from which are gathered into one request.
-    .DESCRIPTION
-    Nothing where the caller was given one, and of texts and of others' objects.
-    #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Given, [object[]] $From,
         [string] $Property = 'Server'
@@ -70,13 +59,9 @@ function Get-HotsetOrigin {
     @($places | Where-Object { $_ })
 }
 
+# A server's address from what a user writes: a name is https:// and the console's port. This
+# computer alone is spoken to without encryption: a token would cross the network in plain.
 function ConvertTo-HotsetUri {
-    <#
-    .SYNOPSIS
-    A server's address from what a user writes: a name is https:// and the console's port.
-    .DESCRIPTION
-    This computer alone is spoken to without encryption: a token would cross the network in plain.
-    #>
     param([string] $Address)
     $text = $Address.Trim()
     if ($text -notmatch '^[a-z][a-z0-9+.-]*://') {
@@ -98,12 +83,9 @@ function ConvertTo-HotsetUri {
     $uri
 }
 
+# A connection whose server has answered; an ErrorRecord where it cannot be made.
 function Open-HotsetSession {
-    <#
-    .SYNOPSIS
-    A connection whose server has answered; an ErrorRecord where it cannot be made.
-    #>
-    param([string] $Address, $Secret, [bool] $SkipCertificateCheck, [string] $Thumbprint)
+    param([string] $Address, $Secret, [bool] $SkipCertificateCheck, [string] $Thumbprint, [string] $Proxy)
     if (-not $Address) {
         return Get-HotsetErrorRecord 'BadUri' 'InvalidArgument' `
             'No server: give -Uri, or set HOTSET_URI, such as https://db1:8480.'
@@ -111,7 +93,7 @@ function Open-HotsetSession {
     $place = ConvertTo-HotsetUri $Address
     if ($place -isnot [uri]) { return $place }
     if ($Secret -isnot [securestring]) { return $Secret }
-    $session = ConvertTo-HotsetSession $place $Secret $SkipCertificateCheck $Thumbprint
+    $session = ConvertTo-HotsetSession $place $Secret $SkipCertificateCheck $Thumbprint $Proxy
     if ($session -is [System.Management.Automation.ErrorRecord]) { return $session }
     $answer = Invoke-HotsetApi $session Get '/api/v1/token' -TimeoutSeconds 15
     if ($answer -is [System.Management.Automation.ErrorRecord]) {
@@ -133,12 +115,9 @@ function Open-HotsetSession {
     $session
 }
 
+# A connection. Server is short: the port only where it is not the usual one.
 function ConvertTo-HotsetSession {
-    <#
-    .SYNOPSIS
-    A connection. Server is short: the port only where it is not the usual one.
-    #>
-    param([uri] $Uri, [securestring] $Token, [bool] $SkipCertificateCheck, [string] $Thumbprint)
+    param([uri] $Uri, [securestring] $Token, [bool] $SkipCertificateCheck, [string] $Thumbprint, [string] $Proxy)
     # What .NET cannot take for a header it says in full.
     if ([Net.NetworkCredential]::new('', $Token).Password -notmatch '^[!-~]+\z') {
         return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
@@ -160,20 +139,17 @@ function ConvertTo-HotsetSession {
         Default              = $true
         SkipCertificateCheck = $SkipCertificateCheck
         Thumbprint           = ($digits -replace '(..)(?=.)', '$1-')
+        Proxy                = $Proxy
         # A copy: whoever made it may dispose of it.
         Token                = $Token.Copy()
     }
 }
 
+# The token from a file or the environment, as a SecureString; an ErrorRecord where there is none.
+# In this order: the file of -TokenPath, that of HOTSET_TOKEN_FILE, HOTSET_TOKEN, and the file
+# .config/hotset/token of the user. A file that Export-Clixml wrote holds a SecureString or a
+# credential; any other holds the token in its first line.
 function Get-HotsetToken {
-    <#
-    .SYNOPSIS
-    The token from a file or the environment, as a SecureString; an ErrorRecord where there is none.
-    .DESCRIPTION
-    In this order: the file of -TokenPath, that of HOTSET_TOKEN_FILE, HOTSET_TOKEN, and the file
-    .config/hotset/token of the user. A file that Export-Clixml wrote holds a SecureString or a
-    credential; any other holds the token in its first line.
-    #>
     param([string] $TokenPath)
     if (-not $TokenPath) { $TokenPath = $env:HOTSET_TOKEN_FILE }
     if (-not $TokenPath -and $env:HOTSET_TOKEN) { return ConvertTo-HotsetSecret $env:HOTSET_TOKEN }
@@ -209,11 +185,8 @@ function Get-HotsetToken {
     ConvertTo-HotsetSecret $first.Trim()
 }
 
+# A text as a SecureString.
 function ConvertTo-HotsetSecret {
-    <#
-    .SYNOPSIS
-    A text as a SecureString.
-    #>
     param([string] $Text)
     $secret = New-Object System.Security.SecureString
     foreach ($letter in $Text.ToCharArray()) { $secret.AppendChar($letter) }

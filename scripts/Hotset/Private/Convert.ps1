@@ -3,12 +3,9 @@
 # Names of the API that were met, with how they are shown and what their numbers are.
 $script:Names = @{}
 
+# hit_ratio as HitRatio, and whether its numbers are times or ratios; remembered, as a run has
+# thousands of the same.
 function Get-HotsetName {
-    <#
-    .SYNOPSIS
-    hit_ratio as HitRatio, and whether its numbers are times or ratios; remembered, as a run has
-    thousands of the same.
-    #>
     param([string] $Name)
     $known = $script:Names[$Name]
     if ($null -ne $known) { return $known }
@@ -24,11 +21,8 @@ function Get-HotsetName {
     $known
 }
 
+# An object of the API under a type's name; hit_ratio becomes HitRatio. Server is where it is from.
 function ConvertTo-HotsetObject {
-    <#
-    .SYNOPSIS
-    An object of the API under a type's name; hit_ratio becomes HitRatio. Server is where it is from.
-    #>
     param($InputObject, [string] $TypeName, [string] $Server)
     if ($null -eq $InputObject) { return }
     $properties = [ordered] @{}
@@ -51,14 +45,10 @@ function ConvertTo-HotsetObject {
     $object
 }
 
+# A value of the API by its own type and by what its name says its numbers are. The two editions
+# read JSON differently: a number with a point is a Decimal in one and a Double in the other, a time
+# a string or a DateTime. Here both become the same.
 function ConvertTo-HotsetValue {
-    <#
-    .SYNOPSIS
-    A value of the API by its own type and by what its name says its numbers are.
-    .DESCRIPTION
-    The two editions read JSON differently: a number with a point is a Decimal in one and a Double
-    in the other, a time a string or a DateTime. Here both become the same.
-    #>
     param([string] $Kind, $Value)
     if ($null -eq $Value -or $Value -is [bool]) { return $Value }
     if ($Value -is [string]) {
@@ -80,14 +70,9 @@ function ConvertTo-HotsetValue {
     [long] $Value
 }
 
+# An operation's result as the objects that its cmdlet returns. Where the result is a list, its
+# entries; what stands beside the list is on each of them, and notes become warnings.
 function ConvertTo-HotsetOutput {
-    <#
-    .SYNOPSIS
-    An operation's result as the objects that its cmdlet returns.
-    .DESCRIPTION
-    Where the result is a list, its entries; what stands beside the list is on each of them, and
-    notes become warnings.
-    #>
     param([string] $Operation, $Answer, [string] $Server)
     if ($null -eq $Answer) { return }
     $known = $script:Operations[$Operation]
@@ -95,6 +80,11 @@ function ConvertTo-HotsetOutput {
     if ($null -eq $known) { return ConvertTo-HotsetObject $Answer '' $Server }
     if ($known.Raw) { return ([string] $Answer).TrimEnd() -split "`r?`n" }
     if (-not $known.Type) { return $Answer.lines }
+    if ($known.Type -eq 'Hotset.Job') {
+        if ($known.Items) { $Answer = $Answer.jobs }
+        foreach ($job in $Answer) { ConvertTo-HotsetJob $job $Server }
+        return
+    }
     if ($Operation -eq 'tpcc run') { return ConvertTo-HotsetTpcc $Answer $Server }
     if ($Operation -eq 'report hit-ratio') { return ConvertTo-HotsetHitRatio $Answer $Server }
     if (-not $known.Items) {
@@ -123,12 +113,9 @@ function ConvertTo-HotsetOutput {
     }
 }
 
+# The windows of a run's one arm, with its thresholds and searches for a rate; of a curve one for
+# each number of users.
 function ConvertTo-HotsetTpcc {
-    <#
-    .SYNOPSIS
-    The windows of a run's one arm, with its thresholds and searches for a rate; of a curve one for
-    each number of users.
-    #>
     param($Answer, [string] $Server)
     foreach ($arm in $Answer.arms) {
         foreach ($window in @($arm.curve) + @($arm.repeats)) {
@@ -144,11 +131,8 @@ function ConvertTo-HotsetTpcc {
     }
 }
 
+# The lines of a report of hit ratios, the total last; what they all share is on each.
 function ConvertTo-HotsetHitRatio {
-    <#
-    .SYNOPSIS
-    The lines of a report of hit ratios, the total last; what they all share is on each.
-    #>
     param($Answer, [string] $Server)
     $lines = @($Answer.total)
     if ($Answer.by -ne 'total') { $lines = @($Answer.rows) + $lines }
@@ -160,11 +144,8 @@ function ConvertTo-HotsetHitRatio {
     }
 }
 
+# A run's results in a few lines, for its view: Results, Warmed, Advice.
 function Add-HotsetSummary {
-    <#
-    .SYNOPSIS
-    A run's results in a few lines, for its view: Results, Warmed, Advice.
-    #>
     param($Document)
     $lines = @(
         foreach ($arm in $Document.Arms) {
@@ -210,11 +191,8 @@ function Add-HotsetSummary {
     Add-Member -InputObject $Document -NotePropertyName Advice -NotePropertyValue $advice
 }
 
+# A size as the server reads it: a number is bytes, and MB is 1024 KB, as PowerShell counts.
 function ConvertTo-HotsetSize {
-    <#
-    .SYNOPSIS
-    A size as the server reads it: a number is bytes, and MB is 1024 KB, as PowerShell counts.
-    #>
     param([object[]] $From)
     foreach ($one in $From) {
         if ($null -eq $one) { continue }
@@ -226,11 +204,8 @@ function ConvertTo-HotsetSize {
     }
 }
 
+# A time or a span as the server reads it, from a text or from an object that is one.
 function ConvertTo-HotsetTime {
-    <#
-    .SYNOPSIS
-    A time or a span as the server reads it, from a text or from an object that is one.
-    #>
     param($From)
     if ($From -is [datetimeoffset]) { $From = $From.LocalDateTime }
     if ($From -is [datetime]) {
@@ -243,11 +218,8 @@ function ConvertTo-HotsetTime {
     $From
 }
 
+# Values of a set in the set's own spelling, which the server knows.
 function ConvertTo-HotsetChoice {
-    <#
-    .SYNOPSIS
-    Values of a set in the set's own spelling, which the server knows.
-    #>
     param([string[]] $From)
     foreach ($one in $From) { if ($one) { $one.ToLowerInvariant() } }
 }

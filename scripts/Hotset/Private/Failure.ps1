@@ -1,29 +1,22 @@
 # Failures as ErrorRecords, in the words of PowerShell.
 
+# An ErrorRecord with an id such as Hotset.NotConnected.
 function Get-HotsetErrorRecord {
-    <#
-    .SYNOPSIS
-    An ErrorRecord with an id such as Hotset.NotConnected.
-    #>
     param([string] $Id, [System.Management.Automation.ErrorCategory] $Category, [string] $Message, $Target = $null)
     $exception = New-Object System.InvalidOperationException $Message
     New-Object System.Management.Automation.ErrorRecord $exception, "Hotset.$Id", $Category, $Target
 }
 
+# Ends the cmdlet that was called with an error, or writes the error and goes on. What is missing,
+# and an error of one item or server among several, is written: the others are done. What concerns
+# the whole call ends it. Whoever set $ErrorActionPreference to Stop is asked by the cmdlet's own
+# session: a module does not see a script's preferences.
 function Write-HotsetFailure {
-    <#
-    .SYNOPSIS
-    Ends the cmdlet that was called with an error, or writes the error and goes on.
-    .DESCRIPTION
-    What is missing, and an error of one item or server among several, is written: the others are
-    done. What concerns the whole call ends it. Whoever set $ErrorActionPreference to Stop is asked
-    by the cmdlet's own session: a module does not see a script's preferences.
-    #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [System.Management.Automation.ErrorRecord] $Failure,
         [bool] $GoOn = $false
     )
-    $isMissing = $Failure.FullyQualifiedErrorId -like 'Hotset.Http404*'
+    $isMissing = $Failure.FullyQualifiedErrorId -match '^Hotset\.(Http404|UnknownDisk)'
     $given = $Caller.MyInvocation.BoundParameters.ContainsKey('ErrorAction')
     $preference = [string] $Caller.SessionState.PSVariable.GetValue('ErrorActionPreference')
     $stops = $preference -eq 'Stop' -and -not $given
@@ -35,25 +28,17 @@ function Write-HotsetFailure {
     $Caller.ThrowTerminatingError($Failure)
 }
 
+# A failure that names its server, where several were asked.
 function Add-HotsetPlace {
-    <#
-    .SYNOPSIS
-    A failure that names its server, where several were asked.
-    #>
     param([System.Management.Automation.ErrorRecord] $Failure, [psobject] $Session, [object[]] $Asked)
     if (@($Asked).Count -lt 2 -or $Failure.Exception.Message.Contains($Session.Server)) { return $Failure }
     $id = $Failure.FullyQualifiedErrorId.Split(',')[0] -replace '^Hotset\.'
     Get-HotsetErrorRecord $id $Failure.CategoryInfo.Category "$($Session.Server): $($Failure.Exception.Message)" $Failure.TargetObject
 }
 
+# The ErrorRecord of an answer that is a failure, in the server's words. The record's target is the
+# server's problem: Type, Title, Status, Detail, Message, ExitCode, Field, Remedies.
 function ConvertTo-HotsetError {
-    <#
-    .SYNOPSIS
-    The ErrorRecord of an answer that is a failure, in the server's words.
-    .DESCRIPTION
-    The record's target is the server's problem: Type, Title, Status, Detail, Message, ExitCode,
-    Field, Remedies.
-    #>
     param([hashtable] $Answer, [psobject] $Session)
     $status = $Answer.Status
     $problem = $null
@@ -74,14 +59,28 @@ function ConvertTo-HotsetError {
         default { 'InvalidOperation' }
     }
     $target = ConvertTo-HotsetObject $problem 'Hotset.Problem' $Session.Server
-    Get-HotsetErrorRecord "Http$status" $category (Format-HotsetProblem $problem) $target
+    $id, $category = Get-HotsetCause $problem "Http$status" $category
+    Get-HotsetErrorRecord $id $category (Format-HotsetProblem $problem) $target
 }
 
+# Causes that scripts tell apart, whether a request or a job has met them, and their categories.
+$script:Causes = @{
+    'log-in'           = 'LogIn', 'AuthenticationError'
+    'not-installed'    = 'NotInstalled', 'NotInstalled'
+    'not-loaded'       = 'NotLoaded', 'ResourceUnavailable'
+    'unknown-database' = 'UnknownDatabase', 'ObjectNotFound'
+    'unknown-disk'     = 'UnknownDisk', 'ObjectNotFound'
+}
+
+# The id and the category of a problem; those that are given of any other cause.
+function Get-HotsetCause {
+    param($Problem, [string] $Id, [string] $Category)
+    $known = $script:Causes[([string] $Problem.type) -replace '^urn:hotset:']
+    if ($known) { $known } else { $Id, $Category }
+}
+
+# The error of a server that did not answer, with the innermost cause.
 function Get-HotsetUnreached {
-    <#
-    .SYNOPSIS
-    The error of a server that did not answer, with the innermost cause.
-    #>
     param([System.Exception] $Exception, [psobject] $Session, [int] $TimeoutSeconds)
     $isTrust = $false
     $isLate = $false
@@ -113,21 +112,15 @@ function Get-HotsetUnreached {
     Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri was not reached: $said" $Session.Server
 }
 
+# The error of another program behind the address.
 function Get-HotsetStranger {
-    <#
-    .SYNOPSIS
-    The error of another program behind the address.
-    #>
     param([psobject] $Session, [string] $Said)
     $message = "No hotset server answers at $($Session.Uri): $Said, but not as hotset does."
     Get-HotsetErrorRecord 'NotHotset' 'ConnectionError' "$message Is this the address of a hotset console?" $Session.Server
 }
 
+# What is wrong, about which parameter, and the cmdlets that help.
 function Format-HotsetProblem {
-    <#
-    .SYNOPSIS
-    What is wrong, about which parameter, and the cmdlets that help.
-    #>
     param($Problem)
     $parts = @()
     if ($Problem.message) {
@@ -147,11 +140,8 @@ function Format-HotsetProblem {
     $parts -join '; '
 }
 
+# What helps, as something to type here.
 function Format-HotsetRemedy {
-    <#
-    .SYNOPSIS
-    What helps, as something to type here.
-    #>
     param($Remedy)
     $words = @()
     if ($null -ne $Remedy.parameters) {
@@ -167,27 +157,15 @@ function Format-HotsetRemedy {
         }
     }
     if (-not $Remedy.operation) { return "add $($words -join ' ')" }
-    $cmdlet = $script:OtherCmdlets[$Remedy.operation]
-    if (-not $cmdlet) { $cmdlet = $script:Operations[$Remedy.operation].Cmdlet }
+    $cmdlet = $script:Operations[$Remedy.operation].Cmdlet
     if (-not $cmdlet) { return """hotset $($Remedy.operation)"" on the server" }
     "$cmdlet $($words -join ' ')".TrimEnd()
 }
 
+# The parameter that stands for a field of a request.
 function ConvertTo-HotsetParameter {
-    <#
-    .SYNOPSIS
-    The parameter that stands for a field of a request.
-    #>
     param([string] $Field)
     $name = $script:ParameterNames[$Field]
     if (-not $name) { $name = (Get-HotsetName $Field).Shown }
     $name
-}
-
-# Cmdlets of what the API has beside its operations.
-$script:OtherCmdlets = @{
-    'jobs cancel' = 'Stop-HotsetJob'
-    'jobs list'   = 'Get-HotsetJob'
-    'jobs rm'     = 'Remove-HotsetJob'
-    'jobs show'   = 'Get-HotsetJob'
 }

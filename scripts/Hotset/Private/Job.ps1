@@ -1,10 +1,7 @@
 # Jobs of the servers: started, waited for, and what they came to.
 
+# A job of the API as an object, without its result.
 function ConvertTo-HotsetJob {
-    <#
-    .SYNOPSIS
-    A job of the API as an object, without its result.
-    #>
     param($Answer, [string] $Server)
     if ($null -eq $Answer) { return }
     $kept = $Answer | Select-Object -Property * -ExcludeProperty result
@@ -15,11 +12,8 @@ function ConvertTo-HotsetJob {
     $job
 }
 
+# Starts an operation as a job on the servers, and waits for it unless told not to.
 function Invoke-HotsetJob {
-    <#
-    .SYNOPSIS
-    Starts an operation as a job on the servers, and waits for it unless told not to.
-    #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [string] $Operation,
         [bool] $AsJob = $false, [string] $Shows = '', [hashtable] $Values = @{}
@@ -42,18 +36,23 @@ function Invoke-HotsetJob {
     if ($waiting.Count) { Wait-HotsetStarted $Caller $waiting.ToArray() $several }
 }
 
+# Puts jobs of these servers on the list of what is waited for.
+function Add-HotsetWaiting {
+    param(
+        [System.Management.Automation.PSCmdlet] $Caller, [System.Collections.Generic.List[hashtable]] $Waiting,
+        [object[]] $Connection, [object[]] $Id
+    )
+    foreach ($session in @(Resolve-HotsetConnection $Caller $Connection)) {
+        foreach ($one in @(Select-HotsetItem $Caller Id $Id)) { $Waiting.Add(@{ Session = $session; Id = $one; Verb = 'job' }) }
+    }
+}
+
+# Waits for jobs, a bar each, and returns their results as they end. A server that does not answer
+# is asked again for some time. When the waiting ends before a job does, by Ctrl-C above all, it is
+# said that the job goes on and how to stop it.
+# Waiting: Hashtables with Session, Id and Verb.
+# Several: A job that fails is one error among others.
 function Wait-HotsetStarted {
-    <#
-    .SYNOPSIS
-    Waits for jobs, a bar each, and returns their results as they end.
-    .DESCRIPTION
-    A server that does not answer is asked again for some time. When the waiting ends before a job
-    does, by Ctrl-C above all, it is said that the job goes on and how to stop it.
-    .PARAMETER Waiting
-    Hashtables with Session, Id and Verb.
-    .PARAMETER Several
-    A job that fails is one error among others.
-    #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [hashtable[]] $Waiting, [bool] $Several = $false,
         [Nullable[int]] $TimeoutSeconds, [double] $IntervalSeconds = 1, [int] $RetrySeconds = 60
@@ -112,11 +111,8 @@ function Wait-HotsetStarted {
     }
 }
 
+# How a job is now; nothing while its server does not answer, until that has taken too long.
 function Get-HotsetAnswer {
-    <#
-    .SYNOPSIS
-    How a job is now; nothing while its server does not answer, until that has taken too long.
-    #>
     param([hashtable] $One, [int] $RetrySeconds)
     $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id } -TimeoutSeconds 30
     if ($answer -isnot [System.Management.Automation.ErrorRecord]) {
@@ -135,23 +131,21 @@ function Get-HotsetAnswer {
     if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { $answer }
 }
 
+# What a job came to, as objects: what it measured, or the thing that it made or changed.
 function Get-HotsetResult {
-    <#
-    .SYNOPSIS
-    What a job came to, as objects: what it measured, or the thing that it made or changed.
-    #>
     param([hashtable] $One, $Answer)
     $server = $One.Session.Server
     if ($One.Shows -and -not $One.Values.dry_run) {
-        $there = @{ disk = $One.Values.disk; machine = $One.Values.machine }
-        if ($One.Shows -ne 'tier status') { $there = @{} }
+        $there = @{}
+        $told = @{ 'tier status' = 'disk', 'machine'; 'database show' = 'engine', 'dsn', 'password' }[$One.Shows]
+        foreach ($name in $told) { $there[$name] = $One.Values[$name] }
         $now = Invoke-HotsetOperation $One.Session $One.Shows $there
         if ($now -is [System.Management.Automation.ErrorRecord]) {
             Write-Warning "It is done, but cannot be shown: $($now.Exception.Message)"
             return
         }
         $made = @(ConvertTo-HotsetOutput $One.Shows $now $server)
-        Add-HotsetMachine $made $One.Values.machine
+        Add-HotsetMachine $made $One.Values.machine -Dsn $there.dsn
         return $made
     }
     $result = $Answer.result
@@ -162,11 +156,8 @@ function Get-HotsetResult {
     ConvertTo-HotsetOutput $Answer.verb $result $server
 }
 
+# A job's progress, with percent and time left where the server knows them.
 function Write-HotsetBar {
-    <#
-    .SYNOPSIS
-    A job's progress, with percent and time left where the server knows them.
-    #>
     param([hashtable] $One, $Answer)
     $status = $Answer.progress
     if (-not $status) { $status = 'started' }
@@ -183,11 +174,8 @@ function Write-HotsetBar {
     Write-Progress @bar
 }
 
+# What a job said: notes as warnings, the rest for -Verbose.
 function Write-HotsetNote {
-    <#
-    .SYNOPSIS
-    What a job said: notes as warnings, the rest for -Verbose.
-    #>
     param($Answer)
     foreach ($line in $Answer.messages) {
         if ($line -match '^note: ') {
@@ -198,11 +186,8 @@ function Write-HotsetNote {
     }
 }
 
+# The error of a job that did not get done; nothing of one that did.
 function Get-HotsetJobError {
-    <#
-    .SYNOPSIS
-    The error of a job that did not get done; nothing of one that did.
-    #>
     param($Answer, [string] $Server)
     $how = switch ($Answer.state) {
         'done' { '' }
@@ -214,6 +199,7 @@ function Get-HotsetJobError {
     if (-not $how) { return }
     $why = $Answer.cause
     if ($null -ne $Answer.problem) { $why = Format-HotsetProblem $Answer.problem }
-    Get-HotsetErrorRecord 'JobFailed' 'OperationStopped' "Job $($Answer.id) ($($Answer.verb)) $($how): $why" `
+    $id, $category = Get-HotsetCause $Answer.problem 'JobFailed' 'OperationStopped'
+    Get-HotsetErrorRecord $id $category "Job $($Answer.id) ($($Answer.verb)) $($how): $why" `
         (ConvertTo-HotsetJob $Answer $Server)
 }

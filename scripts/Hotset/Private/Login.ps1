@@ -1,10 +1,7 @@
 # Databases: who logs in where, and what an object of another module means.
 
+# A database's address with the user in it, the password apart from it, and its product.
 function Resolve-HotsetLogin {
-    <#
-    .SYNOPSIS
-    A database's address with the user in it, the password apart from it, and its product.
-    #>
     param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [pscredential] $Credential, [string] $Engine)
     $Dsn = ConvertTo-HotsetDsn $Caller $Dsn
     $ErrorActionPreference = 'Stop'
@@ -33,14 +30,10 @@ function Resolve-HotsetLogin {
     $login
 }
 
+# What to cache, or the run to compare, from a text or an object; nothing from one that names none.
+# An object with SqlInstance and Name is a database, as Get-DbaDatabase returns it; one with Target
+# is what another cmdlet of hotset listed, one with Run a run.
 function ConvertTo-HotsetTarget {
-    <#
-    .SYNOPSIS
-    What to cache, or the run to compare, from a text or an object; nothing from one that names none.
-    .DESCRIPTION
-    An object with SqlInstance and Name is a database, as Get-DbaDatabase returns it; one with Target
-    is what another cmdlet of hotset listed, one with Run a run.
-    #>
     param([System.Management.Automation.PSCmdlet] $Caller, $From)
     if ($From -is [string]) { return $From }
     if ($From.Target) { return [string] $From.Target }
@@ -52,13 +45,9 @@ function ConvertTo-HotsetTarget {
         $Caller.MyInvocation.ExpectingInput
 }
 
+# What -Dsn is; without it the address of the instance that objects of dbatools are from. One
+# request has one instance: databases of several are refused.
 function Get-HotsetInstance {
-    <#
-    .SYNOPSIS
-    What -Dsn is; without it the address of the instance that objects of dbatools are from.
-    .DESCRIPTION
-    One request has one instance: databases of several are refused.
-    #>
     param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [object[]] $From)
     if ($Dsn) { return $Dsn }
     $known = @($From | Where-Object { $_ -isnot [string] -and $_.SqlInstance -and $_.Name })
@@ -72,15 +61,11 @@ function Get-HotsetInstance {
     $known[0]
 }
 
+# A database's address from a text, or from an instance or a database of dbatools. A name without a
+# scheme is an instance of SQL Server, as -SqlInstance means it. A named instance listens at a port
+# of its own, which nothing here tells: -Dsn names it. A certificate that the object's own
+# connection takes unseen, hotset takes unseen.
 function ConvertTo-HotsetDsn {
-    <#
-    .SYNOPSIS
-    A database's address from a text, or from an instance or a database of dbatools.
-    .DESCRIPTION
-    A name without a scheme is an instance of SQL Server, as -SqlInstance means it. A named instance
-    listens at a port of its own, which nothing here tells: -Dsn names it. A certificate that the
-    object's own connection takes unseen, hotset takes unseen.
-    #>
     param([System.Management.Automation.PSCmdlet] $Caller, $From)
     if (-not $From -or ($From -is [string] -and $From -match '://|=')) { return [string] $From }
     $instance = [string] $From

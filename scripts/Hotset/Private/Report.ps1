@@ -1,18 +1,50 @@
-# Reports as text.
+# Reports as texts and files, and the order of the runs that are compared.
 
+# Runs that came as objects from the oldest to the newest, whichever way they were listed; those that
+# are named in the order of their names. The reference is first.
+function Get-HotsetRunOrder {
+    param([object[]] $From, [string] $Reference)
+    if (-not @($From | Where-Object { $null -eq $_.StartedAt }).Count) {
+        $From = @($From | Sort-Object -Property StartedAt)
+    }
+    $names = @(foreach ($one in $From) { ConvertTo-HotsetTarget $null $one })
+    if (-not $Reference) { return $names }
+    @($Reference) + @($names | Where-Object { $_ -ne $Reference })
+}
+
+# The file of a report, which may not be there unless it is to be overwritten.
+function Get-HotsetReportFile {
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Path, [bool] $Force)
+    $file = $Caller.GetUnresolvedProviderPathFromPSPath($Path)
+    if (-not $Force -and (Test-Path -LiteralPath $file)) {
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'FileExists' 'ResourceExists' `
+                "-Path $($Path): there is such a file; add -Force to overwrite it." $file)
+    }
+    $file
+}
+
+# Writes a report with a mark: Windows PowerShell and its editors take a file without one for another
+# code.
+function Write-HotsetReport {
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $File, [string] $Text)
+    try {
+        [System.IO.File]::WriteAllText($File, $Text, [System.Text.UTF8Encoding]::new($true))
+    } catch {
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotWritten' 'WriteError' `
+                "-Path $($File): $($_.Exception.GetBaseException().Message)" $File)
+    }
+}
+
+# The report of one run, by the server; or of hit ratios, made here. Its form is told by the file's
+# ending if by nothing else.
 function Get-HotsetReportText {
-    <#
-    .SYNOPSIS
-    The report of one run, by the server; or of hit ratios, made here.
-    #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [psobject[]] $From,
-        [string] $Format
+        [string] $File, [string] $Format
     )
+    if (-not $Format) { $Format = if ($File -match '\.(md|json)$') { $Matches[1].ToLowerInvariant() } else { 'html' } }
     $first = $From[0]
-    if ('Hotset.HitRatio' -in $first.PSObject.TypeNames) {
-        return ConvertTo-HotsetHitPage $From $Format
-    }
+    if ('Hotset.HitRatio' -in $first.PSObject.TypeNames) { return ConvertTo-HotsetHitPage $From $Format }
     if ($From.Count -gt 1) {
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'SeveralRuns' 'InvalidArgument' `
             "-Run: $($From.Count) runs for one report: name one. Compare-HotsetRun compares several.")
@@ -28,11 +60,8 @@ function Get-HotsetReportText {
     $lines -join "`n"
 }
 
+# Hit ratios as a page, as Markdown or as JSON.
 function ConvertTo-HotsetHitPage {
-    <#
-    .SYNOPSIS
-    Hit ratios as a page, as Markdown or as JSON.
-    #>
     param([psobject[]] $From, [string] $Format)
     if ($Format -eq 'json') { return ConvertTo-Json $From -Depth 4 }
     $columns = 'Server', 'Disk', 'Name', 'Reads', 'Writes', 'ReadHitRatio', 'WriteHitRatio', 'HitRatio', 'Bypassed'

@@ -1,12 +1,8 @@
 # One request to a server: JSON in, JSON out, failures as ErrorRecords.
 
+# Asks the servers for an operation that answers at once, and returns its objects. A server that
+# fails among several is an error of its own; the others are shown.
 function Invoke-HotsetQuery {
-    <#
-    .SYNOPSIS
-    Asks the servers for an operation that answers at once, and returns its objects.
-    .DESCRIPTION
-    A server that fails among several is an error of its own; the others are shown.
-    #>
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, [string] $Operation,
         [hashtable] $Values = @{}, [string] $Like = ''
@@ -20,20 +16,17 @@ function Invoke-HotsetQuery {
             continue
         }
         $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
-        Add-HotsetMachine $found $Values.machine $Values.disk
+        Add-HotsetMachine $found $Values.machine $Values.disk $Values.dsn
         if ($Like) { $found = @($found | Where-Object { $_.($Like.Split('=')[0]) -like $Like.Split('=', 2)[1] }) }
         $found
     }
 }
 
+# Has objects of another machine, and of a disk or a database that was named, say so: by the pipeline
+# they go back to it.
 function Add-HotsetMachine {
-    <#
-    .SYNOPSIS
-    Has objects of another machine, and of a disk that was named, say so: by the pipeline they go
-    back to it.
-    #>
-    param([object[]] $Found, [string] $Machine, [string] $Disk = '')
-    $places = @{ Machine = $Machine; Disk = $Disk }
+    param([object[]] $Found, [string] $Machine, [string] $Disk = '', [string] $Dsn = '')
+    $places = @{ Machine = $Machine; Disk = $Disk; Dsn = $Dsn }
     foreach ($one in $Found) {
         if ($one -isnot [System.Management.Automation.PSCustomObject]) { continue }
         foreach ($name in $places.Keys) {
@@ -43,32 +36,22 @@ function Add-HotsetMachine {
     }
 }
 
+# Sends an operation to its place in the API; an ErrorRecord where it fails.
 function Invoke-HotsetOperation {
-    <#
-    .SYNOPSIS
-    Sends an operation to its place in the API; an ErrorRecord where it fails.
-    #>
     param([psobject] $Session, [string] $Operation, [hashtable] $Values, [bool] $Starts = $false)
     $known = $script:Operations[$Operation]
     Invoke-HotsetApi $Session $known.Method $known.Path $Values -Raw ([bool] $known.Raw) -Starts $Starts
 }
 
+# Sends a request and returns its JSON as objects, named as the API names them. A failure is
+# returned, as an ErrorRecord. It is not thrown: every throw on the way to the one who called would
+# be an entry of -ErrorVariable and of $Error.
+# Path: As in the API's description. A {name} in it is taken from the values.
+# Values: The fields of the body, or of the query where the method has no body. What is empty is not
+# sent.
+# Raw: Returns the text of the answer.
+# Starts: It starts a job. Sent again after a 503 it might start another.
 function Invoke-HotsetApi {
-    <#
-    .SYNOPSIS
-    Sends a request and returns its JSON as objects, named as the API names them.
-    .DESCRIPTION
-    A failure is returned, as an ErrorRecord. It is not thrown: every throw on the way to the one who
-    called would be an entry of -ErrorVariable and of $Error.
-    .PARAMETER Path
-    As in the API's description. A {name} in it is taken from the values.
-    .PARAMETER Values
-    The fields of the body, or of the query where the method has no body. What is empty is not sent.
-    .PARAMETER Raw
-    Returns the text of the answer.
-    .PARAMETER Starts
-    It starts a job. Sent again after a 503 it might start another.
-    #>
     param(
         [psobject] $Session, [string] $Method, [string] $Path, [hashtable] $Values = @{},
         [int] $TimeoutSeconds = 600, [bool] $Raw = $false, [bool] $Starts = $false
@@ -112,16 +95,12 @@ function Invoke-HotsetApi {
 # A client for each address and way to trust: it keeps the connection between two requests.
 $script:Clients = @{}
 
+# Sends a request; returns the status and the text of its answer, or what it Failed with. Not by
+# Invoke-WebRequest: its errors hold the request with the token, and stay in $Error. The token is in
+# plain only here, for one request, and is no command's parameter, which logs have.
 function Send-HotsetRequest {
-    <#
-    .SYNOPSIS
-    Sends a request; returns the status and the text of its answer, or what it Failed with.
-    .DESCRIPTION
-    Not by Invoke-WebRequest: its errors hold the request with the token, and stay in $Error. The
-    token is in plain only here, for one request, and is no command's parameter, which logs have.
-    #>
     param([psobject] $Session, [string] $Method, [string] $Uri, [string] $Body, [int] $TimeoutSeconds)
-    $key = "$($Session.Uri) $($Session.SkipCertificateCheck) $($Session.Thumbprint)"
+    $key = "$($Session.Uri) $($Session.SkipCertificateCheck) $($Session.Thumbprint) $($Session.Proxy)"
     $client = $script:Clients[$key]
     if ($null -eq $client) {
         $client = [Net.Http.HttpClient]::new((Get-HotsetHandler $Session))
@@ -149,16 +128,15 @@ function Send-HotsetRequest {
     }
 }
 
+# How a server is connected to: nothing of it is the whole process's.
 function Get-HotsetHandler {
-    <#
-    .SYNOPSIS
-    How a server is connected to: nothing of it is the whole process's.
-    #>
     param([psobject] $Session)
     $handler = [Net.Http.HttpClientHandler]::new()
     $handler.AllowAutoRedirect = $false
-    # http:// is this computer, and a proxy would read the token.
-    $handler.UseProxy = $Session.Uri -notlike 'http://*'
+    # Only the one that was asked for, whatever HTTP_PROXY and the system name. http:// is this computer,
+    # and a proxy would read the token.
+    $handler.UseProxy = [bool] $Session.Proxy -and $Session.Uri -notlike 'http://*'
+    if ($handler.UseProxy) { $handler.Proxy = [Net.WebProxy]::new([uri] $Session.Proxy) }
     # Windows PowerShell may offer older ones only.
     if ($PSVersionTable.PSEdition -ne 'Core') { $handler.SslProtocols = 'Tls12' }
     if ($Session.SkipCertificateCheck -or $Session.Thumbprint) {
@@ -181,15 +159,11 @@ function Get-HotsetHandler {
     $handler
 }
 
+# The names of the items that a cmdlet asks for one by one; null, which asks for all, where there
+# are none. Texts, and objects that have one under the parameter's name: what another cmdlet of
+# hotset found, a row of a table, a file. Anything else is refused: it is no name, and its text is
+# none either.
 function Select-HotsetItem {
-    <#
-    .SYNOPSIS
-    The names of the items that a cmdlet asks for one by one; null, which asks for all, where there
-    are none.
-    .DESCRIPTION
-    Texts, and objects that have one under the parameter's name: what another cmdlet of hotset found, a
-    row of a table, a file. Anything else is refused: it is no name, and its text is none either.
-    #>
     param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, [object[]] $Item)
     if ($null -eq $Item) { return $null }
     foreach ($one in $Item) {
@@ -210,11 +184,8 @@ function Select-HotsetItem {
     }
 }
 
+# The name that a text or an object has for a parameter; nothing if it has none.
 function Get-HotsetItemName {
-    <#
-    .SYNOPSIS
-    The name that a text or an object has for a parameter; nothing if it has none.
-    #>
     param([string] $Parameter, $From)
     if ($From -is [string] -or $From -is [ValueType]) { return [string] $From }
     if ($From -is [System.IO.FileSystemInfo] -and $Parameter -in 'File', 'Folder', 'Trace') { return $From.FullName }
@@ -222,11 +193,8 @@ function Get-HotsetItemName {
     if ($From -is [System.Management.Automation.PSCustomObject]) { return [string] $From.$Parameter }
 }
 
+# The values that were given; a switch becomes true.
 function Select-HotsetValue {
-    <#
-    .SYNOPSIS
-    The values that were given; a switch becomes true.
-    #>
     param([hashtable] $Values)
     $given = @{}
     foreach ($name in $Values.Keys) {
@@ -241,11 +209,8 @@ function Select-HotsetValue {
     $given
 }
 
+# Values as a query string; a list repeats its name.
 function ConvertTo-HotsetQuery {
-    <#
-    .SYNOPSIS
-    Values as a query string; a list repeats its name.
-    #>
     param([hashtable] $Values)
     $pairs = foreach ($name in $Values.Keys) {
         foreach ($value in $Values[$name]) {
@@ -257,11 +222,8 @@ function ConvertTo-HotsetQuery {
     $pairs -join '&'
 }
 
+# What a question names: the thing, the server it is on, and the machine if it is another.
 function Get-HotsetSubject {
-    <#
-    .SYNOPSIS
-    What a question names: the thing, the server it is on, and the machine if it is another.
-    #>
     param([object[]] $Connection, [string] $Name, [string] $Machine)
     $servers = foreach ($one in $Connection) {
         $session = Find-HotsetSession $one

@@ -32,6 +32,9 @@ function Connect-Hotset {
     .PARAMETER SkipCertificateCheck
     Accepts any certificate of this server. Whoever answers at the address gets the token then:
     -Thumbprint is better.
+    .PARAMETER Proxy
+    The address of a proxy, such as http://proxy:3128. Without it the server is connected to directly,
+    whatever HTTP_PROXY and the system's settings name.
     .INPUTS
     System.String: -Uri
     .OUTPUTS
@@ -71,7 +74,10 @@ function Connect-Hotset {
         [ValidateNotNullOrEmpty()]
         [string] $Thumbprint,
 
-        [switch] $SkipCertificateCheck
+        [switch] $SkipCertificateCheck,
+
+        [ValidateNotNull()]
+        [uri] $Proxy
     )
     process {
         $addresses = $Uri
@@ -81,7 +87,7 @@ function Connect-Hotset {
         if ($Credential) { $secret = $Credential.Password }
         if ($null -eq $secret) { $secret = Get-HotsetToken $TokenPath }
         foreach ($address in $addresses) {
-            $session = Open-HotsetSession $address $secret $SkipCertificateCheck.IsPresent $Thumbprint
+            $session = Open-HotsetSession $address $secret $SkipCertificateCheck.IsPresent $Thumbprint $Proxy
             if ($session -is [System.Management.Automation.ErrorRecord]) {
                 Write-HotsetFailure $PSCmdlet $session $several
                 continue
@@ -93,65 +99,5 @@ function Connect-Hotset {
             $script:Sessions.Add($session)
             $session
         }
-    }
-}
-
-function Get-HotsetConnection {
-    <#
-    .SYNOPSIS
-    The servers that this session is connected to, the one that is used without -Connection last.
-    .DESCRIPTION
-    Nothing is asked of the servers.
-    .INPUTS
-    None
-    .OUTPUTS
-    Hotset.Connection, with Server, Uri, Version, Right and Default.
-    .EXAMPLE
-    Get-HotsetTier -Connection (Get-HotsetConnection) | Where-Object State -ne active
-    .LINK
-    about_Hotset
-    #>
-    [CmdletBinding()]
-    [OutputType('Hotset.Connection')]
-    param()
-    # A copy: Disconnect-Hotset behind it in a pipeline runs between two of them.
-    $script:Sessions.ToArray()
-}
-
-function Disconnect-Hotset {
-    <#
-    .SYNOPSIS
-    Forgets a server and its token. Jobs on the server go on.
-    .DESCRIPTION
-    The token stays valid: "hotset console token revoke NAME" on the server takes it back.
-    .PARAMETER Connection
-    The servers to forget. All if left out.
-    .INPUTS
-    System.String, or objects of Get-HotsetConnection: -Connection
-    .OUTPUTS
-    None
-    .EXAMPLE
-    Disconnect-Hotset db1
-    .EXAMPLE
-    Get-HotsetConnection | Disconnect-Hotset
-    .LINK
-    about_Hotset
-    #>
-    [CmdletBinding()]
-    param(
-        [Parameter(Position = 0, ValueFromPipeline)]
-        [Alias('Server')]
-        [ValidateNotNullOrEmpty()]
-        [object[]] $Connection
-    )
-    process {
-        if (-not $Connection) {
-            $script:Sessions.Clear()
-            return
-        }
-        foreach ($session in @(Resolve-HotsetConnection $PSCmdlet $Connection)) {
-            $null = $script:Sessions.Remove($session)
-        }
-        if ($script:Sessions.Count) { $script:Sessions[$script:Sessions.Count - 1].Default = $true }
     }
 }

@@ -25,6 +25,8 @@ DEFAULT_TIMEOUT_S = 120.0
 class PrerequisiteMissingError(PrerequisiteError):
     """Something this machine would need is missing; the message says what installs it."""
 
+    kind = "not-installed"
+
 
 class MachineGoneError(HotsetError):
     """The machine stopped answering (power cut, crash, lost connection)."""

@@ -109,6 +109,8 @@ class IntendedRollback(DatabaseError):
 class SetupError(HotsetError):
     """The database does not hold what the caller asked to work on; says the remedy."""
 
+    kind = "not-loaded"
+
 
 class LoadFailed(HotsetError):
     """The load did not finish."""

@@ -34,6 +34,7 @@ from ..base import (
     Wait,
     no_database,
     number,
+    require_machine,
     sql,
 )
 from ..file_labels import Label, Level
@@ -122,8 +123,15 @@ class PostgresEngine(Engine):
         rows = self._rows("memory_cap", "pg_settings")
         if isinstance(rows, Unavailable):
             return rows
-        machine = Unavailable("PostgreSQL does not know its machine's memory")
-        return Memory(machine, Bytes(number(rows[0][0])))
+        return Memory(self._machine(), Bytes(number(rows[0][0])))
+
+    def _machine(self) -> Bytes | Unavailable:
+        rows = self._rows("machine_memory", "/proc/meminfo")
+        if isinstance(rows, Unavailable):
+            return rows
+        if rows[0][0] is None:
+            return Unavailable("PostgreSQL does not know its machine's memory")
+        return Bytes(number(rows[0][0]))
 
     def move(self, folder: str, *, log: bool = False) -> Change | Unavailable:
         path = "'" + f"{folder.rstrip('/')}/hotset_temp".replace("'", "''") + "'"
@@ -156,8 +164,9 @@ class PostgresEngine(Engine):
             )
         if size < _MIB:
             raise ValueError(f"{size}: shared_buffers needs at least 1 MiB")
+        notes = require_machine(size, self._machine())
         change = self._sql("cap_memory").format(megabytes=size // _MIB)
-        return Change((change,), restart=True, notes=("the size holds after a restart",))
+        return Change((change,), restart=True, notes=("the size holds after a restart", *notes))
 
     def statistics(self) -> Change:
         return Change(("ANALYZE",))

@@ -61,6 +61,7 @@ _CONNECTION = {
     "keepalives_count": "2",
     "tcp_user_timeout": "10000",
 }
+_LOG_IN = r'authentication failed|role "[^"]*" does not exist|no pg_hba\.conf entry'
 _LACKING = "the server asks for a password, and none was given; nor has libpq one, as in ~/.pgpass"
 # Every statement here is a handful of key look-ups: its generic plan is the right one, and
 # planning again at each call would cost more than running it. Compiling never pays.
@@ -123,9 +124,8 @@ class Address(SqlDatabase):
 
     def unreached(self, error: psycopg.Error) -> CannotConnect:
         """Return why no connection could be made, and what helps."""
-        return CannotConnect(
-            self.refusal(error), *((GIVE_PASSWORD,) if _lacks_password(error) else ())
-        )
+        remedies = (GIVE_PASSWORD,) if _lacks_password(error) else ()
+        return CannotConnect(self.refusal(error), *remedies, kind=_kind(error))
 
     def refusal(self, error: psycopg.Error) -> str:
         """Why no connection could be made, as one line."""
@@ -174,6 +174,17 @@ class Address(SqlDatabase):
 
 def _lacks_password(error: psycopg.Error) -> bool:
     return error.pgconn is not None and error.pgconn.needs_password
+
+
+def _kind(error: psycopg.Error) -> str:
+    """The kind of a refusal, by the server's words: libpq tells no SQLSTATE of one.
+
+    Empty: another one, or said in another language.
+    """
+    message = str(error)
+    if _lacks_password(error) or re.search(_LOG_IN, message):
+        return "log-in"
+    return "unknown-database" if re.search('database "[^"]*" does not exist', message) else ""
 
 
 @cache

@@ -33,6 +33,7 @@ from ..base import (
     Wait,
     no_database,
     number,
+    require_machine,
 )
 from ..file_labels import Label, Level
 from . import whereabouts
@@ -226,7 +227,8 @@ class SqlServerEngine(Engine):
             size = Bytes(machine * 3 // 4)
         if size < _SMALLEST_CAP:
             raise ValueError(f"{size}: SQL Server needs at least {_SMALLEST_CAP}")
-        return Change((self._sql("cap_memory").format(megabytes=size // _MIB),))
+        notes = require_machine(size, self._machine())
+        return Change((self._sql("cap_memory").format(megabytes=size // _MIB),), notes=notes)
 
     def statistics(self) -> Change:
         return Change((self._sql("statistics"),))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from hotset.core.extras import Extra, is_packaged, missing_extra
 from hotset.core.machines.base import PrerequisiteMissingError
-from hotset.core.sql import Locked
+from hotset.core.sql import CannotConnect, Locked
 
 from ..base import LOOK_WAIT_S
 from . import dsn, freetds, greeting
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 CONNECT_TIMEOUT_S = 10
+_KINDS = {4060: "unknown-database", 18456: "log-in"}
+"""Kinds of refusals, by messages of sys.messages."""
 LOCK_TIMEOUT = 1222
 """The number of an error: a lock was not had in time."""
 _ROWS_PER_SEND = 10_000
@@ -152,7 +154,7 @@ def connection_string(database: Address, driver_name: str) -> str:
 def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
     """Open a connection in autocommit, and whether it can send rows by the array.
 
-    :raises ConnectionError: says to what, as whom and why not, in one line without the password.
+    :raises CannotConnect: says to what, as whom and why not, in one line without the password.
     """
     if wrong := dsn.fault(database.password):
         raise ConnectionError(f"cannot connect to {database.where}: the password {wrong}")
@@ -170,7 +172,10 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
         met = not refused.state.startswith(("08", "HY"))
         reason = None if met else greeting.obstacle(database)
         reason = reason or _refusal(refused.with_remedy, database)
-        raise ConnectionError(f"cannot connect to {database.where}: {reason}") from None
+        kinds = (_KINDS[number] for number in refused.numbers if number in _KINDS)
+        raise CannotConnect(
+            f"cannot connect to {database.where}: {reason}", kind=next(kinds, "")
+        ) from None
     return connection, not is_freetds(name)
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from hotset.core.sql import CannotConnect, Row
+from hotset.core.sql import Row
 
 from ..base import sql
 from . import dsn, editions, odbc
@@ -46,10 +46,7 @@ class SqlServerDatabase(Address):
 
     def session(self) -> SqlServerSession:
         """Open a connection. Raises CannotConnect with the server's reason, never the password."""
-        try:
-            connection, by_array = odbc.connect(self)
-        except ConnectionError as error:
-            raise CannotConnect(str(error)) from None
+        connection, by_array = odbc.connect(self)
         return SqlServerSession(connection, by_array=by_array, where=self)
 
     def administer(self) -> SqlServerEngine:

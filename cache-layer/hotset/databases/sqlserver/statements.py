@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hotset.core.sql import Aborted, CannotConnect, Value
+from hotset.core.sql import Aborted, Value
 
 from . import odbc
 from .address import Address
@@ -30,10 +30,7 @@ class SqlServerStatements(OdbcSession):
             prepared once; otherwise they are in the text.
         :raises CannotConnect: with the server's reason.
         """
-        try:
-            self._connection, _ = odbc.connect(database)
-        except ConnectionError as error:
-            raise CannotConnect(str(error)) from None
+        self._connection, _ = odbc.connect(database)
         self._connection.timeout = 0
         self._prepared = prepared
         self._cursors: dict[tuple[str, tuple[object, ...]], pyodbc.Cursor] = {}

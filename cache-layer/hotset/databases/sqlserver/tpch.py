@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from hotset.core.sql import CannotConnect, DatabaseError, Refused, Row, ServerGone, TimedOut
+from hotset.core.sql import DatabaseError, Refused, Row, ServerGone, TimedOut
 
 from . import odbc
 from .address import Address
@@ -45,10 +45,7 @@ class SqlServerTpchSession(OdbcSession):
         self._open()
 
     def _open(self) -> None:
-        try:
-            self._connection, self._by_array = odbc.connect(self._database)
-        except ConnectionError as error:
-            raise CannotConnect(str(error)) from None
+        self._connection, self._by_array = odbc.connect(self._database)
 
     def script(self, sql: str) -> None:
         """Run one batch."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hotset.core.paths import repository_file
 
-from . import cmdlets, manifest, page, powershell, views
+from . import cmdlets, manifest, own, page, powershell, views
 
 MODULE = repository_file("scripts/Hotset")
 PAGE = repository_file("docs/reference/powershell.md")
@@ -21,8 +21,8 @@ def make() -> dict[Path, str]:
     every = cmdlets.every()
     return {
         MODULE / "Hotset.psd1": manifest.manifest(MODULE / "Public", every),
-        MODULE / "Public/Generated.ps1": powershell.functions(every),
-        MODULE / "Private/Operations.ps1": powershell.table(every),
+        MODULE / "Public/Generated.ps1": f"{powershell.functions(every)}\n{own.functions()}",
+        MODULE / "Private/Operations.ps1": powershell.table(every, own.table()),
         MODULE / "Hotset.Generated.format.ps1xml": views.xml(every),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -21,12 +22,17 @@ ALIASES = {
     "database place": "Move-HotsetTempdb",
 }
 """Names that cmdlets had before."""
-BY_HAND = frozenset(("report hit-ratio", "report run", "runs compare", "runs list"))
-"""Their cmdlets do more than their operations: they wait for the next reading, open a browser,
-put runs into order. A test compares their parameters with the operations' fields."""
+BY_HAND = frozenset(("report run",))
+"""Their cmdlets, of :mod:`own`, do more than their operations: they open a browser."""
+AGAIN = "report hit-ratio"
+"""Its cmdlet, with -Wait, goes on with the next reading until Ctrl-C."""
+NAMED = {"runs list": "runs show"}
+"""Operations that list what another tells all of: their cmdlets take a name, and tell that one."""
 STARTS = "warmup run"
 """Its cmdlet, Start-HotsetWarmup, returns the job and does not wait."""
 SHOWS = {
+    "database memory": "database show",
+    "database place": "database show",
     "lab up": "lab status",
     "tier activate": "tier status",
     "tier create": "tier status",
@@ -34,9 +40,16 @@ SHOWS = {
     "tier repair": "tier status",
     "tier resize": "tier status",
     "tier set": "tier status",
+    "tpcc build": "database show",
+    "tpch build": "database show",
 }
 """Operations whose cmdlets return what they made or changed: another operation tells it."""
-_ON_REQUEST = frozenset(("tier activate", "tier import", "tier repair", "tier resize", "tier set"))
+_ON_REQUEST = frozenset(
+    (
+        *("database memory", "database place"),
+        *("tier activate", "tier import", "tier repair", "tier resize", "tier set"),
+    )
+)
 """Operations that return it with -PassThru: they change what one has."""
 _PLACES = {
     "report metrics": ("Get", "/metrics", ("machine",)),
@@ -112,6 +125,7 @@ class Parameter:
     :ivar key: taken from the pipeline, one request an item.
     :ivar gathered: taken from the pipeline, all in one request.
     :ivar aliases: other names of it.
+    :ivar default: what it is where it is not given, as PowerShell writes it.
     """
 
     name: str
@@ -127,6 +141,33 @@ class Parameter:
     key: bool = False
     gathered: bool = False
     aliases: tuple[str, ...] = ()
+    default: str = ""
+
+
+CONNECTION = Parameter(
+    "Connection", "object[]", wording.CONNECTION, filled=True, aliases=("Server",)
+)
+INTERVAL = Parameter(
+    "IntervalSeconds",
+    "double",
+    "Seconds between two readings.",
+    limits=("0.1", "3600.0"),
+    default="1",
+)
+_MORE = {
+    "report hit-ratio": (Parameter("Wait", "switch", wording.WAIT), INTERVAL),
+    "runs compare": (Parameter("Reference", "string", wording.REFERENCE, filled=True),),
+    "runs list": (
+        Parameter("Run", "object[]", wording.NAMED_RUN, filled=True, key=True, position=0),
+    ),
+}
+"""Parameters that a cmdlet has beside its operation's."""
+_SENT = {
+    ("report hit-ratio", "mark"): "($Mark -or $Wait)",
+    ("report hit-ratio", "since"): "$begin",
+    ("runs compare", "run"): "(Get-HotsetRunOrder $from.ToArray() $Reference)",
+}
+"""Values that are more than a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +238,13 @@ class Cmdlet:
 
     def first_where(self, **wanted: bool) -> Parameter | None:
         """The first parameter of which this is so."""
-        (name,) = wanted
-        return next((parameter for parameter in self.parameters if getattr(parameter, name)), None)
+        return first_where(self.parameters, **wanted)
+
+
+def first_where(parameters: Iterable[Parameter], **wanted: bool) -> Parameter | None:
+    """The first parameter of which this is so."""
+    (name,) = wanted
+    return next((parameter for parameter in parameters if getattr(parameter, name)), None)
 
 
 @cache
@@ -249,7 +295,11 @@ def _cmdlet(operation: Operation) -> Cmdlet:
     own = _parameters(operation, taken)
     is_text = operation.is_text or operation.name == "report run"
     kind = "" if is_text else _TYPES.get(operation.name, noun.removeprefix("Hotset"))
-    values = {parameter.field: parameter.sent for parameter in own if parameter.field}
+    values = {
+        parameter.field: _SENT.get((operation.name, parameter.field), parameter.sent)
+        for parameter in own
+        if parameter.field
+    }
     if taken is None:
         values |= _confirmations(operation)
     return Cmdlet(
@@ -260,7 +310,7 @@ def _cmdlet(operation: Operation) -> Cmdlet:
         path,
         f"Hotset.{kind}" if kind else "",
         "" if operation.name in _WHOLE else operation.result.csv_rows,
-        (*own, *_common(operation)),
+        (*own, *_MORE.get(operation.name, ()), *_common(operation)),
         values,
     )
 
@@ -424,9 +474,7 @@ def _write_default(base: str, number: float) -> str:
 
 
 def _common(operation: Operation) -> list[Parameter]:
-    own = [
-        Parameter("Connection", "object[]", wording.CONNECTION, filled=True, aliases=("Server",))
-    ]
+    own = [CONNECTION]
     if operation.kind is Kind.JOB and operation.name != STARTS:
         own.insert(0, Parameter("AsJob", "switch", wording.AS_JOB))
     if operation.name in _ON_REQUEST:

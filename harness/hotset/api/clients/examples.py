@@ -43,6 +43,31 @@ _OWN = {
             "The hottest tables of a PostgreSQL database; SQL Server's are told apart by file.",
         )
     ],
+    "report hit-ratio": [
+        ("(Get-HotsetHitRatio shop).HitRatio", ""),
+        (
+            f"Get-HotsetHitRatio shop -By database -Since 8h -Dsn {_SHOP} -Credential sa |"
+            " Sort-Object HitRatio",
+            "",
+        ),
+        (
+            "Get-HotsetHitRatio shop -By table -Since 8h -Dsn postgresql://db1/shop -Credential app"
+            " | Sort-Object HitRatio",
+            "",
+        ),
+        ("Get-HotsetHitRatio shop -Wait | Format-Table Ended, Reads, HitRatio", ""),
+    ],
+    "runs compare": [
+        ("Compare-HotsetRun 20261120-2015, last", ""),
+        (
+            "Get-HotsetRun | Select-Object -First 2 | Compare-HotsetRun -Force",
+            "Objects are put into the order of their time; names keep theirs.",
+        ),
+    ],
+    "runs list": [
+        ("Get-HotsetRun | Where-Object Significant | Sort-Object Factor -Descending", ""),
+        ("(Get-HotsetRun last).Experiment", ""),
+    ],
     "runs rm": [
         ("Get-HotsetRun | Where-Object State -eq failed | Remove-HotsetRun -Confirm:$false", "")
     ],

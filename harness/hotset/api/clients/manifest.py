@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hotset import __version__
 
+from . import own
 from .cmdlets import Cmdlet
 
 _TEXT = """# Generated from the table of operations: `make build` makes it again.
@@ -54,7 +55,8 @@ def manifest(public: Path, every: Sequence[Cmdlet]) -> str:
             r"^function (\S+) \{", path.read_text(encoding="ascii"), re.MULTILINE
         )
     ]
-    names = {*by_hand, *(cmdlet.name for cmdlet in every if not cmdlet.by_hand)}
+    generated = (cmdlet.name for cmdlet in every if not cmdlet.by_hand)
+    names = {*by_hand, *generated, *(cmdlet.name for cmdlet in own.EVERY)}
     aliases = (cmdlet.alias for cmdlet in every if cmdlet.alias)
     return _TEXT.format(version=__version__, functions=_list(names), aliases=_list(aliases))
 

@@ -25,8 +25,23 @@ _RELATIONS = """<?xml version="1.0" encoding="utf-8"?>
 <Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">
   <Relationship Type="http://schemas.microsoft.com/packaging/2010/07/manifest"
     Target="/Hotset.nuspec" Id="R1" />
+  <Relationship
+    Type="http://schemas.openxmlformats.org/package/2006/relationships/metadata/core-properties"
+    Target="/{properties}" Id="R2" />
 </Relationships>
 """
+_PROPERTIES = "package/services/metadata/core-properties/hotset.psmdcp"
+_CORE = """<?xml version="1.0" encoding="utf-8"?>
+<coreProperties xmlns="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"
+  xmlns:dc="http://purl.org/dc/elements/1.1/">
+  <dc:creator>The hotset authors</dc:creator>
+  <dc:description>{about}</dc:description>
+  <dc:identifier>Hotset</dc:identifier>
+  <version>{version}</version>
+  <keywords>{tags}</keywords>
+</coreProperties>
+"""
+_TAGS = "hotset PSModule PSEdition_Desktop PSEdition_Core"
 _NUSPEC = """<?xml version="1.0" encoding="utf-8"?>
 <package xmlns="http://schemas.microsoft.com/packaging/2011/08/nuspec.xsd">
   <metadata>
@@ -36,7 +51,7 @@ _NUSPEC = """<?xml version="1.0" encoding="utf-8"?>
     <requireLicenseAcceptance>false</requireLicenseAcceptance>
     <license type="expression">Apache-2.0</license>
     <description>{about}</description>
-    <tags>hotset PSModule PSEdition_Desktop PSEdition_Core</tags>
+    <tags>{tags}</tags>
   </metadata>
 </package>
 """
@@ -61,16 +76,21 @@ def zipped(epoch: int = _EPOCH) -> bytes:
 def nupkg(epoch: int = _EPOCH) -> bytes:
     """The module as a repository of PSResourceGet takes it, a package of NuGet's."""
     files = contents()
-    endings = sorted({name.rpartition(".")[2] for name in files} | {"nuspec", "rels"})
-    kinds = {"rels": "application/vnd.openxmlformats-package.relationships+xml"}
+    endings = sorted({name.rpartition(".")[2] for name in files} | {"nuspec", "psmdcp", "rels"})
+    kinds = {
+        "psmdcp": "application/vnd.openxmlformats-package.core-properties+xml",
+        "rels": "application/vnd.openxmlformats-package.relationships+xml",
+    }
+    values = {"version": __version__, "about": escape(_ABOUT), "tags": _TAGS}
     defaults = "\n".join(
         f'  <Default Extension="{ending}" ContentType="{kinds.get(ending, "application/octet")}" />'
         for ending in endings
     )
     about = {
         "[Content_Types].xml": _CONTENT_TYPES.format(defaults=defaults),
-        "_rels/.rels": _RELATIONS,
-        "Hotset.nuspec": _NUSPEC.format(version=__version__, about=escape(_ABOUT)),
+        "_rels/.rels": _RELATIONS.format(properties=_PROPERTIES),
+        _PROPERTIES: _CORE.format(**values),
+        "Hotset.nuspec": _NUSPEC.format(**values),
     }
     return _archive(files | {name: text.encode() for name, text in about.items()}, epoch)
 

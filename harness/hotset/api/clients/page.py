@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import wording
+from . import own, wording
 from .cmdlets import Cmdlet
 
 _BY_HAND = (
     ("Connect-Hotset", "Connects the session to servers."),
-    ("Get-HotsetConnection", "Lists the servers that the session is connected to."),
-    ("Disconnect-Hotset", "Disconnects from a server and forgets its token."),
-    ("Get-HotsetJob", "Lists the jobs, or shows one."),
-    ("Wait-HotsetJob", "Waits for jobs, with a progress bar each; returns results."),
-    ("Stop-HotsetJob", "Cancels a job."),
-    ("Remove-HotsetJob", "Removes a job that has ended."),
-    ("Show-HotsetReport", "Opens a report in the browser."),
+    *(
+        (cmdlet.name, cmdlet.synopsis)
+        for cmdlet in own.EVERY
+        if cmdlet.name != "Export-HotsetReport"
+    ),
 )
 
 

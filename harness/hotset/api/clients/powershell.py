@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from . import wording
-from .cmdlets import STARTS, Cmdlet, Parameter, pascal, schema
+from .cmdlets import AGAIN, NAMED, STARTS, Cmdlet, Parameter, first_where, pascal, schema
 from .examples import examples
 
 _HEAD = "# Generated from the table of operations: `make build` makes it again.\n"
@@ -20,8 +20,11 @@ def functions(every: Sequence[Cmdlet]) -> str:
     return "\n\n".join([_HEAD.rstrip("\n"), *made]) + "\n"
 
 
-def table(every: Sequence[Cmdlet]) -> str:
-    """The file of what the module knows of each operation."""
+def table(every: Sequence[Cmdlet], beside: Iterable[tuple[str, str]]) -> str:
+    """The file of what the module knows of each operation.
+
+    :param beside: what it knows of other places of the API, by name.
+    """
     lines = [
         _HEAD
         + "# Per operation: its cmdlet, its place in the API, the type of its objects, the list of",
@@ -40,6 +43,9 @@ def table(every: Sequence[Cmdlet]) -> str:
         entry += [f"Items = '{cmdlet.items}'"] if cmdlet.items else []
         entry += ["Raw = $true"] if cmdlet.raw else []
         lines.append(f"    {name:<{width}} = @{{ {'; '.join(entry)} }}")
+    for name, known in beside:
+        quoted = f"'{name}'"
+        lines.append(f"    {quoted:<{width}} = @{{ {known} }}")
     lines += ["}", "", "# Fields whose parameters have other names."]
     lines += ["$script:ParameterNames = @{"]
     # The API's own of jobs, and of runs as their operation calls them.
@@ -99,10 +105,7 @@ def _function(cmdlet: Cmdlet) -> Iterator[str]:
     yield f"    [CmdletBinding({_binding(cmdlet)})]"
     yield f"    [OutputType({', '.join(_outputs(cmdlet))})]"
     yield "    param("
-    for number, parameter in enumerate(cmdlet.parameters, 1):
-        yield from _parameter(parameter, cmdlet)
-        if number < len(cmdlet.parameters):
-            yield ""
+    yield from parameters(cmdlet.parameters)
     yield "    )"
     yield from _body(cmdlet)
     yield "}"
@@ -121,15 +124,25 @@ def _outputs(cmdlet: Cmdlet) -> list[str]:
     kind = f"'{cmdlet.returned or 'System.String'}'"
     if cmdlet.operation.name == STARTS:
         return ["'Hotset.Job'"]
+    if cmdlet.operation.name in NAMED:
+        return [kind, "'Hotset.RunDocument'"]
     return [kind, "'Hotset.Job'"] if cmdlet.job else [kind]
 
 
-def _parameter(parameter: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
+def parameters(every: Sequence[Parameter]) -> Iterator[str]:
+    """The lines of a cmdlet's parameters."""
+    for number, parameter in enumerate(every, 1):
+        yield from _parameter(parameter, every)
+        if number < len(every):
+            yield ""
+
+
+def _parameter(parameter: Parameter, every: Sequence[Parameter]) -> Iterator[str]:
     attributes = ["Mandatory"] if parameter.mandatory else []
     attributes += [] if parameter.position is None else [f"Position = {parameter.position}"]
     if parameter.key or parameter.gathered:
         attributes += ["ValueFromPipeline"]
-    elif parameter.mandatory or _is_of_object(parameter, cmdlet):
+    elif parameter.mandatory or _is_of_object(parameter, every):
         attributes += ["ValueFromPipelineByPropertyName"]
     if attributes:
         yield f"        [Parameter({', '.join(attributes)})]"
@@ -143,24 +156,22 @@ def _parameter(parameter: Parameter, cmdlet: Cmdlet) -> Iterator[str]:
         yield f"        [ValidateSet({', '.join(repr(value) for value in parameter.allowed)})]"
     if parameter.limits:
         yield f"        [ValidateRange({', '.join(parameter.limits)})]"
+    comma = "" if parameter is every[-1] else ","
     if parameter.name == "Credential":
-        yield f"        {_CREDENTIAL}{_comma(parameter, cmdlet)}"
+        yield f"        {_CREDENTIAL}{comma}"
         return
-    yield f"        [{parameter.type}] ${parameter.name}{_comma(parameter, cmdlet)}"
+    default = f" = {parameter.default}" if parameter.default else ""
+    yield f"        [{parameter.type}] ${parameter.name}{default}{comma}"
 
 
-def _is_of_object(parameter: Parameter, cmdlet: Cmdlet) -> bool:
+def _is_of_object(parameter: Parameter, every: Sequence[Parameter]) -> bool:
     """It tells where an object is from: two machines may have a disk of the same name."""
     if parameter.name == "Machine":
-        key = cmdlet.first_where(key=True)
+        key = first_where(every, key=True)
         # The machine that a run knows is the one that it was measured on.
-        of_run = any(other.name == "Run" for other in cmdlet.parameters)
+        of_run = any(other.name == "Run" for other in every)
         return key is not None and key.name in ("Disk", "FlashName") and not of_run
-    return parameter.name == "Connection" and not cmdlet.first_where(gathered=True)
-
-
-def _comma(parameter: Parameter, cmdlet: Cmdlet) -> str:
-    return "" if parameter is cmdlet.parameters[-1] else ","
+    return parameter.name == "Connection" and not first_where(every, gathered=True)
 
 
 # What it does
@@ -172,20 +183,38 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
         yield "    process {"
         if key is None:
             yield from _call(cmdlet, "        ", None)
+        elif cmdlet.operation.name == AGAIN:
+            # Of one disk of a pipeline: the next begins where the first did.
+            yield "        $begin = ConvertTo-HotsetTime $Since"
+            yield "        do {"
+            yield from (f"    {line}" for line in _each(cmdlet, key))
+            yield "            $begin = 'last'"
+            yield "            if ($Wait) { Start-Sleep -Milliseconds (1000 * $IntervalSeconds) }"
+            yield "        } while ($Wait)"
         else:
-            items = f"@(Select-HotsetItem $PSCmdlet {key.name} ${key.name})"
-            yield f"        foreach ($each in {items}) {{"
-            if _lists(cmdlet, key):
-                yield "            $like = ''"
-                yield (
-                    "            if ($each -match '[*?]')"
-                    f' {{ $like, $each = "{key.name}=$each", $null }}'
-                )
-            yield from _call(cmdlet, "            ", key)
-            yield "        }"
+            yield from _each(cmdlet, key)
         yield "    }"
         return
     yield from _gathering(cmdlet, gathered)
+
+
+def _each(cmdlet: Cmdlet, key: Parameter) -> Iterator[str]:
+    """One request for each that was given."""
+    items = f"@(Select-HotsetItem $PSCmdlet {key.name} ${key.name})"
+    yield f"        foreach ($each in {items}) {{"
+    if _lists(cmdlet, key):
+        yield "            $like = ''"
+        of_all = f'{{ $like, $each = "{key.name}=$each", $null }}'
+        yield f"            if ($each -match '[*?]') {of_all}"
+    named = NAMED.get(cmdlet.operation.name)
+    if named is not None:
+        yield "            if ($each) {"
+        ask = f"Invoke-HotsetQuery $PSCmdlet $Connection '{named}'"
+        yield f"                {ask} -Values @{{ {key.name.lower()} = $each }}"
+        yield "                continue"
+        yield "            }"
+    yield from _call(cmdlet, "            ", key)
+    yield "        }"
 
 
 def _gathering(cmdlet: Cmdlet, gathered: Parameter) -> Iterator[str]:
@@ -226,7 +255,8 @@ def _lists(cmdlet: Cmdlet, key: Parameter) -> bool:
         key.key
         and not key.mandatory
         and bool(cmdlet.items)
-        and key.field in schema(cmdlet)["properties"]
+        and cmdlet.operation.name != AGAIN
+        and (key.field or key.name.lower()) in schema(cmdlet)["properties"]
     )
 
 
@@ -305,23 +335,24 @@ def _help(cmdlet: Cmdlet) -> Iterator[str]:
     indent = "    "
     operation = cmdlet.operation
     yield f"{indent}<#"
-    yield from _section("SYNOPSIS", wording.summary(operation))
-    yield from _section("DESCRIPTION", wording.description(operation))
+    yield from section("SYNOPSIS", wording.summary(operation))
+    yield from section("DESCRIPTION", wording.description(operation))
     for parameter in cmdlet.parameters:
-        yield from _section(f"PARAMETER {parameter.name}", parameter.help)
-    yield from _section("INPUTS", _inputs(cmdlet))
-    yield from _section("OUTPUTS", _help_text(cmdlet))
+        yield from section(f"PARAMETER {parameter.name}", parameter.help)
+    yield from section("INPUTS", _inputs(cmdlet))
+    yield from section("OUTPUTS", _help_text(cmdlet))
     for example, explanation in examples(cmdlet):
         yield f"{indent}.EXAMPLE"
         yield f"{indent}{example}"
         if explanation:
             yield ""
             yield from wording.wrap(explanation, indent)
-    yield from _section("LINK", "about_Hotset")
+    yield from section("LINK", "about_Hotset")
     yield f"{indent}#>"
 
 
-def _section(name: str, text: str) -> Iterator[str]:
+def section(name: str, text: str) -> Iterator[str]:
+    """The lines of a section of the help."""
     yield f"    .{name}"
     yield from wording.wrap(text, "    ")
 
@@ -330,18 +361,18 @@ def _inputs(cmdlet: Cmdlet) -> str:
     gathered, key = cmdlet.first_where(gathered=True), cmdlet.first_where(key=True)
     if gathered is not None:
         return f"System.String or objects: -{gathered.name}"
-    if key is not None:
-        return f"System.String, or objects with the property {key.name}: -{key.name}"
-    return "None"
+    return wording.inputs(key.name) if key is not None else "None"
 
 
 def _help_text(cmdlet: Cmdlet) -> str:
     if cmdlet.operation.name == STARTS:
         return "Hotset.Job"
+    if cmdlet.operation.name in NAMED:
+        return f"{cmdlet.type}; of one that is named Hotset.RunDocument, with everything."
     kind = cmdlet.returned or "System.String: what the server would run, or nothing"
     if not cmdlet.type and not cmdlet.job:
         kind = "System.String"
     return f"{kind}. With -AsJob Hotset.Job." if cmdlet.job else kind
 
 
-__all__ = ["functions", "table"]
+__all__ = ["functions", "parameters", "section", "table"]

@@ -15,6 +15,15 @@ CONNECTION = (
     "The servers to use, one or several: objects of Connect-Hotset or Get-HotsetConnection, or"
     " addresses. By default the server that you connected to last."
 )
+WAIT = (
+    "Goes on with what was counted since the line before, until Ctrl-C, like Get-Content -Wait."
+    " Each reading is marked, as by -Mark."
+)
+REFERENCE = "The run that the others are measured against."
+NAMED_RUN = (
+    "A run's id, the beginning of one, or last: it comes with everything that it measured. With a"
+    " star (2026*) the list of those it fits. The list of all if left out."
+)
 AS_JOB = "Returns the job at once instead of waiting for it."
 WITH_RESULT = "Returns what was changed, as it is then."
 CREDENTIAL = "The database's user and password. The password is sent in the request's body only."
@@ -113,6 +122,11 @@ def parameter(operation: Operation, name: str, text: str) -> str:
             f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
         )
     return sentence
+
+
+def inputs(name: str) -> str:
+    """The objects that a cmdlet takes from the pipeline for this parameter."""
+    return f"System.String, or objects with the property {name}: -{name}"
 
 
 def summary(operation: Operation) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.errors import Remedy, RequestError
-from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.operation import Context, Kind, Lines, Lock, Request, operation
 from hotset.core.rights import Right
 
@@ -211,7 +210,7 @@ def _change(
     planned: list[Change] = []
     for change in changes:
         if isinstance(change, Unavailable):
-            raise PrerequisiteMissingError(change.unavailable)
+            raise PrerequisiteError(change.unavailable)
         planned.append(change)
     for change in planned:
         if request.yes and not request.dry_run:

@@ -32,6 +32,7 @@ class Event:
         ``p99``, of a tick only.
     :ivar field: the field that an ``error`` refuses, where known.
     :ivar status: the HTTP API's status for an ``error``, where hotset foresees it.
+    :ivar type: what an ``error`` is, as the HTTP API's problems name it.
     :ivar remedies: remedies for an ``error``, each with ``purpose``, ``operation`` and
         ``parameters``.
     :ivar state: the job's state, of an ``end`` only.
@@ -49,6 +50,7 @@ class Event:
     tick: dict[str, Any] | None = None
     field: str | None = None
     status: int | None = None
+    type: str | None = None
     remedies: list[dict[str, Any]] | None = None
     state: str | None = None
 
@@ -102,6 +104,7 @@ def _event(line: str, end: int) -> Event:
                 str(fields[kind]),
                 field=fields.get("field"),
                 status=fields.get("status"),
+                type=fields.get("type"),
                 remedies=fields.get("remedies") or None,
                 message=fields.get("message"),
                 **_measurement(fields),

@@ -269,14 +269,20 @@ def _measurements(logged: list[Event], state: State) -> dict[str, Any]:
 
 
 def problem(job: Job) -> dict[str, Any] | None:
-    """Why a job failed, as far as hotset foresaw it: ``message``, ``field`` and ``remedies``."""
+    """Why a job failed, as far as hotset foresaw it: ``type``, ``message``, ``field`` and
+    ``remedies``."""
     if job.state in ("running", "done"):
         return None
     errors = [event for event in _tail(_of(job.id)) if event.kind == "error" and event.message]
     if not errors:
         return None
     last = errors[-1]
-    return {"message": last.message, "field": last.field, "remedies": last.remedies or []}
+    return {
+        "type": last.type,
+        "message": last.message,
+        "field": last.field,
+        "remedies": last.remedies or [],
+    }
 
 
 def cancel(id_: str) -> Job:

@@ -1,0 +1,67 @@
+"""The HTTP API, served by a process of its own for clients that are programs of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hotset.api import tokens
+from hotset.core.rights import Right
+from tests.cli_server import XDG
+
+_PROGRAM = Path(__file__).with_name("served_api.py")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server of the tests' own. ``environment`` is a client's, without the token."""
+
+    uri: str
+    token: str
+    environment: Mapping[str, str]
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def serving(environment: Mapping[str, str], port: int | None = None) -> Iterator[Served]:
+    """Serve it with this environment, whose XDG folders it works in.
+
+    :param port: None: one that is free.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in set(XDG) & set(environment):
+            patch.setenv(name, environment[name])
+        token = tokens.create(f"tests-{os.urandom(4).hex()}", Right.ADMIN)
+    port = port or _free_port()
+    with subprocess.Popen([sys.executable, str(_PROGRAM), str(port)], env=environment) as server:
+        try:
+            _wait(server, port)
+            yield Served(f"http://127.0.0.1:{port}", token, environment, server)
+        finally:
+            server.terminate()
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait(server: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"no server at port {port}")
