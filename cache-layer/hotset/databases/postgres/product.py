@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import ClassVar, Self
+
+import psycopg
+from psycopg.pq import DiagnosticField
 
 from hotset.core.sql import Row
 
@@ -17,6 +20,10 @@ from .client import Address
 from .copies import copy_database
 from .readings import PostgresReadings, WaitSamplingReadings, open_readings
 from .tpch import PostgresTpch
+
+
+_WRONG = ("42601", "42703", "42P01", "42883")
+"""SQLSTATEs of a statement that is misspelt: no SQL, or no such column, table or function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,21 @@ class PostgresDatabase(Address):
     def limit(self) -> str:
         with closing(self.session()) as session:
             return str(session.limit) if session.limit.limit_ms else ""
+
+    def describe(self, statements: Iterable[str]) -> list[str | None]:
+        """Return what the server has against each statement, which it reads and does not run; None:
+        nothing that is lasting."""
+        found = list[str | None]()
+        try:
+            with closing(self.connect("")) as connection:
+                for statement in statements:
+                    answer = connection.pgconn.prepare(b"", statement.encode())
+                    state = (answer.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+                    said = (answer.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
+                    found.append(said if state in _WRONG else None)
+        except psycopg.Error as error:
+            raise self.unreached(error) from None
+        return found
 
     def require_copies(self) -> None:
         """It makes them."""
