@@ -35,9 +35,11 @@ exec sleep infinity
 class Enclosed(Local):
     """Commands in that namespace."""
 
-    def __init__(self, keeper: int) -> None:
+    def __init__(self, keeper: int, *, network: bool = False) -> None:
         super().__init__()
-        self.enter: tuple[str, ...] = ("nsenter", f"--mount=/proc/{keeper}/ns/mnt", "--wd=/")
+        spaces = ["--mount=/proc/{}/ns/mnt", *(["--net=/proc/{}/ns/net"] if network else [])]
+        names = (one.format(keeper) for one in spaces)
+        self.enter: tuple[str, ...] = ("nsenter", *names, "--wd=/")
 
     def without_mounts(self) -> Enclosed:
         """The same, as a container has it: its root may not mount anything."""
@@ -64,14 +66,19 @@ class Enclosed(Local):
 
 
 @contextmanager
-def enclosed() -> Iterator[Enclosed]:
-    """The machine; its engines must have ended before the context does."""
-    argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _OPEN, "open", *_FOLDERS]
+def enclosed(*more: str, network: bool = False) -> Iterator[Enclosed]:
+    """The machine; its engines must have ended before the context does.
+
+    :param more: folders that it has of its own besides.
+    :param network: it has one of its own, too, of which nobody else hears.
+    """
+    argv = ["unshare", "--mount", "--propagation", "private", *(["--net"] if network else [])]
+    argv += ["sh", "-c", _OPEN, "open", *_FOLDERS, *more]
     keeper = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         assert keeper.stdout is not None
         assert keeper.stdout.readline() == "open\n"
-        yield Enclosed(keeper.pid)
+        yield Enclosed(keeper.pid, network=network)
     finally:
         keeper.kill()
         keeper.wait()

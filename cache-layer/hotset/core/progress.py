@@ -4,7 +4,8 @@ runs hotset (HOTSET_PROGRESS=json) JSON, one object a line.
 The objects have ``at``, seconds since the start, and one of ``say``, ``task``, ``figure``,
 ``error`` (text) and ``tick`` (a second of TPC-C). Figures and ticks have ``done``, ``total``,
 ``unit`` and ``eta_s`` where these are known. An error that hotset foresees has a ``message`` of its
-own, the ``field`` it is about, or null, the HTTP ``status`` and the ``type`` it is, and ``remedies``.
+own, the ``field`` it is about, or null, the HTTP ``status`` and the ``type`` it is, and
+``remedies``.
 
 Everything goes to standard error; standard output is for data.
 """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import PurePosixPath
 
 from hotset.block import extents, filesystem, transfer
@@ -22,7 +23,8 @@ from hotset.databases import connect
 from hotset.databases.base import Engine, Target, TargetError, TargetGoneError
 from hotset.disk import lifecycle
 from hotset.disk.flash_devices import AttachedDisk, Disk
-from hotset.hitratio import attribution, heatstore
+from hotset.hitratio import attribution, heatstore, hit_report, region_counters
+from hotset.hitratio.tracepoints import NotCountedError
 from hotset.tier import kinds, pins
 from hotset.tier.base import Tier, TierKind
 
@@ -259,7 +261,19 @@ def looking_up(attached: AttachedDisk, request: Request, notes: list[str]) -> It
         _server(request) as server,
         targets.inspect(machine, disk.device, disk.spec.block, request.mount_point) as inspect,
     ):
-        yield _Maker(request.machine, disk, inspect, server, notes)
+        read_heat = partial(_read_heat, hit_report.Target(request.machine, attached))
+        yield _Maker(request.machine, disk, inspect, server, notes, read_heat)
+
+
+def _read_heat(target: hit_report.Target) -> bool:
+    """Keep what was counted until now; False: nothing counts."""
+    try:
+        reading = region_counters.find_counters(target.tier, target.disk.name).read()
+    except NotCountedError:
+        return False
+    with target.store() as store:
+        store.fold(reading, store.now())
+    return True
 
 
 def take_snapshot(attached: AttachedDisk) -> Snapshot:
@@ -273,13 +287,17 @@ def take_snapshot(attached: AttachedDisk) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes wishes out of targets."""
+    """Makes wishes out of targets.
+
+    :ivar read_heat: keeps what was counted until now; False: nothing counts.
+    """
 
     machine: str
     disk: Disk
     inspect: MountedView
     server: Callable[[], Engine]
     notes: list[str]
+    read_heat: Callable[[], bool] = lambda: False
 
     def wish(self, target: Target, pinned: bool = False) -> PlanTarget:
         if target.kind == "heat":
@@ -356,9 +374,15 @@ class _Maker:
         return wishes
 
     def _heat(self, target: Target, pinned: bool) -> PlanTarget:
+        is_counted = self.read_heat()
         ranked = heatstore.hottest(
             self.machine, self.disk.name, self.disk.identity, self.inspect.block
         )
+        if not ranked and is_counted:
+            raise TargetError(
+                "this disk has had no requests since counting began: nothing is hot yet",
+                field="targets",
+            )
         if not ranked:
             raise TargetError(
                 "nothing was counted on this disk yet, so its heat is not known",

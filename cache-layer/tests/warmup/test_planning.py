@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NoReturn
 
@@ -90,6 +91,17 @@ def test_no_heat_yet_says_what_begins_it(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(TargetError, match="nothing was counted on this disk yet") as refused:
         maker([]).wish(parse_target("heat"))
     assert "`hotset heat start" in of_command_line(refused.value)
+
+
+def test_where_counting_goes_on_nobody_is_told_to_begin_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cache in user space always counts: `heat start`, which was advised, said so."""
+    monkeypatch.setattr(heatstore, "hottest", lambda *_: [])
+    counted = replace(maker([]), read_heat=lambda: True)
+    with pytest.raises(TargetError, match="no requests since counting began") as refused:
+        counted.wish(parse_target("heat"))
+    assert "heat start" not in of_command_line(refused.value)
 
 
 def test_what_is_pinned_and_cannot_be_looked_up_is_told_and_left_out() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
 from hotset.core.errors import RequestError, ThresholdError
@@ -82,27 +82,35 @@ def parse(text: str) -> Threshold:
     return Threshold(text, metric, match["sign"], number)
 
 
-def require_known(thresholds: Iterable[Threshold], metrics: Iterable[str]) -> None:
+def read(texts: Iterable[str], metrics: Iterable[str]) -> list[Threshold]:
+    """Thresholds of these metrics, whose words may be joined as in tables, too.
+
+    >>> read(["p95(new-order)<20ms"], ["p95(new_order)"])[0].metric
+    'p95(new_order)'
+
+    :raises ThresholdFormError: one cannot be read, or names a metric that there is not; those there
+        are, are listed.
     """
-    :raises ThresholdFormError: one names a metric that there is not; those there are, are listed.
-    """
-    known = list(metrics)
-    for threshold in thresholds:
-        if threshold.metric not in known:
+    known = {_as_in_tables(metric): metric for metric in metrics}
+    thresholds = []
+    for threshold in map(parse, texts):
+        metric = known.get(_as_in_tables(threshold.metric))
+        if metric is None:
             raise ThresholdFormError(
                 threshold.text,
-                f"there is no metric {threshold.metric!r}; there are {', '.join(known)}",
+                f"there is no metric {threshold.metric!r}; there are {', '.join(known.values())}",
             )
+        thresholds.append(replace(threshold, metric=metric))
+    return thresholds
+
+
+def _as_in_tables(metric: str) -> str:
+    return metric.replace("_", "-")
 
 
 def judge(thresholds: Iterable[Threshold], values: Values) -> list[Verdict]:
-    """A verdict on each.
-
-    :raises ThresholdFormError: see :func:`require_known`.
-    """
-    limits = list(thresholds)
-    require_known(limits, values)
-    return [verdict(limit, values[limit.metric]) for limit in limits]
+    """A verdict on each, of metrics that are among the values."""
+    return [verdict(limit, values[limit.metric]) for limit in thresholds]
 
 
 def verdict(threshold: Threshold, value: float | None) -> Verdict:

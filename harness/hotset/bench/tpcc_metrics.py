@@ -8,7 +8,7 @@ from hotset.reports.model.windows import RESPONSE_LIMITS_S, Repeat
 from hotset.tpcc.workload import KINDS
 
 from . import window
-from .thresholds import Threshold, parse, require_known
+from .thresholds import Threshold, read
 
 TPCC_LIMITS = tuple(f"p90({kind})<={limit_s}s" for kind, limit_s in RESPONSE_LIMITS_S.items())
 METRICS = ("nopm", *window.metrics(KINDS))
@@ -25,6 +25,4 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
     :raises ThresholdFormError: one cannot be read or names no metric of a TPC-C run.
     """
     each = [part for text in texts for part in (TPCC_LIMITS if text == "tpc-c" else (text,))]
-    parsed = [parse(text) for text in each]
-    require_known(parsed, METRICS)
-    return parsed
+    return read(each, METRICS)

@@ -8,7 +8,7 @@ from hotset.reports.model.windows import Verdict
 from hotset.tpch.queries import ALL
 from hotset.tpch.record import PowerResult, ThroughputResult, composite
 
-from .thresholds import Threshold, Values, judge, parse, require_known
+from .thresholds import Threshold, Values, judge, read
 
 METRICS = (
     *("queries", "geomean", "power", "throughput", "composite", "failed"),
@@ -21,9 +21,7 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
     """
     :raises ThresholdFormError: one cannot be read or names no metric of a TPC-H run.
     """
-    parsed = [parse(text) for text in texts]
-    require_known(parsed, METRICS)
-    return parsed
+    return read(texts, METRICS)
 
 
 def judge_queries(

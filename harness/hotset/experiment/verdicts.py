@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hotset.bench.thresholds import Threshold, Values, judge, parse, require_known
+from hotset.bench.thresholds import Threshold, Values, judge, read
 from hotset.reports.analysis import answer, power
 from hotset.reports.analysis.answer import ArmFigures
 from hotset.reports.analysis.comparison import highest
@@ -98,9 +98,7 @@ def limits(
         for metric, comparisons in given.items()
         for comparison in ([comparisons] if isinstance(comparisons, str) else comparisons)
     ]
-    parsed = [parse(text) for text in (*texts, *more)]
-    require_known(parsed, metrics(arms, measured))
-    return parsed
+    return read((*texts, *more), metrics(arms, measured))
 
 
 def judge_run(document: RunDocument, limits: Sequence[Threshold]) -> tuple[Verdict, ...]:

@@ -295,6 +295,12 @@ def status(folder: Path) -> Status:
         return Status("running", owner["owner"], processes)
 
 
+def up(folder: Path) -> MachineKind | None:
+    """The machine of the lab that is up in a folder, which may be this computer itself."""
+    is_local = status(folder).state == "up"
+    return guest_up(folder) or ("local" if is_local else None)
+
+
 def guest_up(folder: Path) -> MachineKind | None:
     """The kind of guest that is up in a lab's folder."""
     names = {process.name for process in status(folder).processes if process.alive}

@@ -17,7 +17,7 @@ def guest(kind: Guest) -> Remote:
     :raises PrerequisiteMissingError: none is up, or one of another kind.
     """
     folder, built = lab.lab_folder(), image.find_built()
-    up, ports = lab.guest_up(folder), lab.list_forwarded_ports(folder)
+    up, ports = lab.up(folder), lab.list_forwarded_ports(folder)
     if up is not None and up != kind:
         raise PrerequisiteMissingError(
             f"the lab that is up is {up!r}, not {kind!r}",

@@ -68,9 +68,9 @@ _OF_CACHE: tuple[Kind, ...] = ("hit ratio", "policy", "write mode", "block size"
 
 @dataclass(frozen=True, slots=True)
 class PredictedLine:
-    """A prediction: NOPM with its range (what the run's repeats give or, of all that was not
-    measured, the doubt of its kinds; no further than without a cache, and than on flash alone), and
-    how many times those without a cache they are;
+    """A prediction, or the run's own measurement where nothing is ``unlike``: NOPM with its range
+    (of what was measured its repeats; of all else the doubt of its kinds, no further than without a
+    cache, and than on flash alone), and how many times those without a cache they are;
     how much of the CPU (all cores) and of the slow storage's best rate is used; where most of a
     transaction's time goes, with waiting for it.
 
@@ -91,8 +91,8 @@ class PredictedLine:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """All-flash as it was measured, beside what is predicted with everything cached: what they
-    differ by is the cost of the cache."""
+    """All-flash as it was measured, beside what is predicted with everything cached: what it is
+    faster by is the cost of the cache."""
 
     measured_nopm: float
     predicted_nopm: float
@@ -128,6 +128,7 @@ _COLUMNS = (
     "CPU",
     "storage",
     "most time",
+    "",
 )
 
 
@@ -152,6 +153,7 @@ class PredictedRun(Prediction, Versioned):
                 percent(line.cpu_share, 0),
                 percent(line.origin_share, 0),
                 line.most_time,
+                "predicted" if line.unlike else "measured",
             )
             for line in self.lines
         ]
@@ -177,12 +179,7 @@ class PredictedRun(Prediction, Versioned):
             f" {self.storage}.",
         ]
         if self.ceiling:
-            seen, cached = self.ceiling.measured_nopm, self.ceiling.predicted_nopm
-            notes.append(
-                f"All-flash, without a cache, reached {seen:,.0f} NOPM; with everything cached"
-                f" {cached:,.0f} are predicted ({deviation(cached / seen - 1)}): the cost of the"
-                " cache itself."
-            )
+            notes.append(_cost_of_cache(self.ceiling))
         notes.append(in_words(self.doubts))
         if self.assumed:
             notes.append(
@@ -192,6 +189,17 @@ class PredictedRun(Prediction, Versioned):
                 " ignored. Factor: compared with nothing cached."
             )
         return notes
+
+
+def _cost_of_cache(ceiling: Ceiling) -> str:
+    seen, cached = ceiling.measured_nopm, ceiling.predicted_nopm
+    reached = f"All-flash, without a cache, reached {seen:,.0f} NOPM"
+    if cached >= seen:
+        return f"{reached}, no more than with everything cached: what the cache costs does not show."
+    return (
+        f"{reached}; with everything cached {cached:,.0f} are predicted"
+        f" ({deviation(cached / seen - 1)}): the cost of the cache itself."
+    )
 
 
 def rates(points: Mapping[int, float], users: int) -> tuple[float, ...]:
@@ -248,6 +256,7 @@ class Taught:
     :ivar measured: the set-up that it was measured in.
     :ivar iops: of its slow storage by queue depth.
     :ivar hit_ratio: of the fast arm.
+    :ivar arms_nopm: of the windows of both arms.
     :ivar each: by each pair of a window of the baseline and one of the fast arm.
     :ivar share: NOPM of TPM.
     :ivar all_flash_nopm: of its windows, also where flash alone was learned from.
@@ -259,6 +268,7 @@ class Taught:
     measured: SetUp
     iops: Mapping[int, float]
     hit_ratio: float
+    arms_nopm: tuple[tuple[float, ...], tuple[float, ...]]
     each: tuple[Demands, ...]
     share: float
     requests: float | None
@@ -296,8 +306,8 @@ def teach(
     kind = kind_of(run.tier)
     traffic = None if kind is None else count_traffic(kind, with_cache)
     measured = SetUp(near, run.machine.cores, rates(iops, near), traffic)
-    fast_windows = windows(quick, run)[near]
-    pairs = [*product(windows(baseline, run)[near], fast_windows)][:_PAIRS_MAX]
+    slow_windows, fast_windows = windows(baseline, run)[near], windows(quick, run)[near]
+    pairs = [*product(slow_windows, fast_windows)][:_PAIRS_MAX]
     # On flash alone there was no cache to move anything.
     as_measured = replace(measured, traffic=None) if quick is not cached else measured
     requests = _requests(fast_windows) or _requests(with_cache)
@@ -310,6 +320,10 @@ def teach(
         measured,
         iops,
         mean(1.0 if window.hit_ratio is None else window.hit_ratio for window in fast_windows),
+        (
+            tuple(window.rate for window in slow_windows),
+            tuple(window.rate for window in fast_windows),
+        ),
         tuple(learn(*pair, as_measured, flash, requests, moved) for pair in pairs),
         sum(window.rate for _, window in pairs) / sum(window.tpm for _, window in pairs),
         None if requests is None else requests.reads + requests.writes,
@@ -369,23 +383,40 @@ def _line(
     taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, also: Collection[Kind]
 ) -> PredictedLine:
     solved = solve_network(typical, asked, hit_ratio)
-    middle = solved.throughput * 60 * taught.share
-    every = [middle, *(_nopm(taught, demands, asked, hit_ratio) for demands in taught.each)]
     each_takes = waiting_time(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
     unlike = _unlike(taught, asked, hit_ratio, also)
-    low, high = _known(taught, asked, unlike)
-    doubt = together(unlike)
+    low, nopm, high = _range(taught, typical, asked, hit_ratio, unlike)
+    without = _range(taught, typical, asked, 0.0, _unlike(taught, asked, 0.0, also))[1]
+    throughput = nopm / 60 / taught.share
     return PredictedLine(
         hit_ratio,
-        middle,
-        min(middle, max(low, min(*every, middle / doubt))),
-        max(middle, min(high, max(*every, middle * doubt))),
-        middle / _nopm(taught, typical, asked, 0.0),
-        solved.response_s * 1000,
-        solved.throughput * typical.cpu_s / asked.cores,
-        solved.throughput * each_takes / max(asked.iops),
+        nopm,
+        low,
+        high,
+        nopm / without,
+        solved.response_s * solved.throughput / throughput * 1000,
+        throughput * typical.cpu_s / asked.cores,
+        throughput * each_takes / max(asked.iops),
         max((load.present, load.name) for load in solved.loads)[1],
         unlike,
+    )
+
+
+def _range(
+    taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, unlike: Collection[Kind]
+) -> tuple[float, float, float]:
+    """The least NOPM, those to be expected, and the most."""
+    if not unlike:
+        seen = taught.arms_nopm[hit_ratio > SAME_RATIO]
+        return min(seen), mean(seen), max(seen)
+    middle = _nopm(taught, typical, asked, hit_ratio)
+    every = [middle, *(_nopm(taught, demands, asked, hit_ratio) for demands in taught.each)]
+    low, high = _known(taught, asked, unlike)
+    doubt = together(unlike)
+    return (
+        min(middle, max(low, min(*every, middle / doubt))),
+        middle,
+        max(middle, min(high, max(*every, middle * doubt))),
     )
 
 

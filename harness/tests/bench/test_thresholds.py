@@ -56,6 +56,14 @@ def test_an_unknown_metric_lists_those_there_are() -> None:
     assert [one.limit for one in tpcc_metrics.limits(["tpc-c"])] == [5e3, 5e3, 5e3, 5e3, 20e3]
 
 
+def test_a_metric_can_be_spelt_as_the_tables_spell_it() -> None:
+    """The tables have `new-order`, and `p95(new-order)` was refused."""
+    (limit,) = tpcc_metrics.limits(["p95(new-order)<20ms"])
+    assert limit.metric == "p95(new_order)"
+    (verdict,) = judge([limit], {"p95(new_order)": 19.0})
+    assert verdict.met
+
+
 def test_what_was_missed_or_not_measured_is_named_with_its_value() -> None:
     verdicts = judge(
         [parse("nopm>=50000"), parse("p95<20ms"), parse("late<1")],

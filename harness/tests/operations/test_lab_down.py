@@ -14,11 +14,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from hotset.core.clock import wait_until
-from hotset.core.errors import DECLINED, RequestError
+from hotset.core.errors import DECLINED, RequestError, of_command_line
+from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.experiment.site import live
 from hotset.lab import lab as labs
+from hotset.lab import standing
 from hotset.operations import audit, lab_use, run, table
 from hotset.operations.jobs import store as jobs
 from tests.console_client import client, hashed, token_on, try_password
@@ -102,6 +104,14 @@ def test_yes_takes_it_down(benchmark: subprocess.Popen[str]) -> None:
     assert (down.returncode, "is not" in err) == (0, False), err
     assert labs.status(labs.lab_folder()).state == "down"
     assert benchmark.poll() is None, "it was its database that went, not the benchmark"
+
+
+def test_a_lab_on_this_computer_is_not_denied_to_who_names_another_machine(dsn: str) -> None:
+    """`--machine vm` said that no lab was up, beside one that was."""
+    assert dsn
+    with pytest.raises(PrerequisiteMissingError, match="the lab that is up is 'local'") as refused:
+        standing.guest("vm")
+    assert "--machine local" in of_command_line(refused.value)
 
 
 def test_a_job_in_it_is_named_too(dsn: str) -> None:

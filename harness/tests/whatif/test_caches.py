@@ -277,6 +277,20 @@ def test_a_load_needs_no_trace() -> None:
     assert row["hit_ratio"] == pytest.approx(small["hit_ratio"])
 
 
+def test_a_load_by_its_words_is_the_trace_that_the_same_options_make(tmp_path: Path) -> None:
+    """By default one read TPC-H at 200 MB a second and the other at 200 MiB: smq, which goes by
+    time, hit 22.78 % of one and 23.54 % of the other."""
+    output = str(tmp_path / "tpch.trace")
+    asked("whatif trace tpch", scale=0.05, output=output, buffer="8MiB")
+    words = "tpch:scale=0.05,buffer=8MiB"
+    for verb, more in (
+        ("whatif trace show", {}),
+        ("whatif simulate", {"policy": ["smq"], "cache": ["16MiB"]}),
+    ):
+        first, second = (asked(verb, trace=one, **more).document() for one in (output, words))
+        assert {**first, "trace": ""} == {**second, "trace": ""}
+
+
 def test_a_load_that_is_none_is_refused() -> None:
     with pytest.raises(RefusedError, match="0 is not in"):
         asked("whatif mrc", trace="tpcc:warehouses=0")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from hotset.core.errors import RequestError
+from hotset.core.record import extend
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
+from hotset.whatif.commands import models
 from hotset.whatif.demands import Demands, SetUp, solve_network
-from hotset.whatif.prediction import iops_from_text, predict
+from hotset.whatif.prediction import PredictedRun, Prediction, iops_from_text, predict
 
 from .published import CARD, NAS, published
 
@@ -55,6 +61,44 @@ def test_what_a_run_teaches(run: RunDocument) -> None:
     assert found.ceiling.predicted_nopm == pytest.approx(found.ceiling.measured_nopm, rel=0.02)
 
 
+def test_what_the_run_measured_is_shown_as_it_measured_it(run: RunDocument) -> None:
+    """The first line came from the network that was fitted to it: 532 NOPM for 510 measured, and
+    another factor than the run's report."""
+    found = predict(run, NAS, [0, 0.9, 1], flash=CARD)
+    first, middle, last = found.lines
+    for line, name in ((first, "baseline"), (last, "accelerated")):
+        arm = run.arm(name)  # type: ignore[arg-type]
+        assert arm is not None
+        seen = [one.nopm for one in arm.repeats if one.nopm is not None]
+        assert line.nopm == pytest.approx(sum(seen) / len(seen))
+        assert (line.nopm_low, line.nopm_high) == (min(seen), max(seen))
+        assert line.unlike == ()
+    assert last.factor == pytest.approx(last.nopm / first.nopm)
+    assert middle.unlike == ("hit ratio",)
+    shown = _shown(found, run)
+    assert [words.rsplit(maxsplit=1)[1] for words in shown.splitlines()[1:4]] == [
+        "measured",
+        "predicted",
+        "measured",
+    ]
+
+
+def test_a_cache_that_all_flash_was_no_faster_than_has_no_cost(run: RunDocument) -> None:
+    """+190.9 % was told to be the cost of the cache."""
+    found = predict(run, NAS, [0, 1], flash=CARD)
+    assert found.ceiling is not None
+    for slower, said in ((0.5, "does not show"), (2.0, "the cost of the cache itself")):
+        ceiling = replace(found.ceiling, measured_nopm=found.ceiling.predicted_nopm * slower)
+        assert said in _shown(replace(found, ceiling=ceiling), run)
+
+
+def _shown(found: Prediction, run: RunDocument) -> str:
+    console = Console(file=StringIO(), width=1000)
+    extend(PredictedRun, found, run=run.run, storage="nas-2014").show(console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
 def test_a_cache_that_misses_teaches_the_same(run: RunDocument) -> None:
     """The arm with the cache, as the network says that it would be at a hit ratio at which the slow
     storage does not hold it back yet."""
@@ -97,6 +141,16 @@ def test_a_run_with_nothing_to_learn_from_is_refused(run: RunDocument) -> None:
     with pytest.raises(RequestError, match="did not measure TPC-C before") as refused:
         predict(without, NAS, [0.5])
     assert refused.value.field == "run"
+
+
+def test_a_run_that_teaches_nothing_is_not_asked_for_its_disks(run: RunDocument) -> None:
+    """`last`, a benchmark of one database, was told to give the IOPS of its storage; when they were
+    given, it was told the real cause."""
+    assert run.storage is not None
+    disk = run.storage.model_copy(update={"kind": "device"})
+    without = run.model_copy(update={"arms": run.arms[:1], "storage": disk})
+    with pytest.raises(RequestError, match="did not measure TPC-C before"):
+        models.storages(without, models.SetUp())
 
 
 @pytest.mark.parametrize("text", ["", "5", "0:10", "1:0", "1:-3", "1:x", "1:5,,2:6", "1:nan"])

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import DiagnosticField
 
 from hotset.core.errors import GIVE_PASSWORD, RequestError
 from hotset.core.sql import Row
@@ -58,6 +59,10 @@ _TICKETS = frozenset(("gss", "sspi"))
 _SYSTEM = "system"
 """``sslrootcert=system``: the certificates of the system, no file."""
 _UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
+
+
+_WRONG = ("42601", "42703", "42P01", "42883")
+"""SQLSTATEs of a statement that is misspelt: no SQL, or no such column, table or function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,21 @@ class PostgresDatabase(Address):
     def limit(self) -> str:
         with closing(self.session()) as session:
             return str(session.limit) if session.limit.limit_ms else ""
+
+    def describe(self, statements: Iterable[str]) -> list[str | None]:
+        """Return what the server has against each statement, which it reads and does not run; None:
+        nothing that is lasting."""
+        found = list[str | None]()
+        try:
+            with closing(self.connect("")) as connection:
+                for statement in statements:
+                    answer = connection.pgconn.prepare(b"", statement.encode())
+                    state = (answer.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+                    said = (answer.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
+                    found.append(said if state in _WRONG else None)
+        except psycopg.Error as error:
+            raise self.unreached(error) from None
+        return found
 
     def require_copies(self) -> None:
         """It makes them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..thresholds import Threshold, Values, parse, require_known
+from ..thresholds import Threshold, Values, read
 from .disk_bench import PROFILES, Change, Direction, DiskBench
 
 _FIGURES = ("mb_per_s", "iops", "latency")
@@ -19,11 +19,9 @@ def limits(
     :param compared: True if there is a result to compare with.
     :raises ThresholdFormError: one cannot be read or names what is not measured.
     """
-    parsed = [parse(text) for text in texts]
     figures = (*_FIGURES, _FACTOR) if compared else _FIGURES
     lines = [_line(profile.name, direction) for direction in directions for profile in PROFILES]
-    require_known(parsed, [f"{figure}({line})" for line in lines for figure in figures])
-    return parsed
+    return read(texts, [f"{figure}({line})" for line in lines for figure in figures])
 
 
 def values(bench: DiskBench, changes: Sequence[Change]) -> Values:

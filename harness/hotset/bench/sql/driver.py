@@ -11,7 +11,7 @@ from hotset.load.record import Phase, Tick
 from hotset.load.run import run_workload
 from hotset.reports.model.windows import Repeat
 
-from . import pgbench, pgbench_run, users
+from . import described, pgbench, pgbench_run, users
 from .pgbench_run import TakesPgbench
 from .users import TakesStatements
 from .workload import SqlWorkload
@@ -31,13 +31,15 @@ def require(workload: SqlWorkload) -> None:
 
 
 def check(workload: SqlWorkload) -> None:
-    """Have the server read every statement; where pgbench runs them it reads one as it is run.
+    """Have the server read every statement.
 
     :raises CannotConnect: there is no server.
     :raises ScriptError: it finds one that is no SQL; names file and line.
     """
     if isinstance(workload.database, TakesStatements):
         users.check(workload, workload.database)
+    else:
+        described.check(workload, _by_pgbench(workload))
 
 
 def run(workload: SqlWorkload, observe: Callable[[Tick | Phase], None]) -> Repeat:

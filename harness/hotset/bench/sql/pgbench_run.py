@@ -13,7 +13,7 @@ import re
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
@@ -72,6 +72,7 @@ class TakesPgbench(Protocol):
     def conninfo(self, application_name: str) -> str: ...
     def limit(self) -> str: ...
     def session(self) -> Session: ...
+    def describe(self, statements: Iterable[str]) -> list[str | None]: ...
 
 
 def run(workload: SqlWorkload, database: TakesPgbench, observe: Observer) -> Repeat:

@@ -13,7 +13,7 @@ from hotset.load.run import Observer
 from hotset.reports.model.windows import Repeat
 
 from .. import runs, window
-from ..thresholds import Threshold, Values, parse, require_known
+from ..thresholds import Threshold, Values, read
 from . import driver
 from .workload import SqlWorkload
 
@@ -70,6 +70,4 @@ def limits(texts: Sequence[str], kinds: Sequence[str]) -> list[Threshold]:
 
     :raises ThresholdFormError: one cannot be read or names no metric of these scripts.
     """
-    parsed = [parse(text) for text in texts]
-    require_known(parsed, ("tps", *window.metrics(kinds)))
-    return parsed
+    return read(texts, ("tps", *window.metrics(kinds)))

@@ -164,10 +164,15 @@ def storages(
     run: RunDocument, request: SetUp
 ) -> tuple[str, dict[int, float], dict[int, float] | None]:
     """The name of the storage that is asked about, the IOPS of the run's and, where it is another,
-    its own."""
-    from ..prediction import iops_from_text
+    its own.
+
+    :raises RequestError: nothing can be learned from the run, or the IOPS are not known.
+    """
+    from ..prediction import iops_from_text, taught_users
     from ..storage import own_iops, read_promises
 
+    # What cannot be learned from is no matter of its storage.
+    taught_users(run, None)
     given = None if request.storage_iops is None else iops_from_text(request.storage_iops)
     if given is not None and (run.storage is None or run.storage.kind != "modelled"):
         return run.storage.name if run.storage else "as given", given, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,47 @@ def run(
     window = {"users": 2, "rampup_s": 0.0, "duration_s": 2.0, "seed": 7, **options}
     workload = SqlWorkload(database, scripts, WindowOptions(**window), {"items": 9})
     return driver.run(workload, observe)
+
+
+def check(database: PostgresDatabase, *texts: str, **more: Any) -> None:  # noqa: ANN401
+    defined = {"items": 9}
+    driver.check(
+        SqlWorkload(
+            database,
+            sources(*texts),
+            WindowOptions(users=1, rampup_s=0, duration_s=1),
+            defined,
+            **more,
+        )
+    )
+
+
+@pytest.mark.database
+def test_the_server_describes_each_statement_before_a_window(shop: PostgresDatabase) -> None:
+    """An unknown column ended a run when a user first came to it."""
+    fine = (
+        "\\set n random(1, :items)\nBEGIN;\nINSERT INTO sale VALUES (:n, 'a;b');\n"
+        "SELECT count(*) AS all, now() - interval '12:30' FROM sale -- :no one\n\\gset s_\n"
+        "\\if :s_all\nUPDATE sale SET kind = $$x;$$ WHERE item = :n;\n\\endif\nEND;\n"
+    )
+    check(shop, fine)
+    for text, line, said in (
+        ("SELECT 1;\n\nSELECT colour FROM sale;", 3, 'column "colour" does not exist'),
+        ("SELECT 1 FROM sales", 1, 'relation "sales" does not exist'),
+        ("SELECT 1;\nSELEC 2;", 2, "syntax error"),
+        ("SELECT now() - ':items days'::interval;", 1, ":items stands in a string"),
+    ):
+        with pytest.raises(RequestError, match=re.escape(said)) as refused:
+            check(shop, fine, text)
+        assert str(refused.value).startswith(f"b.sql:{line}: ")
+        with closing(shop.session()) as session:
+            assert session.query("SELECT count(*) FROM sale") == [(0,)], "nothing was run"
+
+
+@pytest.mark.database
+def test_a_script_that_makes_what_it_names_is_left_to_pgbench(shop: PostgresDatabase) -> None:
+    check(shop, "CREATE TEMP TABLE IF NOT EXISTS mine (n int);", "SELECT n FROM mine;")
+    check(shop, "SELECT * FROM :items;", protocol="simple")
 
 
 @pytest.mark.database

@@ -56,8 +56,8 @@ pub(crate) struct TpchLoad {
     /// The database's own cache, with K, M, G.
     #[arg(long, default_value = "1G", value_parser = parse_size)]
     buffer: u64,
-    /// How fast it reads, bytes a second, with K, M, G.
-    #[arg(long, default_value = "200M", value_parser = parse_size)]
+    /// How fast it reads, bytes a second, with K, M, G. By default as `hotset whatif trace tpch`.
+    #[arg(long, default_value = "200000000", value_parser = parse_size)]
     rate: u64,
     /// How often all queries run.
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
