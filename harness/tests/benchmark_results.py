@@ -14,8 +14,16 @@ from hotset.bench.kept.measurement import Subject, begin
 from hotset.bench.window import Outcome
 from hotset.load.latency import Latencies
 from hotset.reports.analysis.caveats import Code
-from hotset.reports.model.windows import Condition, Repeat, Second, ServerIo, TimeUse, Transaction
-from hotset.tpch.record import PowerResult, QueryResult
+from hotset.reports.model.windows import (
+    Condition,
+    Query,
+    Repeat,
+    Second,
+    ServerIo,
+    TimeUse,
+    Transaction,
+)
+from hotset.tpch.record import PowerResult
 
 USE = TimeUse(
     cpu=0.5, data_read=0.2, data_write=0, log=0.1, lock=0.1, client=0.1, other=0, sessions=4
@@ -104,5 +112,7 @@ def tpcc_document(*points: Outcome) -> dict[str, Any]:
 
 def tpch_document() -> dict[str, Any]:
     """A power run; query 7 took 0.7 s."""
-    queries = tuple(QueryResult(number, number / 10, "ok", 5, "ab") for number in range(1, 23))
+    queries = tuple(
+        Query(number=number, seconds=number / 10, rows=5, checksum="ab") for number in range(1, 23)
+    )
     return TpchOutcome((), PowerResult(0.01, None, 100.0, 130.0, queries), None).document()

@@ -42,7 +42,7 @@ REREAD = {"schema_version": 1, "disks": [disk("hdd", 1.0), disk("hybrid", 2.1)]}
 
 
 def array_search(name: str, p99_ms: float) -> dict[str, Any]:
-    searched = {"seconds": 20.0, "searches": 900, "found": 800, "p50_ms": p99_ms / 4}
+    searched = {"seconds": 20.0, "searches": 900, "posts": 800, "p50_ms": p99_ms / 4}
     searched |= {"p99_ms": p99_ms, "added": 4000, "commits": 20, "commit_ms": 30.0}
     heat = {"reads": 8, "read_bytes": 8192, "writes": 2, "written_bytes": 512}
     heat |= {"hottest_share": 0.45, "read_strips": [8, 0], "write_strips": [0, 2]}
@@ -71,7 +71,7 @@ ARRAYS = {
     "cuts": [
         {
             "protected": False,
-            "said_bytes": 1,
+            "reported_bytes": 1,
             "lost_bytes": 4096,
             "flushed_lost_bytes": 0,
             "files": [
@@ -172,7 +172,7 @@ def test_a_power_cut_is_shown_file_by_file() -> None:
     file = {"flushed_every": 16, "written_bytes": 8192, "flushed_bytes": 4096}
     lost = {"lost_bytes": 4096, "flushed_lost_bytes": 0}
     files = [{**file, **lost}, {**file, "flushed_every": None, **lost}]
-    cut = {"protected": False, "said_bytes": 4096, **lost, "files": files}
+    cut = {"protected": False, "reported_bytes": 4096, **lost, "files": files}
     sections = disk_pages.of_arrays({**ARRAYS, "cuts": [cut]}).sections
     (section,) = (one for one in sections if one.key == "power-cuts")
     assert section.tables[0].rows == (

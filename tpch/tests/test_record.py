@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.tpch.record import PowerResult, QueryResult, StreamResult, ThroughputResult, composite
+from hotset.reports.model.windows import Query
+from hotset.tpch.record import PowerResult, StreamResult, ThroughputResult, composite
 
-QUERIES = tuple(QueryResult(number, 2.0, "ok", 1, "x") for number in range(1, 23))
+QUERIES = tuple(Query(number=number, seconds=2.0, rows=1, checksum="x") for number in range(1, 23))
 POWER = PowerResult(10, None, 0.0, 60.0, QUERIES, (2.0, 2.0))
 STREAMS = tuple(StreamResult(number, 0.0, 90.0, QUERIES) for number in (1, 2, 3))
 THROUGHPUT = ThroughputResult(10, None, 0.0, 99.0, STREAMS, ((1.0, 1.0),) * 3)
@@ -21,8 +22,8 @@ def test_power() -> None:
 
 
 def test_a_query_counts_as_a_thousandth_of_the_longest_at_least() -> None:
-    quick = replace(QUERIES[0], seconds=1e-6)
-    long = replace(QUERIES[1], seconds=2000.0)
+    quick = QUERIES[0].model_copy(update={"seconds": 1e-6})
+    long = QUERIES[1].model_copy(update={"seconds": 2000.0})
     run = replace(POWER, queries=(quick, long, *QUERIES[2:]))
     mean = math.exp((math.log(2000) + 23 * math.log(2)) / 24)
     assert run.power == pytest.approx(36000 / mean)
@@ -30,7 +31,8 @@ def test_a_query_counts_as_a_thousandth_of_the_longest_at_least() -> None:
 
 @pytest.mark.parametrize("outcome", ["timed out", "failed"])
 def test_an_incomplete_run_has_a_total_and_no_mean(outcome: str) -> None:
-    run = replace(POWER, queries=(replace(QUERIES[0], outcome=outcome), *QUERIES[1:]))
+    first = QUERIES[0].model_copy(update={"outcome": outcome})
+    run = replace(POWER, queries=(first, *QUERIES[1:]))
     assert (run.complete, run.total_s) == (False, 44)
     assert run.geometric_mean_s is None
     assert run.power is None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from hotset.core.errors import ThresholdError
 from hotset.core.record import Versioned
 from hotset.core.words import csv_text
-from hotset.reports.model.windows import Verdict
+from hotset.reports.model.windows import Query, Verdict
 from hotset.reports.render.page import Page, Table, of_table
 from hotset.tpch.check import CheckResult
-from hotset.tpch.record import PowerResult, QueryResult, ThroughputResult, composite
+from hotset.tpch.record import PowerResult, ThroughputResult, composite
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +95,7 @@ def check_page(result: CheckResult) -> Page:
 
 def _results(
     power: PowerResult, throughput: ThroughputResult | None
-) -> Iterator[tuple[int, QueryResult]]:
+) -> Iterator[tuple[int, Query]]:
     """Every query of every stream, the power run as stream 0."""
     yield from ((0, query) for query in power.queries)
     for stream in throughput.streams if throughput else ():
@@ -103,7 +103,7 @@ def _results(
 
 
 def run_page(run: TpchRun) -> Page:
-    """Query by query, with what they come to."""
+    """Query by query, with their totals."""
     power = run.power
     seed = "validation parameters" if power.seed is None else f"seed {power.seed}"
     rows = tuple(
@@ -121,7 +121,7 @@ def run_page(run: TpchRun) -> Page:
     return of_table(
         table,
         tuple(_figures(run)),
-        tuple((threshold.said, threshold.met) for threshold in run.thresholds),
+        tuple((threshold.text, threshold.met) for threshold in run.thresholds),
     )
 
 

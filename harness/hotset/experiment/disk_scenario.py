@@ -10,11 +10,9 @@ from hotset.bench.disks import arrays, mounted_model, reread, serving_path
 from hotset.block import flashdev
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
-from hotset.core.record import document_of
-from hotset.lab.served_model import ServingPath, Way
 from hotset.reports.archive import Archive
 from hotset.reports.model import setup
-from hotset.reports.model.disks import DiskResults
+from hotset.reports.model.disks import DiskResults, ServingPath, Way
 from hotset.reports.model.document import RunDocument
 
 from . import runner
@@ -49,8 +47,7 @@ def run(
         journal.change(machine=_machine())
         done = {phase.name for phase in journal.document.phases}
         pending = [name for name in phases(spec) if name not in done]
-        begun = {"scenario": spec.scenario, "paths": [document_of(path) for path in paths]}
-        _keep(journal, DiskResults.model_validate(begun))
+        _keep(journal, DiskResults(scenario=spec.scenario, paths=paths))
         with closing(_measure(local, spec, pending, paths, report)) as results:
             for name in pending:
                 with journal.phase(name):
@@ -124,7 +121,7 @@ def _rereads(
     held = reread.hold(local, models, want.size, want.passes, want.seed, paths, report)
     with closing(held) as measured:
         for disk in measured:
-            yield DiskResults.model_validate({"scenario": "reread", "disks": [document_of(disk)]})
+            yield DiskResults(scenario="reread", disks=(disk,))
 
 
 def _arrays(
@@ -135,13 +132,9 @@ def _arrays(
     report: Reporter,
 ) -> Generator[DiskResults]:
     parts = [part for part in arrays.parts(want.search) if part.name in pending]
-    with closing(arrays.measure(local, parts, want.load, paths, report)) as measured:
-        for measurement in measured:
-            yield DiskResults.model_validate({"scenario": "arrays", **document_of(measurement)})
+    return arrays.measure(local, parts, want.load, paths, report)
 
 
 def _keep(journal: Journal, more: DiskResults) -> None:
-    known = journal.document.disks or more
-    lists = DiskResults.model_fields.keys() - {"scenario"}
-    both = {name: getattr(known, name) + getattr(more, name) for name in lists}
-    journal.change(disks=known.model_copy(update=both))
+    known = journal.document.disks or DiskResults(scenario=more.scenario)
+    journal.change(disks=known.add(more))

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 from hotset.databases.product import SqlDatabase
-from hotset.tpch.record import PowerResult, QueryResult
+from hotset.reports.model import windows
+from hotset.tpch.record import PowerResult
 
 from . import script, settings
 from .batch import Batch, Observer, execute
@@ -68,7 +69,7 @@ def run(
 
     :param refresh: run RF1 before the queries and RF2 after them; it changes the database.
     :param parallel: workers that one query may use.
-    :raises HammerdbFailed: not all 22 queries came to a good end.
+    :raises HammerdbFailed: not all 22 queries succeeded.
     :raises HammerdbRefused: an option that HammerDB cannot take.
     :raises PrerequisiteMissingError: no HammerDB (see `release.find`).
     """
@@ -87,7 +88,9 @@ def run(
         seed=None,
         started=clock.ends[0] - queries[0].seconds,
         ended=clock.ends[-1],
-        queries=tuple(QueryResult(query.number, query.seconds, "ok") for query in queries),
+        queries=tuple(
+            windows.Query(number=query.number, seconds=query.seconds) for query in queries
+        ),
         refresh_s=(refreshes[0].seconds, refreshes[1].seconds) if refresh else None,
     )
 

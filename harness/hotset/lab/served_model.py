@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hotset.block import engine_program, flashdev
 from hotset.block.flashdev import Model
@@ -94,23 +94,6 @@ class ServedModel:
 
     file: Path
     socket: Path
-
-
-Way = Literal["file", "loop"]
-"""How a served model is reached: as a file, or through a loop device over it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServingPath:
-    """Time that serving adds to a small request on this computer, in microseconds.
-
-    :ivar path_us: the median of the runs; a model's device is so much faster.
-    :ivar runs_us: each as it was measured.
-    """
-
-    way: Way
-    path_us: int
-    runs_us: tuple[float, ...]
 
 
 @contextmanager

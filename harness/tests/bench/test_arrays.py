@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from hotset.bench.disks import arrays
-from hotset.bench.disks.disk_bench import Sample
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
+from hotset.reports.model.disks import BenchRun
 
 SIZE = Bytes(256 * 1024**2)
 needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
-WITHOUT = Sample(1500.0, 30_000.0, 33.0)
+WITHOUT = BenchRun(mb_per_s=1500.0, iops=30_000.0, latency_us=33.0)
 """What the computer serves of a load without any model."""
 
 
 def reason(unit: arrays.Unit, published: float, ours: float, ideal: float, path_us: int) -> str:
-    line = arrays.ArrayLine("dc500m-raid5", "RND4K Q1T1", "read", unit, published, ours)
-    promised = Sample(ideal, ideal, ideal)
+    line = arrays.compare("dc500m-raid5", "RND4K Q1T1", "read", unit, published, ours)
+    promised = BenchRun(mb_per_s=ideal, iops=ideal, latency_us=ideal)
     return arrays.explain(line, promised, path_us, lambda: WITHOUT).reason
 
 
@@ -26,7 +26,7 @@ def test_a_difference_beyond_the_tolerance_has_a_reason() -> None:
     assert reason("MB/s", 520.0, 880.0, 900.0, 62) == (
         "the model makes 900 MB/s on a file of this size"
     )
-    unpublished = arrays.ArrayLine("dc500m-raid0", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0)
+    unpublished = arrays.compare("dc500m-raid0", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0)
     found = arrays.explain(unpublished, WITHOUT, 62, lambda: WITHOUT)
     assert (found.off, found.reason) == (None, "")
 
@@ -88,7 +88,7 @@ def test_what_was_flushed_outlives_a_power_cut_and_what_was_not_needs_protection
     for _ in range(10):
         cut = arrays.power_fails(Local(), drive, protected, SIZE)
         assert cut.flushed_lost_bytes == 0
-        assert cut.said_bytes == cut.lost_bytes
+        assert cut.reported_bytes == cut.lost_bytes
         assert any(file.flushed_bytes for file in cut.files)
         assert any(file.flushed_every is None and file.written_bytes for file in cut.files)
         # On a busy computer a cut may come right after a flush: nothing is at stake then.

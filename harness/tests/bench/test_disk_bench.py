@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from hotset.bench.disks import bench_target, disk_bench, disk_metrics
-from hotset.bench.disks.disk_bench import BenchError, Cell, DiskBench, Sample
+from hotset.bench.disks.disk_bench import BenchError, DiskBench
 from hotset.bench.thresholds import ThresholdFormError, Values, judge
 from hotset.core.machines.base import Result
 from hotset.core.machines.local import Local
 from hotset.core.record import document_of
 from hotset.core.units import Bytes
+from hotset.reports.model.disks import BenchLine, BenchRun
 from tests.cli_server import CommandLine
 from tests.pseudo_terminal import HOTSET, Terminal
 
@@ -22,8 +23,12 @@ MIB = 1024**2
 
 
 def result(iops: float, size: int = 64 * MIB) -> DiskBench:
-    samples = tuple(Sample(iops / 250, one, 1e6 / one) for one in (iops, iops * 2, iops * 3))
-    return DiskBench("disk", False, size, 5, (Cell("RND4K Q1T1", "read", samples),))
+    runs = tuple(
+        BenchRun(mb_per_s=iops / 250, iops=one, latency_us=1e6 / one)
+        for one in (iops, iops * 2, iops * 3)
+    )
+    line = BenchLine(profile="RND4K Q1T1", direction="read", runs=runs)
+    return DiskBench("disk", False, size, 5, (line,))
 
 
 class Fio:
@@ -52,7 +57,7 @@ def test_every_line_of_the_profile_is_run_so_many_times() -> None:
         ("RND4K Q1T1", "read"),
     ]
     assert len(cells) == 8
-    assert all(len(one.samples) == 3 for one in cells)
+    assert all(len(one.runs) == 3 for one in cells)
     last = fio.calls[-1]
     assert {"--rw=randrw", "--rwmixread=70", "--bs=4096", "--iodepth=1", "--direct=1"} <= set(last)
 
@@ -132,7 +137,7 @@ def test_thresholds_name_lines_of_the_profile() -> None:
     limits = disk_metrics.limits(texts, ["read"], compared=True)
     verdicts = judge(limits, {"iops(seq1m-q8t1-read)": None, **measured(slow, fast)})
     assert [one.met for one in verdicts] == [True, False, True, True, False]
-    assert verdicts[1].said == "latency(rnd4k-q1t1-read)<1ms: missed, measured 1.25 ms"
+    assert verdicts[1].text == "latency(rnd4k-q1t1-read)<1ms: missed, measured 1.25 ms"
 
 
 def measured(before: DiskBench, after: DiskBench) -> Values:

@@ -7,22 +7,29 @@ from pathlib import Path
 import pytest
 
 from hotset.bench.disks import fidelity, fidelity_table, serving_path
-from hotset.bench.disks.disk_bench import Sample
 from hotset.bench.disks.fidelity import Cell, Kept, Point
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
+from hotset.core.record import record_of
 from hotset.core.units import Bytes
+from hotset.reports.model.disks import BenchRun
 from tests.cli_server import CommandLine
 
 SIZE = Bytes(256 * 1024**2)
-EXPECTED = Sample(400.0, 100_000.0, 320.0)
+
+
+def run_of(mb_per_s: float, iops: float, latency_us: float) -> BenchRun:
+    return BenchRun(mb_per_s=mb_per_s, iops=iops, latency_us=latency_us)
+
+
+EXPECTED = run_of(400.0, 100_000.0, 320.0)
 needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
 
 
 def cell(factor: float, block: str = "4k", busy: float = 0.5) -> Cell:
     """So many times as fast as it should be."""
-    run = Sample(400.0 * factor, 100_000.0 * factor, 320.0 / factor)
+    run = run_of(400.0 * factor, 100_000.0 * factor, 320.0 / factor)
     return Cell("dc500m", block, 32, "read", 2, EXPECTED, (run,), 60, busy)
 
 
@@ -35,21 +42,21 @@ def test_a_rate_of_large_requests_has_to_be_nearer_than_that_of_small_ones() -> 
 
 
 def test_the_median_of_several_runs_counts() -> None:
-    runs = tuple(replace(EXPECTED, iops=one) for one in (10_000.0, 99_000.0, 101_000.0))
+    runs = tuple(run_of(400.0, one, 320.0) for one in (10_000.0, 99_000.0, 101_000.0))
     assert replace(cell(1.0), runs=runs).off == pytest.approx(-0.01)
 
 
 def test_a_reason_is_something_measured() -> None:
     slow = cell(0.5)
     assert slow.reason == ""
-    ceiling = Sample(440.0, 110_000.0, 290.0)
+    ceiling = run_of(440.0, 110_000.0, 290.0)
     near = replace(cell(0.85), ceiling=ceiling)
     assert near.verdict == "explained"
     assert "serves 110,000 such requests" in near.reason
     assert replace(slow, ceiling=ceiling).verdict == "off", "it serves twice as many"
-    above = replace(slow, ceiling=Sample(220.0, 55_000.0, 580.0))
+    above = replace(slow, ceiling=run_of(220.0, 55_000.0, 580.0))
     assert above.verdict == "explained", "more than that cannot be had here"
-    far = replace(slow, ceiling=Sample(2000.0, 500_000.0, 64.0))
+    far = replace(slow, ceiling=run_of(2000.0, 500_000.0, 64.0))
     assert far.verdict == "off"
     assert "97 % busy" in cell(0.5, busy=0.97).reason
     assert cell(1.0, busy=0.97).reason == ""
@@ -129,5 +136,5 @@ def test_the_command_tells_cells_and_models(hotset: CommandLine, tmp_path: Path)
     # Other tests take the processors from it, so that the cell may be off, which is code 5.
     assert done.code == (5 if found["cells"][0]["verdict"] == "off" else 0), done.err
     assert found["cells"][0]["off"] < 0.3
-    again = fidelity.cell_of(found["cells"][0])
+    again = record_of(Cell, found["cells"][0])
     assert again.measured.iops == found["cells"][0]["measured"]["iops"]

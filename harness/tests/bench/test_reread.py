@@ -7,20 +7,24 @@ import pytest
 
 from hotset.bench.disks import raffle, reread
 from hotset.bench.disks.mounted_model import RootError
-from hotset.bench.disks.raffle import Draw, Pass
-from hotset.bench.disks.reread import DiskRereads, Reread
+from hotset.bench.disks.reread import DiskRereads, summarize
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
+from hotset.reports.model.disks import RaffleDraw, RafflePass
 
 
-def drawn(*seconds: float, memory: float = 0.0) -> Pass:
+def drawn(*seconds: float, memory: float = 0.0) -> RafflePass:
     """One file, read as often as there are times."""
-    return Pass(0, True, tuple(Draw("a", one, 1_000_000, memory, 0) for one in seconds))
+    draws = (
+        RaffleDraw(name="a", seconds=one, bytes=1_000_000, in_memory=memory, major_faults=0)
+        for one in seconds
+    )
+    return raffle.summarize(0, True, tuple(draws))
 
 
 def test_the_first_read_is_held_against_all_that_come_after_it() -> None:
-    one = Reread("hybrid", (drawn(0.1, 0.05), drawn(0.05)), drawn(0.05, 0.001, memory=1.0))
+    one = summarize("hybrid", (drawn(0.1, 0.05), drawn(0.05)), drawn(0.05, 0.001, memory=1.0))
     assert one.first_mb_per_s == pytest.approx(10)
     assert one.again_mb_per_s == pytest.approx(20)
     assert one.gain == pytest.approx(2)
@@ -29,7 +33,7 @@ def test_the_first_read_is_held_against_all_that_come_after_it() -> None:
 
 
 def test_a_plain_disk_gains_nothing_whatever_the_page_cache_shows() -> None:
-    one = Reread("hdd", (drawn(0.1, 0.1),), drawn(0.1, 0.001, memory=1.0))
+    one = summarize("hdd", (drawn(0.1, 0.1),), drawn(0.1, 0.001, memory=1.0))
     assert not one.keeps
     assert one.seeming_gain == pytest.approx(100)
     assert "hdd,10.0,10.0,1.0,1000.0,100.0" in DiskRereads((one,)).csv()

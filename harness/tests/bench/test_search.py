@@ -15,6 +15,7 @@ from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
+from hotset.reports.model.disks import Searched
 
 pytestmark = pytest.mark.night
 
@@ -41,14 +42,14 @@ def test_the_most_used_words_are_those_of_a_language() -> None:
 
 def test_the_engine_finds_posts_while_it_takes_in_others(tmp_path: Path) -> None:
     search_engine.build(tmp_path, 3000, 1)
-    found = search_engine.run(tmp_path, 2.0, 2, 100, 1)
+    found = Searched(**search_engine.run(tmp_path, 2.0, 2, 100, 1))
     assert found.searches > 20
-    assert found.found > 0
+    assert found.posts > 0
     assert found.commits >= 1
     assert found.added == found.commits * 100
     assert 0 < found.p50_ms <= found.p99_ms
     again = search_engine.run(tmp_path, 1.0, 1, 100, 1)
-    assert again.added >= 100
+    assert again["added"] >= 100
 
 
 def test_a_search_over_an_empty_index_is_refused(tmp_path: Path) -> None:

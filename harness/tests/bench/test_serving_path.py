@@ -12,7 +12,7 @@ from hotset.bench.disks.disk_bench import PROFILES
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
-from hotset.lab.served_model import ServingPath, Way
+from hotset.reports.model.disks import ServingPath, Way
 
 SIZE = Bytes(64 * 1024**2)
 SLOWER_US = 20_000

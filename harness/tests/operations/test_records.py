@@ -13,14 +13,12 @@ from hotset.api import app
 from hotset.bench import thresholds
 from hotset.bench.commands import disk
 from hotset.bench.disks import raffle
-from hotset.bench.disks.arrays import ArrayFailure, ArrayLine, Cut, CutFile, DiskArrays
-from hotset.bench.disks.disk_bench import Cell, DiskBench, JudgedBench, Sample
+from hotset.bench.disks.arrays import DiskArrays, compare
+from hotset.bench.disks.disk_bench import DiskBench, JudgedBench
 from hotset.bench.disks.disk_models import DiskModels, ModelLine
 from hotset.bench.disks.fidelity import Cell as FidelityCell
 from hotset.bench.disks.fidelity_table import DiskFidelity
-from hotset.bench.disks.reread import DiskRereads, Reread
-from hotset.bench.disks.search import ArraySearch, Heat
-from hotset.bench.disks.search_engine import Searched
+from hotset.bench.disks.reread import DiskRereads, summarize
 from hotset.core.operation import Lines
 from hotset.core.record import Result, extend, model_of
 from hotset.core.units import Bytes
@@ -38,6 +36,7 @@ from hotset.monitoring.heat_view import Hot
 from hotset.monitoring.tier_status import CachedRange, CachedRanges
 from hotset.operations import run, table
 from hotset.reports.archive import Archive
+from hotset.reports.model import disks as disk_records
 from hotset.reports.model.document import PredictedArm
 from hotset.tier.pins import Preferences, Share
 from hotset.warmup import text as warmup_text
@@ -63,8 +62,10 @@ from tests import documents
 
 DESCRIPTION: dict[str, Any] = app.create().openapi()
 ROW = HitRow("all", 9, None, 0.5, None, 0.5, None)
-SAMPLE = Sample(84.0, 66593.1, 12.5)
-PASS = raffle.Pass(0, True, (raffle.Draw("a", 0.5, 100, 0.0, 3),) * 2)
+SAMPLE = disk_records.BenchRun(mb_per_s=84.0, iops=66593.1, latency_us=12.5)
+BENCH_LINE = disk_records.BenchLine(profile="RND4K Q1T1", direction="read", runs=(SAMPLE,))
+DRAW = disk_records.RaffleDraw(name="a", seconds=0.5, bytes=100, in_memory=0.0, major_faults=3)
+PASS = raffle.summarize(0, True, (DRAW,) * 2)
 PREDICTED_RUN = extend(
     PredictedRun,
     Prediction(
@@ -102,22 +103,23 @@ RESULTS: list[Result] = [
     disk.BenchResult(
         extend(
             JudgedBench,
-            DiskBench("x", False, 2**30, 5.0, (Cell("RND4K Q1T1", "read", (SAMPLE,)),)),
+            DiskBench("x", False, 2**30, 5.0, (BENCH_LINE,)),
             thresholds=(thresholds.verdict(thresholds.parse("iops>=1"), 2.0),),
         )
     ),
     raffle.DiskRaffle((PASS,)),
-    DiskRereads((Reread("hdd", (PASS,), PASS),)),
+    DiskRereads((summarize("hdd", (PASS,), PASS),)),
     DiskArray((Member(0, "active"), Member(1, "rebuilding", 0.5)), 1, Bytes(0)),
     DiskArrays(
-        (ArrayLine("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
-        (ArrayFailure("raid5", 9e4, 8e4, 1.5),),
-        (Cut(False, 4096, (CutFile(None, 8192, 0, 4096, 0),)),),
+        (compare("raid5", "SEQ1M Q1T1", "read", "MB/s", None, 1000.0),),
         (
-            ArraySearch(
-                "raid5",
-                Searched(20.0, 900, 5000, 3.5, 20.5, 4000, 20, 30.0),
-                Heat(5, 4096, 2, 512, 0.4, (5, 0), (0, 2)),
+            disk_records.DiskArrayFailure(
+                array="raid5", before_iops=9e4, during_iops=8e4, rebuilt_s=1.5
+            ),
+        ),
+        (
+            disk_records.DiskPowerFailure(
+                protected=False, reported_bytes=4096, lost_bytes=0, flushed_lost_bytes=0, files=()
             ),
         ),
     ),

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from hotset.bench.disks import fidelity, fidelity_table
+from hotset.core.record import record_of
 
 from .. import page
 from ..programs import HOTSET
@@ -26,7 +27,7 @@ def measure(options: argparse.Namespace) -> None:
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
     if done.returncode in (0, THRESHOLD_MISSED):
         answer = json.loads(done.stdout)
-        cells = [fidelity.cell_of(cell) for cell in answer["cells"]]
+        cells = [record_of(fidelity.Cell, cell) for cell in answer["cells"]]
         command = shlex.join(["hotset", *words])
         markdown = fidelity_table.markdown(cells, command, options.computer)
         page.write("disk-models", markdown, answer | {"computer": options.computer}, options)

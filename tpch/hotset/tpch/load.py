@@ -9,7 +9,8 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-from hotset.core.sql import CannotConnect, DatabaseError, nothing_half_done
+from hotset.core.sql import CannotConnect, DatabaseError
+from hotset.core.sql.files import nothing_half_done
 
 from . import data, queries, schema
 from .database import Database, Session

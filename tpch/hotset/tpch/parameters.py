@@ -1,7 +1,7 @@
 """Substitution parameters of the 22 queries: validation (clause 2.4.x.4) or drawn (2.4.x.3).
 
 A parameter is an integer, a decimal, a date or one of the specification's own words. `text` turns
-it into what stands in a query; a word that could end a literal is refused.
+it into the text of a query; a word that could end a literal is refused.
 """
 
 import re
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[A-Za-z0-9 #]+")
 
 
 def text(value: Parameter) -> str:
-    """How a parameter stands in a query.
+    """How a parameter is written in a query.
 
     >>> text(Decimal("0.0001")), text(date(1995, 3, 15)), text("Brand#12")
     ('0.0001', '1995-03-15', 'Brand#12')

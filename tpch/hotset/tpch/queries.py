@@ -55,7 +55,7 @@ def text(engine: str, number: int, scale: float, seed: int | None = None, stream
 
 
 def fill(template: str, values: Sequence[Parameter]) -> str:
-    """Put values where `:1`, `:2` … stand; the texts hold the quotes of their dialect.
+    """Put values in place of `:1`, `:2` …; the texts hold the quotes of their dialect.
 
     >>> fill("WHERE p_size = :1 AND p_type LIKE '%:2'", (15, "BRASS"))
     "WHERE p_size = 15 AND p_type LIKE '%BRASS'"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hotset.core.errors import HotsetError, PrerequisiteError
 from hotset.core.record import derived
+from hotset.reports.model.windows import Query, geometric_mean
 
 if TYPE_CHECKING:
     from hotset.core.progress import Measured, Reporter
 
-Outcome = Literal["ok", "timed out", "failed"]
 Function = Literal["RF1", "RF2"]
 
 
@@ -69,25 +69,6 @@ class LoadProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
-    """One query of one stream.
-
-    number    1 to 22
-    seconds   from sending it to its last row; of a query that timed out, the time it was given
-    rows      how many it returned, None when it did not finish
-    checksum  of the rows, equal on every engine that answers alike; None as above
-    cause     the server's words for a query that failed
-    """
-
-    number: int
-    seconds: float
-    outcome: Outcome
-    rows: int | None = None
-    checksum: str | None = None
-    cause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Begun:
     """A query of a stream starts: the `place`-th of `total`."""
 
@@ -105,10 +86,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A query of a stream came to its end, one way or another."""
+    """A query of a stream ended, one way or another."""
 
     stream: int
-    result: QueryResult
+    result: Query
 
     def show(self, report: Reporter) -> None:
         """Implement :class:`~hotset.core.progress.Step`."""
@@ -160,13 +141,13 @@ class PowerResult:
     seed: int | None
     started: float
     ended: float
-    queries: tuple[QueryResult, ...]
+    queries: tuple[Query, ...]
     refresh_s: tuple[float, float] | None = None
     cause: str = ""
 
     @derived
     def complete(self) -> bool:
-        """All 22 queries came to their end."""
+        """All 22 queries finished."""
         return _complete(self.queries)
 
     @derived
@@ -176,8 +157,8 @@ class PowerResult:
 
     @derived
     def geometric_mean_s(self) -> float | None:
-        """Geometric mean of the 22 queries' seconds; None unless all came to their end."""
-        return _geometric_mean([query.seconds for query in self.queries]) if self.complete else None
+        """Geometric mean of the 22 queries' seconds; None unless all finished."""
+        return geometric_mean(query.seconds for query in self.queries) if self.complete else None
 
     @property
     def power(self) -> float | None:
@@ -189,7 +170,7 @@ class PowerResult:
             return None
         floor = max(query.seconds for query in self.queries) / 1000
         timings = [max(query.seconds, floor) for query in self.queries] + list(self.refresh_s)
-        return 3600 * self.scale / _geometric_mean(timings)
+        return 3600 * self.scale / geometric_mean(timings)
 
     @derived
     def tproc_h_power(self) -> float | None:
@@ -204,11 +185,11 @@ class StreamResult:
     number: int
     started: float
     ended: float
-    queries: tuple[QueryResult, ...]
+    queries: tuple[Query, ...]
 
     @property
     def complete(self) -> bool:
-        """All 22 queries came to their end."""
+        """All 22 queries finished."""
         return _complete(self.queries)
 
 
@@ -266,9 +247,5 @@ def composite(power: PowerResult, throughput: ThroughputResult) -> float | None:
     return math.sqrt(power.power * throughput.throughput)
 
 
-def _complete(queries: Sequence[QueryResult]) -> bool:
+def _complete(queries: Sequence[Query]) -> bool:
     return {query.number for query in queries if query.outcome == "ok"} == set(range(1, 23))
-
-
-def _geometric_mean(seconds: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, seconds)) / len(seconds))

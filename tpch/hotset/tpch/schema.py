@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from hotset.core.errors import Remedy
-from hotset.core.sql import Refused, SetupError, SqlFiles
+from hotset.core.sql import Refused, SetupError
+from hotset.core.sql.files import SqlFiles
 
 from .database import Database, Session
 

@@ -87,7 +87,7 @@ class Workers(Generic[Job, Answer]):
                 yield answer
 
     def _end(self) -> None:
-        """Closing a pipe ends a worker at once; whoever does not is terminated, then killed."""
+        """Closing a pipe ends a worker at once; one that goes on is terminated, then killed."""
         for _, pipe in self._processes:
             pipe.close()
         for process, _ in self._processes:

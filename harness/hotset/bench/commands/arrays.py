@@ -9,7 +9,6 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.extras import Extra
 from hotset.core.operation import Context, Kind, Lock, Request, operation
-from hotset.core.record import extend
 from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
 
@@ -69,6 +68,7 @@ def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     power-loss protection; with --search a full-text search on each array.
     """
     from hotset.core.machines.local import Local
+    from hotset.reports.model.disks import DiskResults
 
     from ..disks import arrays, serving_path
     from ..disks.search import SearchLoad
@@ -80,8 +80,9 @@ def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     local, parts = Local(), arrays.parts(request.search)
     arrays.require(local, wanted)
     paths = serving_path.measure(local, arrays.ways(parts), context.report)
-    measured = arrays.measure(local, parts, wanted, paths, context.report)
-    whole = sum(measured, arrays.Arrays(paths=paths))
-    result = extend(arrays.DiskArrays, whole)
+    whole = DiskResults(scenario="arrays", paths=paths)
+    for more in arrays.measure(local, parts, wanted, paths, context.report):
+        whole = whole.add(more)
+    result = arrays.DiskArrays.from_results(whole)
     disk.write_page(request.page, "disk arrays", result, context)
     return result

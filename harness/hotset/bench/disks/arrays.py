@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from statistics import mean
@@ -20,15 +20,26 @@ from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
-from hotset.core.record import Versioned, derived
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.core.words import print_table
 from hotset.lab import served_model
-from hotset.lab.served_model import ServingPath, Way
+from hotset.reports.model.disks import (
+    BenchLine,
+    BenchRun,
+    DiskArrayFailure,
+    DiskArrayLine,
+    DiskArraySearch,
+    DiskPowerFailure,
+    DiskPowerFailureFile,
+    DiskResults,
+    ServingPath,
+    Way,
+)
 
 from . import disk_bench, search, serving_path
-from .disk_bench import PROFILES, Direction, Sample
-from .search import ArraySearch, SearchLoad
+from .disk_bench import PROFILES, Direction
+from .search import SearchLoad
 from .serving_path import print_paths
 
 if TYPE_CHECKING:
@@ -66,91 +77,21 @@ _FLUSHED_EVERY = (16, 64, 256, None, None, None)
 CUT_SIZE = Bytes(1024**3)
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayLine:
-    """A value of the published table and ours. ``reason``: of a difference beyond `TOLERANCE`."""
-
-    array: str
-    profile: str
-    direction: Direction
-    unit: Unit
-    published: float | None
-    ours: float
-    reason: str = ""
-
-    @derived
-    def off(self) -> float | None:
-        return None if self.published is None else self.ours / self.published - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayFailure:
-    """4 KiB random reads, 32 at a time: all members there, one failing and being rebuilt on a
-    spare, which takes part of what the members can do. ``rebuilt_s``: from the failure on, under
-    the reads; None if it took longer than two minutes."""
-
-    array: str
-    before_iops: float
-    during_iops: float
-    rebuilt_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class CutFile:
-    """A file that was being written when the power failed. ``flushed_every``: pages; None: never.
-    Bytes acknowledged, of these the bytes made durable by its own flushes, and the bytes lost of
-    both; no flushed byte may be lost."""
-
-    flushed_every: int | None
-    written_bytes: int
-    flushed_bytes: int
-    lost_bytes: int
-    flushed_lost_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A drive's power fails while files on it are written, some of which are flushed now and then.
-    ``said_bytes``: what the model says it lost."""
-
-    protected: bool
-    said_bytes: int
-    files: tuple[CutFile, ...]
-
-    @derived
-    def lost_bytes(self) -> int:
-        return sum(file.lost_bytes for file in self.files)
-
-    @derived
-    def flushed_lost_bytes(self) -> int:
-        return sum(file.flushed_lost_bytes for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrays:
-    """The measurements of arrays. ``paths``: time that serving adds to a small request here."""
-
-    lines: tuple[ArrayLine, ...] = ()
-    failures: tuple[ArrayFailure, ...] = ()
-    cuts: tuple[Cut, ...] = ()
-    searches: tuple[ArraySearch, ...] = ()
-    paths: tuple[ServingPath, ...] = ()
-
-    def __add__(self, other: Arrays) -> Arrays:
-        return Arrays(
-            self.lines + other.lines,
-            self.failures + other.failures,
-            self.cuts + other.cuts,
-            self.searches + other.searches,
-            self.paths + other.paths,
-        )
-
-
 @dataclass(frozen=True)
-class DiskArrays(Arrays, Versioned):
-    """All that was measured."""
+class DiskArrays(Versioned):
+    """All that was measured. ``paths``: time that serving adds to a small request here."""
 
     csv_rows = "lines"
+
+    lines: tuple[DiskArrayLine, ...] = ()
+    failures: tuple[DiskArrayFailure, ...] = ()
+    cuts: tuple[DiskPowerFailure, ...] = ()
+    searches: tuple[DiskArraySearch, ...] = ()
+    paths: tuple[ServingPath, ...] = ()
+
+    @classmethod
+    def from_results(cls, results: DiskResults) -> DiskArrays:
+        return cls(results.lines, results.failures, results.cuts, results.searches, results.paths)
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import disk_tables
@@ -248,7 +189,7 @@ def measure(
     load: Load,
     paths: Sequence[ServingPath],
     report: Reporter,
-) -> Generator[Arrays]:
+) -> Generator[DiskResults]:
     """Measure each of these parts, in their order.
 
     :param paths: the serving times here, from :func:`serving_path.measure` for their ways.
@@ -259,12 +200,13 @@ def measure(
     with closing(searches):
         for part in wanted:
             if part.kind == "search":
-                yield Arrays(searches=(_search(searches, report),))
+                found = (_search(searches, report),)
+                yield DiskResults(scenario="arrays", searches=found)
             else:
                 yield _measure(local, part, load, as_file, report)
 
 
-def _search(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
+def _search(searches: Iterator[DiskArraySearch], report: Reporter) -> DiskArraySearch:
     search = next(searches)
     p50, p99 = search.searched.p50_ms, search.searched.p99_ms
     report.say(
@@ -273,26 +215,29 @@ def _search(searches: Iterator[ArraySearch], report: Reporter) -> ArraySearch:
     return search
 
 
-def _measure(local: Local, part: Part, load: Load, path_us: int | None, report: Reporter) -> Arrays:
+def _measure(
+    local: Local, part: Part, load: Load, path_us: int | None, report: Reporter
+) -> DiskResults:
     array = part.array
     if part.kind == "values":
         lines = []
         for line in table(local, array, load, path_us):
             lines.append(line)
             report.say(f"{array} {line.profile} {line.direction}: {line.ours:,.0f} {line.unit}")
-        return Arrays(tuple(lines))
+        return DiskResults(scenario="arrays", lines=tuple(lines))
     if part.kind == "failure":
         report.say(f"{array}: member {FAILED_MEMBER} fails under load")
-        return Arrays(failures=(member_fails(local, array, load.size, load.seconds, path_us),))
+        failure = member_fails(local, array, load.size, load.seconds, path_us)
+        return DiskResults(scenario="arrays", failures=(failure,))
     report.say(f"{array}: the power fails under writes, with protection and without")
     kinds = (True, False)
     cuts = (power_fails(local, array, protected, CUT_SIZE, path_us) for protected in kinds)
-    return Arrays(cuts=tuple(cuts))
+    return DiskResults(scenario="arrays", cuts=tuple(cuts))
 
 
-def table(local: Local, array: str, load: Load, path_us: int | None) -> Iterator[ArrayLine]:
+def table(local: Local, array: str, load: Load, path_us: int | None) -> Iterator[DiskArrayLine]:
     """An array of the published table, measured by fio on its model."""
-    samples: dict[tuple[str, Direction], Sample] = {}
+    samples: dict[tuple[str, Direction], BenchRun] = {}
     size, seconds = load.size, load.seconds
     with served_model.serve_model(local, array, size, path_us=path_us) as served:
         for cell in cells(local, served.file, size, seconds, load.repeats):
@@ -300,14 +245,35 @@ def table(local: Local, array: str, load: Load, path_us: int | None) -> Iterator
     for (profile, direction, unit), value in zip(CELLS, PUBLISHED[array], strict=True):
         sample = samples[profile, direction]
         promised = promise(local, array, size, profile, direction, seconds)
-        line = ArrayLine(array, profile, direction, unit, value, _in(unit, sample))
+        line = compare(array, profile, direction, unit, value, _in(unit, sample))
         most = partial(_most, local, profile, direction)
         yield explain(line, promised, path_us, most)
 
 
+def compare(
+    array: str,
+    profile: str,
+    direction: Direction,
+    unit: Unit,
+    published: float | None,
+    ours: float,
+) -> DiskArrayLine:
+    """A value of the published table and ours."""
+    return DiskArrayLine(
+        array=array,
+        profile=profile,
+        direction=direction,
+        unit=unit,
+        published=published,
+        ours=ours,
+        reason="",
+        off=None if published is None else ours / published - 1,
+    )
+
+
 def cells(
     local: Local, file: Path, size: Bytes, seconds: float, repeats: int
-) -> Iterator[disk_bench.Cell]:
+) -> Iterator[BenchLine]:
     """Measure an array with fio."""
     directions: tuple[Direction, ...] = ("read", "write")
     profiles = (_SEQUENTIAL, _RANDOM)
@@ -322,20 +288,17 @@ def reads(local: Local, file: Path, size: Bytes, seconds: float) -> float:
 @cache
 def promise(
     local: Local, array: str, size: Bytes, profile: str, direction: Direction, seconds: float
-) -> Sample:
+) -> BenchRun:
     """Return the model's result for the same load in virtual time."""
     shape = _profile(profile)
     words = ["--size", str(int(size)), "--load", direction, "--seconds", str(max(1, int(seconds)))]
     words += ["--block", str(shape.block), "--depth", str(shape.depth)]
-    promised = flashdev.read_promise(
-        local, array, words if shape.random else [*words, "--sequential"]
-    )
-    return Sample(promised["mb_per_s"], promised["iops"], promised["latency_us_mean"])
+    return disk_bench.promise(local, array, words if shape.random else [*words, "--sequential"])
 
 
 def explain(
-    line: ArrayLine, promised: Sample, path_us: int | None, most: Callable[[], Sample]
-) -> ArrayLine:
+    line: DiskArrayLine, promised: BenchRun, path_us: int | None, most: Callable[[], BenchRun]
+) -> DiskArrayLine:
     """A value with the reason of its difference from the published one, if that is large.
 
     :param promised: the model's result for the load in virtual time.
@@ -352,7 +315,7 @@ def explain(
     if abs(served) > _SERVED:
         is_slower = served > 0 if line.unit == "us" else served < 0
         reason += f"; {_slower(shown, _in(line.unit, most())) if is_slower else _faster(path_us)}"
-    return replace(line, reason=reason)
+    return line.model_copy(update={"reason": reason})
 
 
 def _slower(unit: str, most: float) -> str:
@@ -371,7 +334,7 @@ def _faster(path_us: int | None) -> str:
 
 
 @cache
-def _most(local: Local, profile: str, direction: Direction) -> Sample:
+def _most(local: Local, profile: str, direction: Direction) -> BenchRun:
     return serving_path.ceiling(local, _profile(profile), direction)
 
 
@@ -379,13 +342,13 @@ def _profile(name: str) -> disk_bench.Profile:
     return next(known for known in PROFILES if known.name == name)
 
 
-def _in(unit: Unit, sample: Sample) -> float:
+def _in(unit: Unit, sample: BenchRun) -> float:
     return {"MB/s": sample.mb_per_s, "IOPS": sample.iops, "us": sample.latency_us}[unit]
 
 
 def member_fails(
     local: Local, array: Model, size: Bytes, seconds: float, path_us: int | None = None
-) -> ArrayFailure:
+) -> DiskArrayFailure:
     """A member fails under load, which goes on until a spare has taken its place."""
     over = Event()
     with (
@@ -407,7 +370,12 @@ def member_fails(
                     break
         finally:
             over.set()
-        return ArrayFailure(str(array), before, under_load.result(), rebuilt)
+        return DiskArrayFailure(
+            array=str(array),
+            before_iops=before,
+            during_iops=under_load.result(),
+            rebuilt_s=rebuilt,
+        )
 
 
 def _reads_until(over: Event, local: Local, file: Path, size: Bytes, seconds: float) -> float:
@@ -420,7 +388,7 @@ def _reads_until(over: Event, local: Local, file: Path, size: Bytes, seconds: fl
 
 def power_fails(
     local: Local, drive: Model, protected: bool, size: Bytes, path_us: int | None = None
-) -> Cut:
+) -> DiskPowerFailure:
     """Write files on a drive with or without power-loss protection until its power fails, and
     compare them with what was written."""
     model = flashdev.library_model(local, drive) if isinstance(drive, str) else drive
@@ -444,9 +412,14 @@ def power_fails(
             reply = served_model.power_cut(local, served.socket)
             written = [future.result() for future in writing]
         with backing.open("rb") as stored:
-            return Cut(
-                protected, int(reply), tuple(_compare_file(stored, file) for file in written)
-            )
+            files = tuple(_compare_file(stored, file) for file in written)
+    return DiskPowerFailure(
+        protected=protected,
+        reported_bytes=int(reply),
+        lost_bytes=sum(file.lost_bytes for file in files),
+        flushed_lost_bytes=sum(file.flushed_lost_bytes for file in files),
+        files=files,
+    )
 
 
 def _protect(device: dict[str, Any], protected: bool) -> None:
@@ -485,10 +458,15 @@ def _write(drive: Path, where: range, every: int | None) -> _Written:
     return _Written(every, where.start, pages, flushed)
 
 
-def _compare_file(stored: BinaryIO, written: _Written) -> CutFile:
+def _compare_file(stored: BinaryIO, written: _Written) -> DiskPowerFailureFile:
     """Count the bytes of a file that the drive lost in the power cut."""
     stored.seek(written.first * _PAGE)
     lost = [nth for nth, page in enumerate(written.pages) if stored.read(_PAGE) != page]
     flushed_lost = sum(nth < written.flushed for nth in lost)
-    pages = (len(written.pages), written.flushed, len(lost), flushed_lost)
-    return CutFile(written.every, *(_PAGE * count for count in pages))
+    return DiskPowerFailureFile(
+        flushed_every=written.every,
+        written_bytes=_PAGE * len(written.pages),
+        flushed_bytes=_PAGE * written.flushed,
+        lost_bytes=_PAGE * len(lost),
+        flushed_lost_bytes=_PAGE * flushed_lost,
+    )

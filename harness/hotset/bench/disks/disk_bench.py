@@ -7,17 +7,21 @@ them. Here the median is shown, which one lucky run cannot move; `DiskBench.runs
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import ValidationError
+
+from hotset.block import flashdev
+from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
-from hotset.core.record import Versioned
+from hotset.core.machines.local import Local
+from hotset.core.record import Versioned, record_of
 from hotset.core.units import Bytes
-from hotset.lab.served_model import ServingPath
+from hotset.reports.model.disks import BenchLine, BenchRun, ServingPath
 from hotset.reports.model.windows import Verdict
 
 Direction = Literal["read", "write", "mix"]
@@ -57,33 +61,6 @@ PROFILES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """One run of fio: MB/s (10^6 bytes), requests a second, mean latency in microseconds."""
-
-    mb_per_s: float
-    iops: float
-    latency_us: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A profile in one direction: all its runs."""
-
-    profile: str
-    direction: Direction
-    samples: tuple[Sample, ...]
-
-    @property
-    def median(self) -> Sample:
-        """The median of each value on its own."""
-        return Sample(
-            statistics.median(sample.mb_per_s for sample in self.samples),
-            statistics.median(sample.iops for sample in self.samples),
-            statistics.median(sample.latency_us for sample in self.samples),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class DiskBench:
     """The result of a disk benchmark.
 
@@ -95,10 +72,10 @@ class DiskBench:
     emulated: bool
     size: int
     seconds: float
-    cells: tuple[Cell, ...]
+    cells: tuple[BenchLine, ...]
     paths: tuple[ServingPath, ...] = ()
 
-    def cell(self, profile: str, direction: Direction) -> Cell | None:
+    def cell(self, profile: str, direction: Direction) -> BenchLine | None:
         matching = (
             cell for cell in self.cells if (cell.profile, cell.direction) == (profile, direction)
         )
@@ -119,44 +96,26 @@ class Change:
 
     profile: str
     direction: Direction
-    before: Sample
-    after: Sample
+    before: BenchRun
+    after: BenchRun
 
     @property
     def factor(self) -> float:
         return self.after.iops / self.before.iops
 
 
-def from_dict(loaded: object) -> DiskBench:
+def read(file: Path) -> DiskBench:
     """A saved result.
 
-    :raises BenchError: it is none.
+    :raises BenchError: the file cannot be read or holds no result.
     """
     try:
-        table = dict(loaded)  # type: ignore[call-overload]
-        cells = tuple(
-            Cell(
-                cell["profile"], cell["direction"], tuple(Sample(**run) for run in cell["samples"])
-            )
-            for cell in table["cells"]
-        )
-        paths = tuple(
-            ServingPath(path["way"], path["path_us"], tuple(path["runs_us"]))
-            for path in table.get("paths", ())
-        )
-        named = table["target"], table["emulated"], table["size"], table["seconds"]
-        return DiskBench(*named, cells, paths)
-    except (KeyError, TypeError, ValueError) as error:
-        raise BenchError(
-            f"not a result of disk bench as JSON: {type(error).__name__} {error}"
-        ) from None
-
-
-def read(file: Path) -> DiskBench:
-    """:raises BenchError: the file cannot be read or holds no result."""
-    try:
-        return from_dict(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, json.JSONDecodeError) as error:
+        return record_of(DiskBench, json.loads(file.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"])) or "it"
+        raise BenchError(f"{file}: no result of disk bench: {key}: {first['msg']}") from None
+    except (OSError, ValueError) as error:
         raise BenchError(f"{file}: no result of a benchmark: {error}") from None
 
 
@@ -189,7 +148,7 @@ def run(
     repeats: int,
     directions: Iterable[Direction],
     profiles: Sequence[Profile] = PROFILES,
-) -> Iterator[Cell]:
+) -> Iterator[BenchLine]:
     """Measure a file or block device of a machine, cell by cell, without the page cache.
 
     :param file: must exist and be ``size`` bytes long at least; what is written has no meaning.
@@ -201,7 +160,7 @@ def run(
             runs = (
                 measure(machine, file, size, seconds, profile, direction) for _ in range(repeats)
             )
-            yield Cell(profile.name, direction, tuple(runs))
+            yield BenchLine(profile=profile.name, direction=direction, runs=tuple(runs))
 
 
 def measure(
@@ -212,7 +171,7 @@ def measure(
     profile: Profile,
     direction: Direction,
     refill: bool = True,
-) -> Sample:
+) -> BenchRun:
     """One run of fio.
 
     :param refill: new data for each write, which takes processor time; a model needs none.
@@ -241,13 +200,23 @@ def measure(
     return sample_of(machine.run(argv, timeout_s=seconds + 90).stdout)
 
 
-def sample_of(text: str) -> Sample:
+def promise(local: Local, model: Model, words: Sequence[str]) -> BenchRun:
+    """Return a model's result for a load in virtual time."""
+    promised = flashdev.read_promise(local, model, words)
+    return BenchRun(
+        mb_per_s=promised["mb_per_s"],
+        iops=promised["iops"],
+        latency_us=promised["latency_us_mean"],
+    )
+
+
+def sample_of(text: str) -> BenchRun:
     """Parse fio's JSON for its one job, reads and writes together.
 
     >>> sample_of('note {"jobs": [{"read": {"iops": 30.0, "bw_bytes": 3000000, "total_ios": 30,'
     ...     ' "lat_ns": {"mean": 1000.0}}, "write": {"iops": 10.0, "bw_bytes": 1000000,'
     ...     ' "total_ios": 10, "lat_ns": {"mean": 5000.0}}}]}')
-    Sample(mb_per_s=4.0, iops=40.0, latency_us=2.0)
+    BenchRun(mb_per_s=4.0, iops=40.0, latency_us=2.0)
     """
     # fio may print notes before its JSON.
     job = json.loads(text[text.index("{") :])["jobs"][0]
@@ -256,8 +225,8 @@ def sample_of(text: str) -> Sample:
     if not requests:
         raise BenchError("no request was answered in the time: measure longer")
     waited_ns = sum(side["lat_ns"]["mean"] * side["total_ios"] for side in sides)
-    return Sample(
-        sum(side["bw_bytes"] for side in sides) / 1e6,
-        sum(side["iops"] for side in sides),
-        waited_ns / requests / 1e3,
+    return BenchRun(
+        mb_per_s=sum(side["bw_bytes"] for side in sides) / 1e6,
+        iops=sum(side["iops"] for side in sides),
+        latency_us=waited_ns / requests / 1e3,
     )

@@ -15,23 +15,24 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.progress import Measured, Reporter
-from hotset.core.record import derived
+from hotset.core.record import derived, document_of, record_of
 from hotset.core.units import Bytes
 from hotset.core.words import deviation, percent
 from hotset.hitratio.sampler import Cpu, parse_cpu
 from hotset.lab import served_model
+from hotset.reports.model.disks import BenchRun, median_run
 
 from . import disk_bench, serving_path
-from .disk_bench import DIRECTIONS, Direction, Profile, Sample
+from .disk_bench import DIRECTIONS, Direction, Profile
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 BLOCKS = {"4k": 4096, "8k": 8192, "64k": 65536, "1M": 1024**2}
@@ -86,23 +87,19 @@ class Cell:
     depth: int
     direction: Direction
     seconds: int
-    expected: Sample
-    runs: tuple[Sample, ...]
+    expected: BenchRun
+    runs: tuple[BenchRun, ...]
     path_us: int
     busy: float
-    ceiling: Sample | None = None
+    ceiling: BenchRun | None = None
 
     @property
     def point(self) -> Point:
         return Point(self.model, self.block, self.depth, self.direction)
 
     @derived
-    def measured(self) -> Sample:
-        return Sample(
-            statistics.median(run.mb_per_s for run in self.runs),
-            statistics.median(run.iops for run in self.runs),
-            statistics.median(run.latency_us for run in self.runs),
-        )
+    def measured(self) -> BenchRun:
+        return median_run(self.runs)
 
     @derived
     def off(self) -> float:
@@ -196,7 +193,7 @@ class Kept:
         try:
             loaded = json.loads(line)
             if loaded["stamp"] == self._stamp:
-                cell = cell_of(loaded["cell"])
+                cell = record_of(Cell, loaded["cell"])
                 self._cells[cell.point] = cell
         except (ValueError, KeyError, TypeError):
             # The end of a call that was killed while it wrote.
@@ -212,24 +209,9 @@ class Kept:
 
     def add(self, cell: Cell) -> None:
         self._cells[cell.point] = cell
-        line = json.dumps({"stamp": self._stamp, "cell": asdict(cell)})
+        line = json.dumps({"stamp": self._stamp, "cell": document_of(cell)})
         with self._file.open("a", encoding="utf-8") as out:
             out.write(f"{line}\n")
-
-
-def cell_of(loaded: dict[str, Any]) -> Cell:
-    """A cell from its JSON.
-
-    :raises KeyError, TypeError: it is none.
-    """
-    fields = {name: loaded[name] for name in Cell.__dataclass_fields__}
-    ceiling = fields["ceiling"]
-    read = {
-        "expected": Sample(**fields["expected"]),
-        "runs": tuple(Sample(**field) for field in fields["runs"]),
-        "ceiling": ceiling and Sample(**ceiling),
-    }
-    return Cell(**fields | read)
 
 
 def measure(
@@ -293,7 +275,7 @@ class _Bench:
     def __init__(self, local: Local, backing: Path, size: Bytes, seconds: int) -> None:
         self._local, self._backing = local, backing
         self._size, self._seconds = size, seconds
-        self._ceilings: dict[Profile, Sample] = {}
+        self._ceilings: dict[Profile, BenchRun] = {}
         self._path_us: int | None = None
 
     @property
@@ -325,15 +307,14 @@ class _Bench:
         busy = statistics.median([busy, *(busy_share for _, busy_share in more)])
         return replace(cell, runs=(sample, *(repeated for repeated, _ in more)), busy=busy)
 
-    def _expect(self, point: Point, seconds: int) -> Sample:
+    def _expect(self, point: Point, seconds: int) -> BenchRun:
         words = ["--size", str(int(self._size)), "--load", point.direction]
         words += ["--block", str(point.profile.block), "--depth", str(point.depth)]
         words += ["--seconds", str(seconds)]
         words += [] if point.profile.random else ["--sequential"]
-        promise = flashdev.read_promise(self._local, point.model, words)
-        return Sample(promise["mb_per_s"], promise["iops"], promise["latency_us_mean"])
+        return disk_bench.promise(self._local, point.model, words)
 
-    def _run(self, model: Model, point: Point, seconds: int) -> tuple[Sample, float]:
+    def _run(self, model: Model, point: Point, seconds: int) -> tuple[BenchRun, float]:
         """fio's sample, and how busy the processors were."""
         path_us = self.path_us
         with served_model.serve_model(
@@ -352,7 +333,7 @@ class _Bench:
             after = _cpu()
         return sample, (after.busy - before.busy) / max(1, after.total - before.total)
 
-    def _ceiling(self, point: Point) -> Sample:
+    def _ceiling(self, point: Point) -> BenchRun:
         alike = Point("plain", point.block, point.depth, point.direction)
         if alike.profile not in self._ceilings:
             self._ceilings[alike.profile], _ = self._run(

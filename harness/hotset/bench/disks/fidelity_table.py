@@ -34,7 +34,7 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class DiskFidelity(Versioned):
-    """All that was measured, and what it comes to by model."""
+    """All that was measured, and a summary by model."""
 
     csv_rows = "cells"
 

@@ -43,9 +43,8 @@ def require(local: Local) -> None:
 
 def make_content(local: Local, content: Path, source: Path, size: Bytes) -> None:
     """A file system of what is in a folder, with ``size`` for files, in a file that no disk has
-    written: one that had would have some of them in its cache. It is not mounted either: whoever
-    copies the table of mounts meanwhile, as a container does when it starts, would keep it from
-    being unmounted."""
+    written: one that had would have some of them in its cache. It is not mounted either: a copy of
+    the mount table, as a container makes when it starts, would keep it from being unmounted."""
     with content.open("wb") as file:
         file.truncate(size + size // 16 + _FILE_SYSTEM_BYTES)
     filesystem.make_of(local, PurePosixPath(content), PurePosixPath(source))

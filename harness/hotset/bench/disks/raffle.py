@@ -17,16 +17,16 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotset.core.errors import RequestError
-from hotset.core.record import Versioned, derived
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.core.words import csv_text, print_table
 from hotset.lab.served_model import Reads
-from hotset.reports.model.disks import Layer
+from hotset.reports.model.disks import Layer, RaffleDraw, RafflePass
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,6 @@ WEIGHTS = {
 }
 FOLDER = "hotset-raffle"
 _PIECE = 1024**2
-_ALL, _NONE = 0.99, 0.01
 
 
 def nothing_counted() -> None:
@@ -58,39 +57,6 @@ def nothing_counted() -> None:
 
 class RaffleError(RequestError):
     """The raffle cannot be held as asked; the message says what would do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """One ticket.
-
-    :ivar in_memory: the share of the file that the page cache held before.
-    :ivar from_flash: the share of the device's reads that its flash served; None where the device
-        does not tell, or served nothing.
-    """
-
-    name: str
-    seconds: float
-    bytes: int
-    in_memory: float
-    major_faults: int
-    from_flash: float | None = None
-
-    @property
-    def mb_per_s(self) -> float:
-        return self.bytes / 1e6 / self.seconds
-
-    @property
-    def layer(self) -> Layer:
-        if self.in_memory >= _ALL:
-            return "page cache"
-        if self.in_memory > _NONE:
-            return "both"
-        if self.from_flash is None:
-            return "device"
-        if self.from_flash >= _ALL:
-            return "flash"
-        return "platters" if self.from_flash <= _NONE else "flash and platters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,45 +73,21 @@ class FileResult:
     major_faults: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One raffle. ``dropped``: the page cache was emptied before it."""
-
-    number: int
-    dropped: bool
-    draws: tuple[Draw, ...]
-
-    @property
-    def files(self) -> tuple[FileResult, ...]:
-        names = sorted({draw.name for draw in self.draws})
-        return tuple(_result(name, [d for d in self.draws if d.name == name]) for name in names)
-
-    @property
-    def major_faults(self) -> int:
-        return sum(draw.major_faults for draw in self.draws)
-
-    @derived
-    def served_by(self) -> Layer:
-        layers = {draw.layer for draw in self.draws}
-        if len(layers) == 1:
-            return layers.pop()
-        return "both" if layers & {"page cache", "both"} else "flash and platters"
-
-
 @dataclass(frozen=True)
 class DiskRaffle(Versioned):
     """All passes."""
 
     csv_rows = "passes"
 
-    passes: tuple[Pass, ...]
+    passes: tuple[RafflePass, ...]
 
     def show(self, console: Console) -> None:
         for pass_ in self.passes:
             state = "cold" if pass_.dropped else "warm"
+            faults = sum(draw.major_faults for draw in pass_.draws)
             title = (
                 f"pass {pass_.number + 1}, page cache {state}: served by {pass_.served_by},"
-                f" {pass_.major_faults} major page faults"
+                f" {faults} major page faults"
             )
             print_table(console, title, *_pass_table(pass_))
 
@@ -153,7 +95,7 @@ class DiskRaffle(Versioned):
         return "\n".join(csv_text(*_pass_table(pass_)) for pass_ in self.passes)
 
 
-def _pass_table(pass_: Pass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
+def _pass_table(pass_: RafflePass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
     columns = (
         "file",
         "reads",
@@ -163,10 +105,16 @@ def _pass_table(pass_: Pass) -> tuple[Sequence[str], list[tuple[object, ...]]]:
         "share from flash",
         "major faults",
     )
-    return columns, [astuple(file) for file in pass_.files]
+    return columns, [astuple(file) for file in list_files(pass_)]
 
 
-def _result(name: str, draws: Sequence[Draw]) -> FileResult:
+def list_files(held: RafflePass) -> list[FileResult]:
+    """All reads of a pass, a result a file."""
+    names = sorted({draw.name for draw in held.draws})
+    return [_result(name, [draw for draw in held.draws if draw.name == name]) for name in names]
+
+
+def _result(name: str, draws: Sequence[RaffleDraw]) -> FileResult:
     shares = [draw.from_flash for draw in draws if draw.from_flash is not None]
     return FileResult(
         name,
@@ -258,7 +206,7 @@ def hold(
     number: int,
     cold: bool,
     counted: Counted = nothing_counted,
-) -> Pass:
+) -> RafflePass:
     """Draw all tickets once.
 
     :param cold: the files are taken out of the page cache first, and after each read: what is
@@ -269,15 +217,28 @@ def hold(
     if cold:
         for name in weights:
             drop(folder / name)
-    return Pass(number, cold, tuple(_draws(folder, order, cold, counted)))
+    return summarize(number, cold, tuple(_draws(folder, order, cold, counted)))
 
 
-def _draws(folder: Path, order: Sequence[str], cold: bool, counted: Counted) -> Iterator[Draw]:
+def summarize(number: int, dropped: bool, draws: tuple[RaffleDraw, ...]) -> RafflePass:
+    """A pass, with the layer that served it."""
+    layers: set[Layer] = {draw.layer for draw in draws}
+    served_by: Layer = "flash and platters"
+    if len(layers) == 1:
+        (served_by,) = layers
+    elif layers & {"page cache", "both"}:
+        served_by = "both"
+    return RafflePass(number=number, dropped=dropped, draws=draws, served_by=served_by)
+
+
+def _draws(
+    folder: Path, order: Sequence[str], cold: bool, counted: Counted
+) -> Iterator[RaffleDraw]:
     before = counted()
     for name in order:
         file = folder / name
         draw, after = _read(file), counted()
-        yield replace(draw, from_flash=_share(before, after))
+        yield draw.model_copy(update={"from_flash": _share(before, after)})
         before = after
         if cold:
             drop(file)
@@ -290,7 +251,7 @@ def _share(before: Reads | None, after: Reads | None) -> float | None:
     return flash / (flash + disk) if flash + disk else None
 
 
-def _read(file: Path) -> Draw:
+def _read(file: Path) -> RaffleDraw:
     """Read a file through a mapping: what is not in memory comes with a major page fault."""
     held = in_memory(file)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
@@ -302,4 +263,6 @@ def _read(file: Path) -> Draw:
             mapped[place]
     seconds = time.perf_counter() - begun
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
-    return Draw(file.name, seconds, size, held, faults)
+    return RaffleDraw(
+        name=file.name, seconds=seconds, bytes=size, in_memory=held, major_faults=faults
+    )

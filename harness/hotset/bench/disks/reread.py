@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 from hotset.block.flashdev import Model
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
-from hotset.core.record import Versioned, derived
+from hotset.core.record import Versioned
 from hotset.core.units import Bytes
 from hotset.core.words import print_table
 from hotset.lab import served_model
-from hotset.lab.served_model import ServingPath, Way
+from hotset.reports.model.disks import DiskReread, RaffleDraw, RafflePass, ServingPath, Way
 
 from . import mounted_model, raffle, serving_path
 from .mounted_model import MountedModel
-from .raffle import Counted, Draw, Pass
+from .raffle import Counted
 from .serving_path import print_paths
 
 if TYPE_CHECKING:
@@ -37,47 +37,6 @@ DISKS = ("wd3200bekt", "hybrid-disk-2014", "sata-ssd-2014")
 """The plain disk, the hybrid and the SSD of the published test."""
 WAYS: tuple[Way, ...] = ("loop",)
 """How the disks are reached."""
-_GAIN = 1.2
-"""A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reread:
-    """One disk. ``cold``: passes without the page cache; ``warm``: one with it."""
-
-    disk: str
-    cold: tuple[Pass, ...]
-    warm: Pass
-
-    @derived
-    def first_mb_per_s(self) -> float:
-        """Each file's first read, which no cache can help."""
-        return statistics.mean(file.first_mb_per_s for file in self.cold[0].files)
-
-    @derived
-    def again_mb_per_s(self) -> float:
-        """All other reads without the page cache."""
-        return _mean(_again(self.cold))
-
-    @derived
-    def page_cache_mb_per_s(self) -> float:
-        """The same where the page cache helps."""
-        return _mean(_again((self.warm,)))
-
-    @derived
-    def gain(self) -> float:
-        """How many times as fast the disk itself is with what it has read before."""
-        return self.again_mb_per_s / self.first_mb_per_s
-
-    @derived
-    def seeming_gain(self) -> float:
-        """The same as somebody finds who leaves the page cache on."""
-        return self.page_cache_mb_per_s / self.first_mb_per_s
-
-    @property
-    def keeps(self) -> bool:
-        """The disk itself is faster with what it has read before."""
-        return self.gain >= _GAIN
 
 
 @dataclass(frozen=True)
@@ -87,7 +46,7 @@ class DiskRereads(Versioned):
 
     csv_rows = "disks"
 
-    disks: tuple[Reread, ...]
+    disks: tuple[DiskReread, ...]
     paths: tuple[ServingPath, ...] = ()
 
     def show(self, console: Console) -> None:
@@ -117,7 +76,26 @@ class TenFiles:
     count: Counted
 
 
-def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
+def summarize(disk: str, cold: tuple[RafflePass, ...], warm: RafflePass) -> DiskReread:
+    """One disk: what it gains by itself, and what it seems to gain with the page cache's help.
+
+    Each file's first read, which no cache can help, is held against all that come after it.
+    """
+    first = statistics.mean(file.first_mb_per_s for file in raffle.list_files(cold[0]))
+    again, page_cache = _mean(_again(cold)), _mean(_again((warm,)))
+    return DiskReread(
+        disk=disk,
+        cold=cold,
+        warm=warm,
+        first_mb_per_s=first,
+        again_mb_per_s=again,
+        gain=again / first,
+        page_cache_mb_per_s=page_cache,
+        seeming_gain=page_cache / first,
+    )
+
+
+def _again(passes: Sequence[RafflePass]) -> Iterator[RaffleDraw]:
     """Yield the draws in these passes of posts that were read before."""
     seen: set[str] = set()
     for draw in (draw for single in passes for draw in single.draws):
@@ -126,7 +104,7 @@ def _again(passes: Sequence[Pass]) -> Iterator[Draw]:
         seen.add(draw.name)
 
 
-def _mean(draws: Iterator[Draw]) -> float:
+def _mean(draws: Iterator[RaffleDraw]) -> float:
     return statistics.mean(draw.mb_per_s for draw in draws)
 
 
@@ -146,7 +124,7 @@ def hold(
     seed: int,
     paths: Sequence[ServingPath],
     report: Reporter,
-) -> Generator[Reread]:
+) -> Generator[DiskReread]:
     """Read ten files of ``size`` on each of the modelled disks.
 
     :param passes: raffles without the page cache.
@@ -207,7 +185,7 @@ def _on(
     seed: int,
     path_us: int | None,
     report: Reporter,
-) -> Reread:
+) -> DiskReread:
     with mounted_model.mount_model(local, folder, content, disk, path_us=path_us) as mounted:
         files, reads = _ten_files(local, mounted), []
         for number in range(passes + 1):
@@ -219,4 +197,4 @@ def _on(
             reads.append(
                 raffle.hold(files.folder, raffle.WEIGHTS, seed, number, not warm, files.count)
             )
-    return Reread(name_of(disk), tuple(reads[:-1]), reads[-1])
+    return summarize(name_of(disk), tuple(reads[:-1]), reads[-1])

@@ -20,11 +20,10 @@ from hotset.block.flashdev import Model
 from hotset.core.machines import memory_limit
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
-from hotset.core.record import derived
 from hotset.core.units import Bytes
+from hotset.reports.model.disks import DiskArrayHeat, DiskArraySearch, Searched
 
 from . import mounted_model, search_engine
-from .search_engine import Searched
 
 ARRAYS = ("hdd-raid5-2014", "dc500m-raid5", "dc500m-raid6", "dc500m-raid-f1", "dc500m-raid0")
 REGION_BYTES = 1024**2
@@ -46,37 +45,6 @@ class SearchLoad:
     seed: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """Where an array's requests went.
-
-    :ivar hottest_share: of all requests, what the hottest tenth of the 1 MiB regions got that the
-        index lies in.
-    :ivar read_strips: requests by place, in strips of equal size from the array's start.
-    """
-
-    reads: int
-    read_bytes: int
-    writes: int
-    written_bytes: int
-    hottest_share: float
-    read_strips: tuple[int, ...]
-    write_strips: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ArraySearch:
-    """One array."""
-
-    array: str
-    searched: Searched
-    heat: Heat
-
-    @derived
-    def searches_per_s(self) -> float:
-        return self.searched.searches / self.searched.seconds
-
-
 def require(local: Local) -> None:
     """:raises RootError: not root, whom loop devices and mounts take.
     :raises PrerequisiteMissingError: the engine is missing.
@@ -91,7 +59,7 @@ def measure(
     load: SearchLoad,
     path_us: int | None,
     report: Reporter,
-) -> Generator[ArraySearch]:
+) -> Generator[DiskArraySearch]:
     """The same index and the same questions on each array.
 
     :param path_us: time that serving through a loop device takes here; None: not measured.
@@ -133,7 +101,7 @@ def _on(
     load: SearchLoad,
     index_bytes: Bytes,
     path_us: int | None,
-) -> ArraySearch:
+) -> DiskArraySearch:
     trace = folder / "trace"
     with (
         mounted_model.mount_model(local, folder, content, array, False, trace, path_us) as mounted,
@@ -145,7 +113,7 @@ def _on(
             initargs=(group,),
         ) as pool,
     ):
-        searched = pool.submit(
+        figures = pool.submit(
             search_engine.run,
             mounted.files / _INDEX,
             load.seconds,
@@ -153,11 +121,16 @@ def _on(
             load.posts_per_s,
             load.seed,
         ).result()
-    size = content.stat().st_size
-    return ArraySearch(str(array), searched, heat_of(trace, size, int(index_bytes)))
+    searched, size = Searched(**figures), content.stat().st_size
+    return DiskArraySearch(
+        array=str(array),
+        searches_per_s=searched.searches / searched.seconds,
+        searched=searched,
+        heat=heat_of(trace, size, int(index_bytes)),
+    )
 
 
-def heat_of(trace: Path, size: int, index_bytes: int) -> Heat:
+def heat_of(trace: Path, size: int, index_bytes: int) -> DiskArrayHeat:
     """Where the requests of a trace went (`SECONDS R|W OFFSET BYTES` a line).
 
     :param index_bytes: how much of the device the index takes.
@@ -174,12 +147,12 @@ def heat_of(trace: Path, size: int, index_bytes: int) -> Heat:
             strips[kind][min(STRIPS - 1, int(offset) * STRIPS // size)] += 1
     hottest = max(1, round(_HOTTEST_SHARE * index_bytes / REGION_BYTES))
     hot = sum(count for _, count in regions.most_common(hottest))
-    return Heat(
-        requests["R"],
-        moved["R"],
-        requests["W"],
-        moved["W"],
-        hot / max(1, requests.total()),
-        tuple(strips["R"]),
-        tuple(strips["W"]),
+    return DiskArrayHeat(
+        reads=requests["R"],
+        read_bytes=moved["R"],
+        writes=requests["W"],
+        written_bytes=moved["W"],
+        hottest_share=hot / max(1, requests.total()),
+        read_strips=tuple(strips["R"]),
+        write_strips=tuple(strips["W"]),
     )

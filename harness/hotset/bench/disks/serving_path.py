@@ -19,10 +19,10 @@ from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.lab import served_model
-from hotset.lab.served_model import ServingPath, Way
+from hotset.reports.model.disks import BenchRun, ServingPath, Way
 
 from . import disk_bench
-from .disk_bench import PROFILES, Direction, Profile, Sample
+from .disk_bench import PROFILES, Direction, Profile
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,7 +69,8 @@ def measure(
                     local, file, _SIZE, SECONDS, _SMALL, "read", refill=False
                 )
             runs.append(sample.latency_us - _LATENCY_US)
-        path = ServingPath(way, max(0, round(statistics.median(runs))), tuple(runs))
+        path_us = max(0, round(statistics.median(runs)))
+        path = ServingPath(way=way, path_us=path_us, runs_us=tuple(runs))
         report.say(sentence(path))
         paths.append(path)
     return tuple(paths)
@@ -77,7 +78,7 @@ def measure(
 
 def sentence(path: ServingPath) -> str:
     """
-    >>> sentence(ServingPath("file", 62, (60.1, 62.2, 71.0)))
+    >>> sentence(ServingPath(way="file", path_us=62, runs_us=(60.1, 62.2, 71.0)))
     "serving a file takes 62 us of a small request's time here"
     """
     what = "a file" if path.way == "file" else "a disk through a loop device"
@@ -89,7 +90,7 @@ def find_us(paths: Sequence[ServingPath], way: Way) -> int | None:
     return next((path.path_us for path in reversed(paths) if path.way == way), None)
 
 
-def ceiling(local: Local, profile: Profile, direction: Direction) -> Sample:
+def ceiling(local: Local, profile: Profile, direction: Direction) -> BenchRun:
     """Measure what this computer serves of such a load, through a file, without any model."""
     with served_model.serve_model(local, plain(0.0), _SIZE, path_us=0) as served:
         return disk_bench.measure(

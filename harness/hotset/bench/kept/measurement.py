@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
@@ -25,7 +25,7 @@ from hotset.reports.analysis import caveats
 from hotset.reports.archive import Archive, run_name
 from hotset.reports.model import setup
 from hotset.reports.model.base import ArmName, TimedWorkload
-from hotset.reports.model.disks import BenchLine, BenchRun, DiskResults, ServingPath
+from hotset.reports.model.disks import DiskResults
 from hotset.reports.model.document import Arm, Failure, PowerArm, RunDocument, State
 from hotset.reports.model.measurement import Measured as Operation
 from hotset.reports.model.measurement import Measurement
@@ -145,16 +145,7 @@ class Kept:
 
     def keep_lines(self, bench: DiskBench) -> None:
         """The lines of a benchmark of a disk that there are until now."""
-        lines = tuple(
-            BenchLine(
-                profile=cell.profile,
-                direction=cell.direction,
-                runs=tuple(BenchRun(**asdict(sample)) for sample in cell.samples),
-            )
-            for cell in bench.cells
-        )
-        paths = tuple(ServingPath(**asdict(path)) for path in bench.paths)
-        self.change(disks=DiskResults(scenario="bench", bench=lines, paths=paths))
+        self.change(disks=DiskResults(scenario="bench", bench=bench.cells, paths=bench.paths))
 
     def judge(self, verdicts: Sequence[Verdict]) -> None:
         """Record the verdicts on its thresholds."""

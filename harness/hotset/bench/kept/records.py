@@ -1,9 +1,8 @@
-"""A power run as it stands in the document of a run: of an experiment's arm, or of a database as it
+"""A power run as the document of a run has it: of an experiment's arm, or of a database as it
 was found."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 from hotset.hitratio.sampler import Window
@@ -16,7 +15,7 @@ from ..server.sampled import window_fields
 def power_record(
     number: int, result: PowerResult, window: Window | None, others: float
 ) -> windows.PowerRun:
-    """A power run as it stands in the result document.
+    """A power run as the result document has it.
 
     :param others: share of this computer's CPU that was busy before the arm was set up.
     """
@@ -26,5 +25,5 @@ def power_record(
         duration_s=result.ended - result.started,
         **({} if window is None else window_fields(window)),
         others_cpu=others,
-        queries=tuple(windows.Query(**asdict(query)) for query in result.queries),
+        queries=result.queries,
     )

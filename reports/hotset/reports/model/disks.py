@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -11,6 +12,9 @@ from .base import Record, Share
 
 Layer = Literal["page cache", "device", "both", "flash", "platters", "flash and platters"]
 """``device``: one that does not tell more; ``both``: the page cache and the device."""
+_ALL, _NONE = 0.99, 0.01
+_GAIN = 1.2
+"""A disk serves repeats faster by itself from here on: less comes from the order of the reads."""
 
 
 class RaffleDraw(Record):
@@ -24,6 +28,22 @@ class RaffleDraw(Record):
     major_faults: NonNegativeInt
     from_flash: Share | None = None
     """Share of the device's reads from flash; None where not reported, or nothing was served."""
+
+    @property
+    def mb_per_s(self) -> float:
+        return self.bytes / 1e6 / self.seconds
+
+    @property
+    def layer(self) -> Layer:
+        if self.in_memory >= _ALL:
+            return "page cache"
+        if self.in_memory > _NONE:
+            return "both"
+        if self.from_flash is None:
+            return "device"
+        if self.from_flash >= _ALL:
+            return "flash"
+        return "platters" if self.from_flash <= _NONE else "flash and platters"
 
 
 class RafflePass(Record):
@@ -47,6 +67,11 @@ class DiskReread(Record):
     gain: PositiveFloat
     page_cache_mb_per_s: PositiveFloat
     seeming_gain: PositiveFloat
+
+    @property
+    def keeps(self) -> bool:
+        """The disk itself is faster with what it has read before."""
+        return self.gain >= _GAIN
 
 
 class DiskArrayLine(Record):
@@ -91,7 +116,7 @@ class DiskPowerFailure(Record):
     """A drive's power failed under writes."""
 
     protected: bool
-    said_bytes: NonNegativeInt
+    reported_bytes: NonNegativeInt
     """Bytes that the model reports as lost."""
     lost_bytes: NonNegativeInt
     """Acknowledged bytes that are missing in the files."""
@@ -104,7 +129,8 @@ class Searched(Record):
 
     seconds: PositiveFloat
     searches: NonNegativeInt
-    found: NonNegativeInt
+    posts: NonNegativeInt
+    """Posts that were found."""
     p50_ms: NonNegativeFloat
     p99_ms: NonNegativeFloat
     added: NonNegativeInt
@@ -144,6 +170,15 @@ class BenchRun(Record):
     latency_us: NonNegativeFloat
 
 
+def median_run(runs: Sequence[BenchRun]) -> BenchRun:
+    """The median of each value on its own."""
+    return BenchRun(
+        mb_per_s=median(run.mb_per_s for run in runs),
+        iops=median(run.iops for run in runs),
+        latency_us=median(run.latency_us for run in runs),
+    )
+
+
 class BenchLine(Record):
     """A profile in one direction."""
 
@@ -160,12 +195,7 @@ class BenchLine(Record):
 
     @property
     def median(self) -> BenchRun:
-        """The median of each value on its own."""
-        return BenchRun(
-            mb_per_s=median(run.mb_per_s for run in self.runs),
-            iops=median(run.iops for run in self.runs),
-            latency_us=median(run.latency_us for run in self.runs),
-        )
+        return median_run(self.runs)
 
     @property
     def each_mb_per_s(self) -> list[float]:
@@ -175,11 +205,14 @@ class BenchLine(Record):
         return [run.mb_per_s for run in self.runs]
 
 
+Way = Literal["file", "loop"]
+"""How a served model is reached: as a file, or through a loop device over it."""
+
+
 class ServingPath(Record):
     """Time that serving a model adds to a small request on this computer, in microseconds."""
 
-    way: Literal["file", "loop"]
-    """Served as a file, or through a loop device over it."""
+    way: Way
     path_us: NonNegativeInt
     """The median: the device is so much faster than its model."""
     runs_us: tuple[float, ...]
@@ -199,6 +232,12 @@ class DiskResults(Record):
     paths: tuple[ServingPath, ...] = ()
     """Time that serving took, measured at the start; empty where it was not: then 110 µs were taken
     off modelled flash, whatever the computer."""
+
+    def add(self, more: DiskResults) -> Self:
+        """These results and more of the same run."""
+        lists = DiskResults.model_fields.keys() - {"scenario"}
+        both = {name: getattr(self, name) + getattr(more, name) for name in lists}
+        return self.model_copy(update=both)
 
     @property
     def has_any(self) -> bool:

@@ -7,11 +7,12 @@ from functools import partial
 
 from hotset.core.errors import Remedy
 from hotset.core.sql import DatabaseError
+from hotset.reports.model.windows import Query
 
 from .. import queries as the_queries
 from .. import schema
 from ..database import Database, Session
-from ..record import Event, PowerResult, QueryResult, Refreshed, RunFailed, RunInterrupted
+from ..record import Event, PowerResult, Refreshed, RunFailed, RunInterrupted
 from . import refresh as refreshing
 from . import stream
 from .clock import Clock
@@ -40,10 +41,10 @@ def run(
     :param timeout_s: for each query; one that takes longer is cancelled, and the run goes on.
     :param refresh: frame the queries by RF1 and RF2. The answers then count RF1's rows.
     :raises SetupError: the scale is not loaded.
-    :raises RunFailed: RF1 was refused. Whatever fails later stands in the result.
+    :raises RunFailed: RF1 was refused. Whatever fails later is in the result.
     :raises RunInterrupted: Ctrl-C, when there was something to keep.
     """
-    results: list[QueryResult] = []
+    results: list[Query] = []
     with closing(database.session()) as session:
         size = schema.require_scale(session, scale)
         ask = partial(

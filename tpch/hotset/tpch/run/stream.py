@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from threading import Event as Flag
 
 from hotset.core.sql import Refused, ServerGone, TimedOut
+from hotset.reports.model.windows import Query
 
 from .. import answers, queries
 from ..database import Session
-from ..record import Begun, Ended, Event, QueryResult
+from ..record import Begun, Ended, Event
 
 
 def run(
@@ -21,7 +22,7 @@ def run(
     stream: int,
     timeout_s: float | None,
     observe: Callable[[Event], None],
-    results: list[QueryResult],
+    results: list[Query],
     stop: Flag | None = None,
 ) -> str:
     """Run queries in the order given. One that fails or times out is recorded, and the next one
@@ -46,16 +47,17 @@ def run(
 
 def _run_query(
     session: Session, number: int, text: str, timeout_s: float | None
-) -> tuple[QueryResult, bool]:
+) -> tuple[Query, bool]:
     """One query's record, and whether the server went away in it."""
     started = time.perf_counter()
     try:
         rows = session.query(text, timeout_s)
     except TimedOut:
-        return QueryResult(number, timeout_s or 0.0, "timed out"), False
+        return Query(number=number, seconds=timeout_s or 0.0, outcome="timed out"), False
     except (Refused, ServerGone) as error:
         seconds = time.perf_counter() - started
         gone = isinstance(error, ServerGone)
-        return QueryResult(number, seconds, "failed", cause=str(error)), gone
+        return Query(number=number, seconds=seconds, outcome="failed", cause=str(error)), gone
     seconds = time.perf_counter() - started
-    return QueryResult(number, seconds, "ok", len(rows), answers.checksum(rows)), False
+    checksum = answers.checksum(rows)
+    return Query(number=number, seconds=seconds, rows=len(rows), checksum=checksum), False

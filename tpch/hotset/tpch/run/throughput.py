@@ -7,10 +7,11 @@ from threading import Event as Flag
 from threading import Lock, Thread
 
 from hotset.core.sql import DatabaseError
+from hotset.reports.model.windows import Query
 
 from .. import schema
 from ..database import Database, Session
-from ..record import Event, QueryResult, Refreshed, StreamResult, ThroughputResult
+from ..record import Event, Refreshed, StreamResult, ThroughputResult
 from . import refresh as refreshing
 from . import stream
 from .clock import Clock
@@ -115,7 +116,7 @@ class _Crew:
 
     def _queries(self, session: Session, number: int) -> None:
         started = self.clock.now()
-        results: list[QueryResult] = []
+        results: list[Query] = []
         cause = stream.run(
             session,
             self._database.engine,
