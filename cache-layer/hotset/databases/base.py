@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from hotset.core.machines.base import Machine
 from hotset.core.sql import Aborted, EngineName, Row, Session
+from hotset.core.sql.files import SqlFiles
 from hotset.core.units import Bytes
 
 from .file_labels import Label, Level
 from .targets import Offer, Target
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
+sql = SqlFiles("hotset.databases", "administration").statement
+"""The statement of a product's file; names in braces are to be filled in."""
 LOOK_WAIT_S = 10
 """A look at a table ends then, and says who has it: to build one again takes hours."""
 
@@ -209,13 +210,6 @@ class Engine(Protocol):
 
     def _sql(self, name: str) -> str:
         return sql(self.name, name)
-
-
-@cache
-def sql(engine: str, name: str) -> str:
-    """The statement of ``sql/<engine>/<name>.sql``; what stands in braces is filled in."""
-    folder = files("hotset.databases") / "sql" / engine
-    return (folder / f"{name}.sql").read_text(encoding="utf-8").strip()
 
 
 def number(value: object) -> int:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from hotset.core.errors import ConflictError, HotsetError, Remedy, RequestError
-from hotset.core.sql import Aborted, DatabaseError, run_whole
+from hotset.core.sql import Aborted, DatabaseError
+from hotset.core.sql.files import run_whole
 from hotset.databases.base import number, sql
 from hotset.databases.product import SqlDatabase
 from hotset.tpcc import schema as tpcc
@@ -130,7 +131,7 @@ class Holdings:
 
     @property
     def has_hammerdbs_procedures(self) -> bool:
-        """HammerDB's driver could call them, whoever had them made."""
+        """HammerDB's driver could call them, whichever driver made them."""
         return any(
             thing.is_routine and thing.name in self.kit.routines[:1] for thing in self.beside
         )

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from contextlib import closing
-from importlib.resources import files
 
 from hotset.core.sql import Row
+from hotset.core.sql.files import SqlFiles
 from hotset.databases.product import SqlDatabase
 from hotset.tpcc.schema import TABLES
+from hotset.tpch import schema as tpch
 
 from .process.failures import HammerdbFailed
 
 _RANDOM = {"order_line": 0.1, "lineitem": 0.1}
 """Tables whose number of rows is random (5 to 15 lines an order, 1 to 7): the tolerance."""
-_TPCH = {
-    "region": 5,
-    "nation": 25,
-    "supplier": 10_000,
-    "customer": 150_000,
-    "part": 200_000,
-    "partsupp": 800_000,
-    "orders": 1_500_000,
-    "lineitem": 6_000_000,
-}
-"""Clause 4.2.5.1; all but the first two are per scale factor."""
+_SQL = SqlFiles("hotset.hammerdb", "HammerDB")
 
 
 def tpcc_rows(warehouses: int) -> dict[str, int]:
@@ -36,15 +27,13 @@ def tpcc_rows(warehouses: int) -> dict[str, int]:
 
 def tpch_rows(scale: int) -> dict[str, int]:
     """How many rows each table of TPC-H has."""
-    return {name: rows * (1 if rows < 100 else scale) for name, rows in _TPCH.items()}
+    return {table.name: table.rows_at(scale) for table in tpch.TABLES.values()}
 
 
 def read(connection: SqlDatabase, name: str) -> list[Row]:
     """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
-    folder = files("hotset.hammerdb") / "sql" / connection.engine
-    sql = (folder / f"{name}.sql").read_text(encoding="utf-8")
     with closing(connection.looking().session()) as session:
-        return session.query(sql)
+        return session.query(_SQL.statement(connection.engine, name))
 
 
 def check(connection: SqlDatabase, name: str, expected: dict[str, int]) -> dict[str, int]:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from hotset.core.errors import Remedy
-from hotset.core.sql import Aborted, SetupError, SqlFiles
+from hotset.core.sql import Aborted, SetupError
+from hotset.core.sql.files import SqlFiles
 
 from .database import Database, Session
 
@@ -113,7 +114,7 @@ batches, statement, has_statement = SQL.batches, SQL.statement, SQL.has
 
 
 def unqualified(sql: str) -> str:
-    """A statement for the tables in the schema of whoever asks, where HammerDB makes its own."""
+    """A statement for the tables in the session's own schema, where HammerDB makes its own."""
     return sql.replace(f"{SCHEMA}.", "")
 
 

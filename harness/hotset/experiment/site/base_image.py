@@ -29,6 +29,7 @@ from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.lab import image
 from hotset.lab.lab import Lab
 from hotset.reports.model.document import Workload
+from hotset.tpcc import schema as tpcc_schema
 from hotset.tpcc.data import consistency
 from hotset.tpcc.data.load import load
 from hotset.tpch import load as tpch_load
@@ -39,8 +40,10 @@ from ..file.workload_tables import SqlTable, TpccTable, TpchTable
 from .context import PLACE, SavedDatabase, SavedImage, mount, volume_on_data
 
 _LOADERS = ("rows.py", "load.py", "nurand.py")
-_TPCC_SQL = ("marked_schema.sql", "schema.sql", "indexes.sql", "statistics.sql")
-_PROCEDURES = "procedures"
+_TPCC_SQL = (
+    *("marked_schema", "schema", "indexes", "statistics"),
+    *(f"procedures/{name}" for name in sorted(tpcc_schema.PROCEDURES)),
+)
 _TPCH_SQL = ("marked_schema", "schema", "indexes", "foreign_keys", "statistics", "finish")
 _LOAD_BUFFERS = Bytes(384 * 1024**2)
 _LOAD_LOG = Bytes(256 * 1024**2)
@@ -230,13 +233,11 @@ def _look_up(server: PostgresServer, name: str) -> SavedDatabase:
 
 def _fingerprint(spec: Spec) -> str:
     """Hash of the files that decide what a load writes; checks and queries leave nothing."""
-    sql = files("hotset.tpcc") / "sql" / spec.database.engine
     items: list[Traversable] = []
     if spec.tpcc is not None:
         items += [
             *(files("hotset.tpcc.data") / name for name in _LOADERS),
-            *(sql / name for name in _TPCC_SQL),
-            *sorted((sql / _PROCEDURES).iterdir(), key=str),
+            *(tpcc_schema.SQL.file(spec.database.engine, name) for name in _TPCC_SQL),
         ]
     if spec.tpch is not None:
         items += [tpch_schema.SQL.file(spec.database.engine, name) for name in _TPCH_SQL]

@@ -12,7 +12,8 @@ from functools import partial
 from multiprocessing import connection
 from typing import Any, TypeAlias
 
-from hotset.core.sql import CannotConnect, DatabaseError, LoadFailed, nothing_half_done
+from hotset.core.sql import CannotConnect, DatabaseError, LoadFailed
+from hotset.core.sql.files import nothing_half_done
 from hotset.load.processes import Channel, PythonCrew, WorkerDied
 
 from .. import schema
