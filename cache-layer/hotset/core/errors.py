@@ -1,4 +1,4 @@
-"""Failures that hotset foresees, as data: whoever asked words them in its own language.
+"""Failures that hotset foresees, as data: each caller words them in its own language.
 
 The command line, the HTTP API, the console and PowerShell tell a user the same failure. So an error
 carries what is wrong as plain English, which field of the request it is about, and what helps as an
@@ -45,7 +45,6 @@ class Remedy:
 
 
 GIVE_PASSWORD = Remedy("give the password", parameters={"password": "…"})
-PASSWORD_BY_FILE = Remedy(GIVE_PASSWORD.purpose, parameters={"password_file": "FILE"})
 
 
 class HotsetError(Exception):

@@ -32,7 +32,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from .errors import GIVE_PASSWORD, PASSWORD_BY_FILE, HotsetError, Remedy, RequestError
+from .errors import HotsetError, Remedy, RequestError
 from .extras import Extra, explained, require
 from .paths import through_links, write_whole
 from .record import Result
@@ -464,13 +464,10 @@ def _explain_missing(function: F, extras: tuple[Extra, ...]) -> F:
 
 def _leave_out_unknown(error: HotsetError, fields: Collection[str]) -> None:
     """Leave out remedies and the field of other operations: what several of them call does not
-    know whose request it is, and advises `--yes` to one that has no such option. A password is
-    read where the work is done: a schedule's only from a file there."""
-    by_file = "password_file" in fields and "password" not in fields
+    know whose request it is, and advises `--yes` to one that has no such option."""
     error.remedies = tuple(
         remedy
-        for given in error.remedies
-        for remedy in (PASSWORD_BY_FILE if by_file and given is GIVE_PASSWORD else given,)
+        for remedy in error.remedies
         if remedy.operation is not None or set(remedy.parameters) <= set(fields)
     )
     if error.field is not None and error.field.partition(".")[0] not in fields:

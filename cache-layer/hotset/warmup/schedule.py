@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
-from hotset.core.errors import Remedy
+from hotset.core.errors import GIVE_PASSWORD, Remedy
 from hotset.core.machines import scratch
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
+from hotset.core.sql import EngineName
 from hotset.databases import connect
+from hotset.databases.product import DsnError
 from hotset.disk.boot import schedules, systemd_unit
 from hotset.disk.boot.systemd_unit import FOLDER
 
@@ -89,8 +92,20 @@ def check(wanted: Add) -> None:
                 f"only the database server knows where {text} is: name the server", field="dsn"
             )
     if wanted.dsn is not None:
-        # Refuses one that holds a password.
-        connect.database(wanted.engine, wanted.dsn)
+        _check_server(wanted.engine, wanted.dsn)
+
+
+def _check_server(engine: EngineName, dsn: str) -> None:
+    """:raises DsnError: it cannot be read, or holds a password: a schedule's is read from a file
+    where it runs."""
+    try:
+        connect.database(engine, dsn)
+    except DsnError as error:
+        by_file = replace(GIVE_PASSWORD, parameters={"password_file": "FILE"})
+        error.remedies = tuple(
+            by_file if remedy == GIVE_PASSWORD else remedy for remedy in error.remedies
+        )
+        raise
 
 
 def units(

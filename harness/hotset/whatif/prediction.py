@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.record import Versioned
 from hotset.core.words import deviation, percent, text_table
+from hotset.reports.analysis import answer
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Arm, RunDocument
 from hotset.reports.model.windows import Repeat
@@ -178,7 +179,7 @@ class PredictedRun(Prediction, Versioned):
         if self.ceiling:
             seen, cached = self.ceiling.measured_nopm, self.ceiling.predicted_nopm
             notes.append(
-                f"All-flash, without a cache, came to {seen:,.0f} NOPM; with everything cached"
+                f"All-flash, without a cache, reached {seen:,.0f} NOPM; with everything cached"
                 f" {cached:,.0f} are predicted ({deviation(cached / seen - 1)}): the cost of the"
                 " cache itself."
             )
@@ -302,7 +303,7 @@ def teach(
     requests = _requests(fast_windows) or _requests(with_cache)
     alone = run.arm("all-flash")
     seen = [] if alone is None else windows(alone, run).get(near, [])
-    volume = _log_moved(run, baseline, near)
+    volume = answer.log_gain(run, near)
     moved = log_moved or volume or (assume_log_moved() if _has_volume(run) else 1.0)
     return Taught(
         (baseline.name, quick.name),
@@ -321,16 +322,6 @@ def teach(
 def _has_volume(run: RunDocument) -> bool:
     """True if the run's cache has a volume beside it on the flash, which takes the log."""
     return run.tier is not None and run.tier.volume_bytes > 0
-
-
-def _log_moved(run: RunDocument, baseline: Arm, users: int) -> float | None:
-    """How many times as much the baseline did with its log on flash; None: not measured."""
-    volume = run.arm("flash-volume")
-    seen = [] if volume is None else windows(volume, run).get(users, [])
-    if not seen:
-        return None
-    before = mean(window.tpm for window in windows(baseline, run)[users])
-    return mean(window.tpm for window in seen) / before
 
 
 def taught_users(run: RunDocument, users: int | None, fast: ArmName | None = None) -> int:

@@ -96,7 +96,7 @@ def judge(document: RunDocument) -> Iterator[tuple[str, bool]]:
     """Requirements in words, and whether each holds: thresholds, the conditions of TPC-C."""
     for threshold in document.thresholds:
         who = f"{words.plural(threshold.users, 'user')}: " if threshold.users else ""
-        yield who + threshold.said, threshold.met
+        yield who + threshold.text, threshold.met
     if checks := [conditions for _, conditions in check(document)]:
         yield judge_conditions(checks)
 
@@ -116,6 +116,26 @@ def cpu_ms(document: RunDocument, of: Repeat | ArmFigures) -> float | None:
     if document.machine is None or of.server_cpu is None or not of.tpm:
         return None
     return of.server_cpu * document.machine.cores * 60_000 / of.tpm
+
+
+def log_gain(document: RunDocument, users: int | None = None) -> float | None:
+    """How many times as much the baseline does with its log on flash; None: not measured.
+
+    :param users: with so many; None: with those of the run.
+    """
+
+    def rate(name: ArmName) -> float | None:
+        arm = document.arm(name)
+        if arm is None:
+            return None
+        own = document.database.users if document.database else None
+        windows = arm.repeats if users is None else (*arm.curve, *arm.repeats)
+        return mean_of(
+            window.rate for window in windows if users is None or (window.users or own) == users
+        )
+
+    alone, before = rate("flash-volume"), rate("baseline")
+    return alone / before if alone and before else None
 
 
 def figures(arm: Arm) -> ArmFigures:
@@ -234,7 +254,7 @@ def claim(factor: Factor, says: str) -> str:
 
 
 def interval(document: RunDocument, factor: Factor, timed: bool = True) -> str:
-    """How sure a factor is, as it stands beside it."""
+    """How sure a factor is, as shown beside it."""
     if factor.has_interval:
         return f"95 % interval {words.interval(factor.ci_low, factor.ci_high)}"
     return f"{repeats(document, timed)}: how far runs lie apart is not known"

@@ -311,10 +311,9 @@ def _of_cache(document: RunDocument, cached: list[Arm]) -> Iterator[Caveat]:
     baseline = document.arm("baseline")
     if document.tier is None or not document.tier.volume_bytes or not (cached and baseline):
         return
-    volume = document.arm("flash-volume")
+    gain = answer.log_gain(document)
     alone = "What they give by themselves is not known"
-    if volume is not None:
-        gain = answer.figures(volume).rate / answer.figures(baseline).rate
+    if gain is not None:
         alone = f"By themselves they give {words.factor(gain)}"
     yield Code.LOG_MOVED.fill(volume=words.size(document.tier.volume_bytes), alone=alone)
 
