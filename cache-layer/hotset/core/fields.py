@@ -55,7 +55,7 @@ DAYS_S = 14 * 24 * 3600
 """The longest that anything may take, in seconds."""
 Driver = Literal["hotset", "hammerdb"]
 
-# Whoever gives a name that is empty, as of a variable that was never set, does not mean the only
+# A caller that gives an empty name, as of a variable that was never set, does not mean the only
 # one there is, or this computer.
 Name = Annotated[Text, MinLen(1)]
 Machine = Annotated[
@@ -105,7 +105,7 @@ OptionalDsn = Annotated[
     Field(description="The database, to find tables and databases by their files. No password."),
     Cli(variable="HOTSET_DSN"),
     Names.DATABASE,
-    # Whoever only reads does not have hotset connect to where they like.
+    # A caller that may only read must not have hotset connect anywhere.
     Needs(Right.OPERATE),
 ]
 Product = Annotated[EngineName, Field(description="The database product.")]
@@ -157,6 +157,11 @@ Junit = Annotated[
     Field(description="Write the thresholds as JUnit XML to this file."),
     OnThisComputer,
 ]
+
+
+def thresholds(examples: str) -> Any:  # noqa: ANN401 - pydantic's own
+    """Describe a field of thresholds."""
+    return Field(description=f"Exit with code 5 unless this holds, such as {examples}. Repeatable.")
 
 
 def _label(text: object) -> object:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from functools import cache
 from pathlib import PurePath
+from pkgutil import resolve_name
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -47,11 +48,14 @@ class Result:
     __slots__ = ()
     csv_rows: ClassVar[str] = ""
     """The list whose entries are the lines of CSV; none: the record is the line."""
+    described_by: ClassVar[str] = ""
+    """``module:Class`` within hotset, of another record; it is loaded when it is asked for."""
 
     @classmethod
     def record(cls) -> type[Any]:
         """The dataclass or model that describes what :meth:`document` holds."""
-        return cls
+        kind: type[Any] = resolve_name(f"hotset.{cls.described_by}") if cls.described_by else cls
+        return kind
 
     def to_record(self) -> Any:  # noqa: ANN401 - of the type that record() tells
         """Return the value of the :meth:`record` type."""
@@ -186,6 +190,22 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
+
+
+def convert(kind: type[Whole], request: object) -> Whole:
+    """A record of a subject, of a request's fields of the same names: texts become sizes and paths.
+
+    >>> @dataclass(frozen=True)
+    ... class Wanted:
+    ...     folder: PurePath
+    >>> convert(Wanted, Wanted("/srv"))
+    Wanted(folder=PurePosixPath('/srv'))
+    """
+    key: Any = kind
+    record: Whole = _adapter(key).validate_python(
+        {field.name: getattr(request, field.name) for field in fields(key)}
+    )
+    return record
 
 
 def types_of(kind: type) -> dict[str, Any]:

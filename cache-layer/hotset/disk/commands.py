@@ -11,9 +11,9 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
-from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
+from hotset.core.record import convert
 from hotset.core.rights import Needs, Right
-from hotset.core.units import Bytes
 from hotset.tier.policies import Policy
 
 from . import places
@@ -34,22 +34,11 @@ BreakReservation = Annotated[
 Overwrite = Annotated[bool, Field(description="Allow overwriting existing data."), Cli(short="-y")]
 
 
-class OneDisk(Request):
-    """A disk of a machine."""
-
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
-
-
 class NamedDisk(Request):
     """A disk of a machine, by its name."""
 
     disk: places.NamedDisk
     machine: fields.Machine = "local"
-
-
-def _lock(request: OneDisk | NamedDisk) -> Lock:
-    return places.on_disk(request.machine, request.disk)
 
 
 class Create(Request):
@@ -126,7 +115,7 @@ class Create(Request):
     ("New", "HotsetTier"),
     destroys=True,
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def create(request: Create, context: Context) -> Lines:
     """Put a flash cache in front of a disk, in place: existing data is kept.
@@ -134,23 +123,8 @@ def create(request: Create, context: Context) -> Lines:
     A second disk on the same flash uses what is left of it.
     """
     from . import create as creation
-    from .create import CreateRequest
 
-    wanted = CreateRequest(
-        request.disk,
-        PurePosixPath(request.flash),
-        PurePosixPath(request.origin),
-        request.kind,
-        request.database,
-        Bytes.parse(request.cache),
-        fields.maybe_size(request.volume),
-        request.mode,
-        fields.maybe_size(request.block),
-        policy=request.policy,
-        database_size=fields.maybe_size(request.database_size),
-        reserve=request.reserve,
-        break_reservation=request.break_reservation,
-    )
+    wanted = convert(creation.CreateRequest, request)
     commands: list[str] | None = [] if request.dry_run else None
     ask = None if request.dry_run else context.ask_for_name
     with places.repartitioning(request.machine, f"tier create {request.disk}", commands) as machine:
@@ -199,7 +173,7 @@ class Activate(Request):
     Right.OPERATE,
     ("Enable", "HotsetTier"),
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def activate(request: Activate, context: Context) -> Lines:
     """Set up the devices again after a reboot: of all disks, or of the one you name.
@@ -266,7 +240,7 @@ def _activate(request: Activate, name: str, commands: list[str] | None, context:
     Right.OPERATE,
     ("Disable", "HotsetTier"),
     progress=True,
-    lock=_lock,
+    lock=places.lock_of,
     stops=True,
 )
 def deactivate(request: NamedDisk, context: Context) -> Lines:
@@ -278,8 +252,15 @@ def deactivate(request: NamedDisk, context: Context) -> Lines:
     return Lines()
 
 
-@operation("tier flush", Kind.JOB, Right.OPERATE, ("Sync", "HotsetTier"), progress=True, lock=_lock)
-def flush(request: OneDisk, context: Context) -> Lines:
+@operation(
+    "tier flush",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Sync", "HotsetTier"),
+    progress=True,
+    lock=places.lock_of,
+)
+def flush(request: places.OneDisk, context: Context) -> Lines:
     """Write all dirty data back to the origin. The cache stays in use."""
     from hotset.core.progress import FlushWatch
 
@@ -295,13 +276,11 @@ def flush(request: OneDisk, context: Context) -> Lines:
     return Lines()
 
 
-class Resize(Request):
-    disk: places.Disk = None
+class Resize(places.OneDisk):
     cache: Annotated[fields.Size | None, Field(description="The cache's new size.")] = None
     flush: Annotated[
         bool, Field(description="Write back dirty data first, if that is necessary.")
     ] = False
-    machine: fields.Machine = "local"
 
 
 @operation(
@@ -310,7 +289,7 @@ class Resize(Request):
     Right.OPERATE,
     ("Resize", "HotsetTier"),
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def resize(request: Resize, context: Context) -> Lines:
     """Adapt to an origin that has grown; with --cache, change the size of the cache.
@@ -328,8 +307,7 @@ def resize(request: Resize, context: Context) -> Lines:
     return Lines()
 
 
-class Set(Request):
-    disk: places.Disk = None
+class Set(places.OneDisk):
     policy: Annotated[
         Policy | None,
         Field(description="What decides which blocks are cached (only with `userspace`)."),
@@ -347,7 +325,6 @@ class Set(Request):
         Field(description="The origin's new name, if it has another now; the disk must be down."),
         Needs(Right.ADMIN),
     ] = None
-    machine: fields.Machine = "local"
 
 
 @operation(
@@ -356,7 +333,7 @@ class Set(Request):
     Right.OPERATE,
     ("Set", "HotsetTier"),
     progress=True,
-    lock=lambda request: places.on_disk(request.machine, request.disk),
+    lock=places.lock_of,
 )
 def set_(request: Set, context: Context) -> Lines:
     """Change the policy or the write mode of a disk while it is in use, or the name of its origin.
@@ -397,7 +374,7 @@ class Detach(NamedDisk):
     ("Remove", "HotsetTier"),
     destroys=True,
     progress=True,
-    lock=_lock,
+    lock=places.lock_of,
 )
 def detach(request: Detach, context: Context) -> Lines:
     """Write back dirty data, then remove the cache: the origin is a plain disk again."""
@@ -461,7 +438,12 @@ class Repair(NamedDisk):
 
 
 @operation(
-    "tier repair", Kind.JOB, Right.OPERATE, ("Repair", "HotsetTier"), progress=True, lock=_lock
+    "tier repair",
+    Kind.JOB,
+    Right.OPERATE,
+    ("Repair", "HotsetTier"),
+    progress=True,
+    lock=places.lock_of,
 )
 def repair(request: Repair, context: Context) -> Lines:
     """Repair cache metadata that `tier activate` found damaged; no write is lost unasked."""

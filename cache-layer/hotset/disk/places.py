@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hotset.core import fields
-from hotset.core.operation import Cli, Lock
+from hotset.core.operation import Cli, Lock, Request
 from hotset.core.rights import Names
 
 if TYPE_CHECKING:
@@ -207,3 +207,23 @@ FlashName = Annotated[
     Cli(argument=True, metavar="FLASH", candidates=flash_names),
     Names.WORD,
 ]
+
+
+class OneDisk(Request):
+    """A disk of a machine."""
+
+    disk: Disk = None
+    machine: fields.Machine = "local"
+
+
+class DiskAndServer(OneDisk):
+    """A disk, and the database server that knows whose its files are."""
+
+    engine: fields.Product = "postgres"
+    dsn: fields.OptionalDsn = None
+    password: fields.Password = None
+
+
+def lock_of(request: Any) -> Lock:  # noqa: ANN401 - of a disk's name and its machine
+    """Lock of the disk that a request names."""
+    return on_disk(request.machine, request.disk)

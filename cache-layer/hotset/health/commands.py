@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from hotset.core import fields
-from hotset.core.operation import Context, Kind, Request, operation
+from hotset.core.operation import Context, Kind, operation
 from hotset.core.rights import Right
 from hotset.disk import places
 
@@ -15,14 +14,10 @@ if TYPE_CHECKING:
     from .findings import Health
 
 
-class Examine(Request):
+class Examine(places.DiskAndServer):
     disk: Annotated[
         places.Disk, Field(description="The accelerated disk; all of the machine if left out.")
     ] = None
-    machine: fields.Machine = "local"
-    engine: fields.Product = "postgres"
-    dsn: fields.OptionalDsn = None
-    password: fields.Password = None
 
 
 @operation(

@@ -22,7 +22,7 @@ from hotset.core.units import Blocks, Bytes
 from hotset.databases.targets import TargetError
 from hotset.disk import commands as tier
 from hotset.disk import create as creation
-from hotset.disk import flash_devices, lifecycle
+from hotset.disk import flash_devices, lifecycle, places
 from hotset.disk.create import CreateRequest
 from hotset.monitoring.commands import heat
 from hotset.tier.base import TierFailedError
@@ -175,7 +175,7 @@ def test_what_is_pinned_is_cached_as_it_grows_and_after_the_engine_was_killed(di
     assert disk.division.pinned.blocks > pinned.blocks
     disk.sum("archive")
     assert disk.misses_of_reading("orders") == 0
-    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
+    found = pins.list_preferences(places.DiskAndServer(disk="pg"), disk.context)
     (row,) = found.csv().splitlines()[1:]
     assert row.startswith(f"{disk.path('orders')},pinned,")
     assert "pinned 9." in " ".join(map(" ".join, disk.tier.report().tunables))
@@ -245,7 +245,7 @@ def test_a_table_keeps_its_guarantee_inside_its_database_whichever_was_said_firs
     assert database.resident <= database.most == disk.division.total // 2
     # A part of it, not beside it.
     assert database.resident >= table.resident >= 6 * MIB // BLOCK
-    said = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
+    said = pins.list_preferences(places.DiskAndServer(disk="pg"), disk.context)
     quarter = int(disk.division.total * 0.25) * BLOCK
     known = {one.target: one.guaranteed_bytes for one in said.preferences}
     assert [known[name] for name in shares] == [quarter, quarter]
@@ -290,7 +290,7 @@ def test_counting_that_never_ends_is_not_said_to_have_ended(disk: Disk) -> None:
     """`heat stop` once said "was not counted" of an engine that goes on counting."""
     heat.start(heat.Start(disk="pg"), disk.context)
     assert disk.said[-1].startswith("disk pg: was being counted already, and goes on, in ")
-    heat.stop(heat.Stop(disk="pg"), disk.context)
+    heat.stop(places.OneDisk(disk="pg"), disk.context)
     still = "disk pg: still counted, as hotset's own engine always counts: nothing changed"
     assert disk.said[-1] == still
 
@@ -308,7 +308,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(disk: Disk) -> None:
         disk.share("archive", "20%", "10%")
     with pytest.raises(TargetError, match="No such file"):
         disk.prefer(pins.pin_targets, "nothing")
-    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context)
+    found = pins.list_preferences(places.DiskAndServer(disk="pg"), disk.context)
     assert [one.target for one in found.preferences] == [disk.path("orders")]
     # One that has gone meanwhile does not stand in the way of others.
     disk.sh(f"rm {disk.path('orders')}")
@@ -335,7 +335,7 @@ def test_a_part_of_the_disk_is_pinned_or_excluded(disk: Disk) -> None:
     for _ in range(2):
         assert disk.misses_at(0, 9 * MIB) >= whole
         assert disk.cached_at(1, whole) == 0
-    found = pins.list_preferences(pins.Preferred(disk="pg"), disk.context).csv()
+    found = pins.list_preferences(places.DiskAndServer(disk="pg"), disk.context).csv()
     assert [row.split(",")[:2] for row in found.splitlines()[1:]] == [
         [pinned, "pinned"],
         [excluded, "excluded"],

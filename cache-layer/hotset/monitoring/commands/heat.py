@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, operation
 from hotset.core.rights import Right
 from hotset.core.units import parse_span
 from hotset.disk import places
@@ -26,9 +26,7 @@ NoResident = Annotated[
 ]
 
 
-class Start(Request):
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
+class Start(places.OneDisk):
     half_life: Annotated[
         fields.Expression,
         Field(description="Time after which a request counts half as much, such as 8h or 7d."),
@@ -54,14 +52,9 @@ def start(request: Start, context: Context) -> Lines:
     return Lines()
 
 
-class Stop(Request):
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
-
-
 @operation("heat stop", Kind.JOB, Right.OPERATE, ("Stop", "HotsetHeat"))
-def stop(request: Stop, context: Context) -> Lines:
-    """Stop counting. What was counted so far is kept."""
+def stop(request: places.OneDisk, context: Context) -> Lines:
+    """places.OneDisk counting. What was counted so far is kept."""
     from hotset.hitratio import hit_report, region_counters
     from hotset.hitratio.tracepoints import NotCountedError
 
@@ -85,9 +78,7 @@ def stop(request: Stop, context: Context) -> Lines:
     return Lines()
 
 
-class Top(Request):
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
+class Top(places.DiskAndServer):
     by: Annotated[
         Literal["file", "table", "database", "extent"],
         Field(description="What to list; tables are PostgreSQL's."),
@@ -95,9 +86,6 @@ class Top(Request):
     count: Annotated[
         int, Field(ge=1, le=10_000, description="How many to list."), Cli(short="-n")
     ] = 20
-    engine: fields.Product = "postgres"
-    dsn: fields.OptionalDsn = None
-    password: fields.Password = None
     no_resident: NoResident = False
 
 
@@ -133,9 +121,7 @@ def top(request: Top, context: Context) -> HeatRanking:
     return heat_view.HeatRanking(request.by, tuple(rows[: request.count]))
 
 
-class Map(Request):
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
+class Map(places.OneDisk):
     cells: Annotated[
         int | None, Field(ge=1, le=10_000, description="How many sections to divide the disk into.")
     ] = None

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from hotset.hitratio.report import HitRatios
 
 
-class HitRatio(Request):
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
+class HitRatio(places.DiskAndServer):
     by: Annotated[
         Literal["total", "volume", "file", "database", "table"],
         Field(
@@ -52,9 +50,6 @@ class HitRatio(Request):
         Field(description="Have reports since last count from this one on."),
         Needs(Right.OPERATE),
     ] = False
-    engine: fields.Product = "postgres"
-    dsn: fields.OptionalDsn = None
-    password: fields.Password = None
 
 
 @operation(

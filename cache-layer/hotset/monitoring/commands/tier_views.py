@@ -11,7 +11,6 @@ from hotset.core.operation import Cli, Context, Kind, Request, operation
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.disk import places
-from hotset.disk.commands import OneDisk
 
 if TYPE_CHECKING:
     from ..explain import Explanation
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     ("Get", "HotsetTier"),
     result="monitoring.tier_status:TierStatus",
 )
-def status(request: OneDisk, context: Context) -> TierStatus:
+def status(request: places.OneDisk, context: Context) -> TierStatus:
     """Show kind, sizes, mode, use, hit ratio and state of the accelerated disks.
 
     Exit code 4 if one of them has failed.
@@ -49,7 +48,7 @@ def status(request: OneDisk, context: Context) -> TierStatus:
     return tier_status.TierStatus(tuple(map(tier_status.status_row, states)))
 
 
-class ResidentRequest(OneDisk):
+class ResidentRequest(places.OneDisk):
     limit: Annotated[
         int,
         Field(ge=1, le=1_000_000, description="Show at most this many ranges."),

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hotset.core import errors, fields
 from hotset.core.errors import Remedy, RequestError
-from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, operation
 from hotset.core.rights import Right
 from hotset.core.units import Blocks, Bytes
 from hotset.disk import places
@@ -154,14 +154,6 @@ def refresh(request: Refresh, context: Context) -> Lines:
     return _prefer(request, None, lambda known: known, context, request.rate, needs_engine=True)
 
 
-class Preferred(Request):
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
-    engine: fields.Product = "postgres"
-    dsn: fields.OptionalDsn = None
-    password: fields.Password = None
-
-
 @operation(
     "warmup list",
     Kind.QUERY,
@@ -169,7 +161,7 @@ class Preferred(Request):
     ("Get", "HotsetPin"),
     result="warmup.text:Preferences",
 )
-def list_preferences(request: Preferred, context: Context) -> text.Preferences:
+def list_preferences(request: places.DiskAndServer, context: Context) -> text.Preferences:
     """List what is pinned, excluded and shared on a disk, and how much of it is cached.
 
     Each is looked up again: what was rewritten or dropped no longer lies where it was pinned.

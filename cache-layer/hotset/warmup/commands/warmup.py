@@ -16,7 +16,6 @@ from hotset.core.operation import (
     Context,
     Kind,
     Lines,
-    Lock,
     Nothing,
     Request,
     operation,
@@ -97,20 +96,14 @@ class Lookup(Request):
     password: fields.Password = None
 
 
-class Plan(Request):
+class Plan(Lookup):
     targets: Annotated[
         fields.Targets,
         Field(min_length=1, description=_TARGETS),
         Cli(argument=True, metavar="TARGET"),
     ]
-    disk: places.DiskOption = None
-    machine: fields.Machine = "local"
     pin: Pin = []
     exclude: Exclude = []
-    mount_point: MountPoint = None
-    engine: fields.Product = "postgres"
-    dsn: Dsn = None
-    password: fields.Password = None
     origin_rate: Annotated[
         fields.Rate | None,
         Field(description="The origin's sequential rate, such as 110MB/s; measured if left out."),
@@ -138,7 +131,7 @@ def plan(request: Plan, context: Context) -> text.WarmupPlan:
     return text.WarmupPlan.from_plan(planned)
 
 
-class Run(Request):
+class Run(Lookup):
     targets: Annotated[
         fields.Targets | None,
         Field(description=_TARGETS),
@@ -148,22 +141,12 @@ class Run(Request):
         fields.Word | None,
         Field(description="Resume this saved plan, or `last`: only what is missing is cached."),
     ] = None
-    disk: places.DiskOption = None
-    machine: fields.Machine = "local"
     method: Method = "auto"
     pin: Pin = []
     exclude: Exclude = []
-    mount_point: MountPoint = None
-    engine: fields.Product = "postgres"
-    dsn: Dsn = None
-    password: fields.Password = None
     rate: Rate = None
     samples: Samples = 100
     share: Share = 0.95
-
-
-def _lock(request: Run | Restore) -> Lock:
-    return places.on_disk(request.machine, request.disk)
 
 
 def _with_its_plan(request: Run) -> Run:
@@ -184,7 +167,7 @@ def _with_its_plan(request: Run) -> Run:
     ("Start", "HotsetWarmup"),
     progress=True,
     stored=_with_its_plan,
-    lock=_lock,
+    lock=places.lock_of,
     result="warmup.text:WarmupResult",
 )
 def run(request: Run, context: Context) -> text.WarmupResult:
@@ -227,7 +210,7 @@ class Restore(Request):
     Right.OPERATE,
     ("Restore", "HotsetSnapshot"),
     progress=True,
-    lock=_lock,
+    lock=places.lock_of,
     result="warmup.text:WarmupResult",
 )
 def restore(request: Restore, context: Context) -> text.WarmupResult:
@@ -237,10 +220,8 @@ def restore(request: Restore, context: Context) -> text.WarmupResult:
     return run(Run(targets=targets, **given), context)
 
 
-class Snapshot(Request):
+class Snapshot(places.OneDisk):
     output: Annotated[fields.WrittenFile, Field(description="The file to write, on this computer.")]
-    disk: places.Disk = None
-    machine: fields.Machine = "local"
     force: Annotated[
         bool, Field(description="Overwrite the file, whatever it is; a snapshot in any case.")
     ] = False

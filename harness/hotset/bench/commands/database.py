@@ -69,9 +69,7 @@ def show(request: Server, context: Context) -> DatabaseServer:  # noqa: ARG001
         return DatabaseServer.from_server(server)
 
 
-class Place(Request):
-    engine: fields.Product
-    dsn: fields.Dsn
+class Place(ChangeServer):
     folder: Annotated[
         fields.ReadFile, Field(description="A folder on the server's machine, on the flash volume.")
     ]
@@ -80,9 +78,6 @@ class Place(Request):
         fields.Size | None,
         Field(description="Size of the log, such as 30GiB; its files then grow by 10 %."),
     ] = None
-    password: fields.Password = None
-    dry_run: Annotated[bool, Field(description=_STATEMENTS)] = False
-    yes: Annotated[bool, Field(description="Run the statements.")] = False
 
 
 @operation(
@@ -91,7 +86,7 @@ class Place(Request):
     Right.ADMIN,
     ("Move", "HotsetDatabaseFile"),
     needs_yes=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=_lock,
     stops=True,
 )
 def place(request: Place, context: Context) -> Changed:
@@ -110,16 +105,11 @@ def place(request: Place, context: Context) -> Changed:
         return _change(server, changes, request, context)
 
 
-class Memory(Request):
-    engine: fields.Product
-    dsn: fields.Dsn
+class Memory(ChangeServer):
     size: Annotated[
         fields.Size | None,
         Field(description="The limit; 75 % of the machine's memory if left out (SQL Server)."),
     ] = None
-    password: fields.Password = None
-    dry_run: Annotated[bool, Field(description=_STATEMENTS)] = False
-    yes: Annotated[bool, Field(description="Run the statements.")] = False
 
 
 @operation(
@@ -128,7 +118,7 @@ class Memory(Request):
     Right.ADMIN,
     ("Set", "HotsetDatabaseMemory"),
     needs_yes=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=_lock,
     stops=True,
 )
 def memory(request: Memory, context: Context) -> Changed:
@@ -170,9 +160,7 @@ def clear_cache(request: ChangeServer, context: Context) -> Changed:
         return _change(server, [server.clear_cache()], request, context)
 
 
-class Counters(Request):
-    engine: fields.Product
-    dsn: fields.Dsn
+class Counters(Server):
     interval: Annotated[
         float,
         Field(
@@ -181,7 +169,6 @@ class Counters(Request):
             description="Seconds between the two readings. 0: everything since the server started.",
         ),
     ] = 10.0
-    password: fields.Password = None
 
 
 @operation(
@@ -205,7 +192,7 @@ def counters(request: Counters, context: Context) -> DatabaseCounters:
 
 
 @contextmanager
-def _opened(request: Server | Place | Memory | Counters) -> Iterator[Engine]:
+def _opened(request: Server) -> Iterator[Engine]:
     from hotset.databases import connect
 
     with closing(connect.of_request(request).administer()) as server:
@@ -215,7 +202,7 @@ def _opened(request: Server | Place | Memory | Counters) -> Iterator[Engine]:
 def _change(
     server: Engine,
     changes: Sequence[Change | Unavailable],
-    request: ChangeServer | Place | Memory,
+    request: ChangeServer,
     context: Context,
 ) -> Changed:
     """Tell what would be done; do it only if the user said so."""

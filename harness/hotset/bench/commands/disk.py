@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hotset.lab.served_model import DiskArray, DiskPowerCut
     from hotset.reports.model.windows import Verdict
 
-    from ..disks.disk_bench import Change, Direction, DiskBench, JudgedBench
+    from ..disks.disk_bench import Change, Direction, DiskBench
     from ..disks.disk_models import DiskModels
     from ..disks.raffle import DiskRaffle
     from ..disks.reread import TenFiles
@@ -114,10 +114,7 @@ class Bench(Request):
     ] = None
     threshold: Annotated[
         fields.Expressions | None,
-        Field(
-            description="Exit with code 5 unless this holds, such as"
-            " 'mb_per_s(seq1m-q8t1-read)>=500' or 'latency(rnd4k-q1t1-read)<1ms'. Repeatable."
-        ),
+        fields.thresholds("'mb_per_s(seq1m-q8t1-read)>=500' or 'latency(rnd4k-q1t1-read)<1ms'"),
     ] = None
     junit: fields.Junit = None
     label: fields.RunLabel = None
@@ -125,21 +122,16 @@ class Bench(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchResult(Recorded["JudgedBench"]):
+class BenchResult(Recorded[Any]):
     """
     :ivar before: the target of the result that it is compared with, and the changes.
     :ivar verdicts: of its thresholds.
     """
 
+    described_by = "bench.disks.disk_bench:JudgedBench"
     csv_rows = "cells"
     before: tuple[str, list[Change]] | None = None
     verdicts: tuple[Verdict, ...] = ()
-
-    @classmethod
-    def record(cls) -> type[JudgedBench]:
-        from ..disks.disk_bench import JudgedBench
-
-        return JudgedBench
 
     def show(self, console: Console) -> None:
         from ..disks import serving_path
@@ -152,7 +144,7 @@ class BenchResult(Recorded["JudgedBench"]):
         if self.before:
             print_table(console, f"compared with {self.before[0]}", *self._changes)
         for verdict in self.verdicts:
-            console.print(verdict.said, markup=False)
+            console.print(verdict.text, markup=False)
 
     def failure(self) -> Exception | None:
         return thresholds.collect_missed(self.verdicts)
@@ -166,7 +158,9 @@ class BenchResult(Recorded["JudgedBench"]):
     @property
     def _cells(self) -> tuple[Sequence[str], list[Row]]:
         rows: list[Row] = [
-            (cell.profile, cell.direction, *astuple(cell.median)) for cell in self.content.cells
+            (cell.profile, cell.direction, median.mb_per_s, median.iops, median.latency_us)
+            for cell in self.content.cells
+            for median in (cell.median,)
         ]
         return ("profile", "direction", "MB/s", "IOPS", "latency us"), rows
 

@@ -148,7 +148,7 @@ def keep_queries(
     """A power run as it ended.
 
     :param use: of the server meanwhile.
-    :param failure: of the run, whatever its thresholds came to.
+    :param failure: of the run, whether or not its thresholds are met.
     """
     from ..kept import records
 

@@ -1,11 +1,11 @@
-"""Shared steps of `tpcc` and `tpch` for hotset's own tables: ask first, and drop them."""
+"""Shared by benchmarks of databases: which it is; and of hotset's own tables: ask, drop them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hotset.core import fields
-from hotset.core.operation import Context, Lines, Request
+from hotset.core.operation import Context, Lines, Lock, Request
 
 if TYPE_CHECKING:
     from hotset.databases.connect import NamesDatabase
@@ -14,15 +14,24 @@ if TYPE_CHECKING:
     from ..ownership import Kit
 
 
-class Drop(Request):
+class OneDatabase(Request):
+    """A database that is to be measured, or holds what is."""
+
     dsn: fields.Dsn
     engine: fields.Product = "postgres"
     password: fields.Password = None
+
+
+class Drop(OneDatabase):
     yes: fields.Yes = False
 
 
+def lock(request: OneDatabase) -> Lock:
+    return Lock("database", request.dsn)
+
+
 def database(request: NamesDatabase) -> SqlDatabase:
-    """The database, as HammerDB and whoever looks at its catalog want it."""
+    """The database, as HammerDB and readers of its catalog want it."""
     from hotset.databases import connect
 
     return connect.of_request(request)

@@ -9,10 +9,11 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.extras import Extra
-from hotset.core.operation import Cli, Context, Kind, Lock, Request, operation
+from hotset.core.operation import Cli, Context, Kind, operation
 from hotset.core.rights import Names, Right
 
-from . import keeping
+from . import keeping, kits
+from .windows import Request as WindowRequest
 from .windows import Windows, measure
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..kept.measurement import Subject
 
 
-class Run(Request):
+class Run(WindowRequest):
     script: Annotated[
         list[fields.Text],
         Names.SCRIPT,
@@ -33,19 +34,7 @@ class Run(Request):
         ),
         Cli(short="-s", metavar="FILE[@WEIGHT]"),
     ]
-    dsn: fields.Dsn
-    users: Annotated[
-        fields.Users,
-        Field(
-            description="Number of virtual users, each with its own connection. A rising list,"
-            " such as 1,2,4,8, measures a curve, with a ramp-up and a window for each number."
-        ),
-        Cli(short="-u"),
-    ] = "8"
     rampup: fields.Rampup = 10
-    duration: fields.Duration = 60
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
     define: Annotated[
         fields.Expressions,
         Field(description="A variable for all scripts, such as scale=10. Repeatable."),
@@ -74,22 +63,6 @@ class Run(Request):
             " sleeps."
         ),
     ] = None
-    find_rate: Annotated[
-        fields.Expressions | None,
-        Field(
-            description="Search for the highest rate that meets this limit, such as 'p95<50ms'."
-            " Each rate takes a ramp-up and a window. Repeatable."
-        ),
-    ] = None
-    until_steady: fields.UntilSteady = None
-    fresh: Annotated[
-        bool,
-        Field(
-            description="Run on a copy of the database and drop it afterwards, so that the"
-            " database stays as it is and every run starts the same. PostgreSQL only; needs disk"
-            " space for the copy."
-        ),
-    ] = False
     max_errors: Annotated[
         int,
         Field(
@@ -101,17 +74,8 @@ class Run(Request):
         ),
     ] = 100
     threshold: Annotated[
-        fields.Expressions | None,
-        Field(
-            description="Exit with code 5 unless this holds, such as 'tps>=500' or"
-            " 'p95(checkout)<20ms'. Repeatable."
-        ),
+        fields.Expressions | None, fields.thresholds("'tps>=500' or 'p95(checkout)<20ms'")
     ] = None
-    junit: fields.Junit = None
-    sample: fields.SampledServer = None
-    label: fields.RunLabel = None
-    keep: fields.Keep = True
-    output: fields.Output = None
 
 
 @operation(
@@ -121,7 +85,7 @@ class Run(Request):
     ("Invoke", "HotsetSql"),
     destroys=True,
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
     extras=(Extra.BENCH,),
 )
 def run(request: Run, context: Context) -> Windows:

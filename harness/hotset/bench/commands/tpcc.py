@@ -11,18 +11,17 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.extras import Extra
-from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Recorded, Request, operation
+from hotset.core.operation import Cli, Context, Kind, Lines, operation
 from hotset.core.rights import Needs, Right
 from hotset.tpcc.data import consistency
-from hotset.tpcc.data.consistency import TpccConditions, Violated
+from hotset.tpcc.data.consistency import TpccConditions
 
 from . import keeping, kits
 from .kits import Drop
+from .windows import Request as WindowRequest
 from .windows import Windows, measure
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..kept.found import FoundDatabase
     from ..kept.measurement import Subject
     from ..window import Outcome
@@ -33,11 +32,8 @@ Warehouses = Annotated[
 Seed = Annotated[fields.Seed, Field(description="Seed of all random choices.")]
 
 
-class Build(Request):
-    dsn: fields.Dsn
+class Build(kits.OneDatabase):
     warehouses: Warehouses = 10
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
     seed: Seed = 1
     replace: Annotated[
         bool,
@@ -63,7 +59,7 @@ def _question(request: Build | Drop) -> str | None:
     asked=lambda request: request.replace,
     question=_question,
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
     extras=(Extra.BENCH,),
 )
 def build(request: Build, context: Context) -> Lines:
@@ -94,16 +90,7 @@ def build(request: Build, context: Context) -> Lines:
     return Lines()
 
 
-class Run(Request):
-    dsn: fields.Dsn
-    users: Annotated[
-        fields.Users,
-        Field(
-            description="Number of virtual users. A rising list, such as 1,2,4,8, measures a"
-            " curve, with a ramp-up and a window for each number."
-        ),
-        Cli(short="-u"),
-    ] = "8"
+class Run(WindowRequest):
     warehouses: Warehouses = 10
     rampup: Annotated[
         float | None,
@@ -113,9 +100,6 @@ class Run(Request):
             description="Seconds to run before measuring starts; default: 10, with HammerDB 60.",
         ),
     ] = None
-    duration: fields.Duration = 60
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
     seed: Annotated[
         fields.Seed | None,
         Field(
@@ -155,32 +139,14 @@ class Run(Request):
             " tpc-c for TPC-C's own limits. Each rate takes a ramp-up and a window. Repeatable."
         ),
     ] = None
-    until_steady: fields.UntilSteady = None
-    fresh: Annotated[
-        bool,
-        Field(
-            description="Run on a copy of the database and drop it afterwards, so that the"
-            " database stays as loaded and every run starts the same. PostgreSQL only; needs disk"
-            " space for the copy."
-        ),
-    ] = False
     threshold: Annotated[
-        fields.Expressions | None,
-        Field(
-            description="Exit with code 5 unless this holds, such as 'nopm>=50000' or"
-            " 'p95(new_order)<20ms'. Repeatable."
-        ),
+        fields.Expressions | None, fields.thresholds("'nopm>=50000' or 'p95(new_order)<20ms'")
     ] = None
-    junit: fields.Junit = None
-    sample: fields.SampledServer = None
-    label: fields.RunLabel = None
-    keep: fields.Keep = True
     check: Annotated[
         bool,
         Field(description="Check the twelve conditions afterwards."),
         Cli(off="--no-check"),
     ] = True
-    output: fields.Output = None
     driver: fields.DriverField = "hotset"
 
 
@@ -198,7 +164,7 @@ class RunOutcome(Windows):
     Right.OPERATE,
     ("Invoke", "HotsetTpcc"),
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
     extras=(Extra.BENCH,),
 )
 def run(request: Run, context: Context) -> RunOutcome:
@@ -235,42 +201,16 @@ def run(request: Run, context: Context) -> RunOutcome:
     return RunOutcome(*measure(request, runs, database, options, context, subject, ownership.TPCC))
 
 
-class Check(Request):
-    dsn: fields.Dsn
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions(Recorded[TpccConditions]):
-    """The twelve conditions."""
-
-    csv_rows = "conditions"
-
-    @classmethod
-    def record(cls) -> type[TpccConditions]:
-        return TpccConditions
-
-    def show(self, console: Console) -> None:
-        from hotset.reports.render import sections, terminal
-
-        terminal.result(sections.of_conditions(self.content.conditions), console)
-
-    def failure(self) -> Exception | None:
-        broken = [condition for condition in self.content.conditions if not condition.holds]
-        return Violated(broken) if broken else None
-
-
 @operation(
     "tpcc check",
     Kind.JOB,
     Right.OPERATE,
     ("Test", "HotsetTpccDatabase"),
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
     extras=(Extra.BENCH,),
 )
-def check_conditions(request: Check, context: Context) -> Conditions:
+def check_conditions(request: kits.OneDatabase, context: Context) -> TpccConditions:
     """Check the twelve consistency conditions on all warehouses.
 
     Exit code 4 if one does not hold.
@@ -278,7 +218,7 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     from .. import tpcc as workload
 
     results = workload.check(kits.database(request), context.report)
-    return Conditions(TpccConditions(tuple(results)))
+    return TpccConditions(tuple(results))
 
 
 @operation(
@@ -288,7 +228,7 @@ def check_conditions(request: Check, context: Context) -> Conditions:
     ("Remove", "HotsetTpccDatabase"),
     destroys=True,
     question=_question,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
 )
 def drop(request: Drop, context: Context) -> Lines:
     """Remove the TPC-C tables and procedures that hotset made.

@@ -18,8 +18,6 @@ from hotset.core.operation import (
     Context,
     Kind,
     Lines,
-    Lock,
-    Request,
     check_output,
     operation,
 )
@@ -64,8 +62,7 @@ LoadedScale = Annotated[
 ]
 
 
-class Build(Request):
-    dsn: fields.Dsn
+class Build(kits.OneDatabase):
     scale: Annotated[
         float, Field(gt=0, le=100_000, description="Scale factor; 1 is about 1 GB of data.")
     ] = 1.0
@@ -80,8 +77,6 @@ class Build(Request):
         Field(ge=1, le=1024, description="How many processes load at once; default: one per CPU."),
     ] = None
     driver: fields.DriverField = "hotset"
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
 
 
 def _question(request: Build | Drop) -> str | None:
@@ -99,7 +94,7 @@ def _question(request: Build | Drop) -> str | None:
     asked=lambda request: request.replace,
     question=_question,
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
 )
 def build(request: Build, context: Context) -> Lines:
     """Load the eight tables, with keys, indexes and statistics.
@@ -156,8 +151,7 @@ def _load(request: Build, where: SqlDatabase, replacing: bool, report: Reporter)
     )
 
 
-class Run(Request):
-    dsn: fields.Dsn
+class Run(kits.OneDatabase):
     streams: Annotated[
         fields.Expression | None,
         Field(
@@ -183,18 +177,13 @@ class Run(Request):
     scale: LoadedScale = None
     threshold: Annotated[
         fields.Expressions | None,
-        Field(
-            description="Exit with code 5 unless this holds, such as 'queries<60s', 'power>=500' or"
-            " 'query(18)<5s'. Repeatable."
-        ),
+        fields.thresholds("'queries<60s', 'power>=500' or 'query(18)<5s'"),
     ] = None
     junit: fields.Junit = None
     sample: fields.SampledServer = None
     label: fields.RunLabel = None
     keep: fields.Keep = True
     driver: fields.DriverField = "hotset"
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +195,7 @@ class RunOutcome(Result):
     :ivar run: what it is in the archive; None: not kept.
     """
 
+    described_by = "bench.tpch_report:TpchRun"
     numbers: tuple[int, ...]
     power: PowerResult
     throughput: ThroughputResult | None
@@ -213,14 +203,10 @@ class RunOutcome(Result):
     verdicts: tuple[Verdict, ...] = ()
     run: str | None = None
 
-    @classmethod
-    def record(cls) -> type[TpchRun]:
+    def to_record(self) -> TpchRun:
         from ..tpch_report import TpchRun
 
-        return TpchRun
-
-    def to_record(self) -> TpchRun:
-        return self.record().from_power(self.power, self.throughput, self.verdicts, self.run)
+        return TpchRun.from_power(self.power, self.throughput, self.verdicts, self.run)
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
@@ -266,7 +252,7 @@ class RunOutcome(Result):
     Right.OPERATE,
     ("Invoke", "HotsetTpch"),
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
     extras=(Extra.BENCH,),
 )
 def run(request: Run, context: Context) -> RunOutcome:
@@ -387,13 +373,10 @@ def _cut_short(
     return RunOutcome(numbers, first, None, failure)
 
 
-class Check(Request):
-    dsn: fields.Dsn
+class Check(kits.OneDatabase):
     queries: Queries = ""
     timeout: Timeout = None
     scale: LoadedScale = None
-    engine: fields.Product = "postgres"
-    password: fields.Password = None
 
 
 @operation(
@@ -402,7 +385,7 @@ class Check(Request):
     Right.OPERATE,
     ("Test", "HotsetTpchDatabase"),
     progress=True,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
     extras=(Extra.BENCH,),
     result="bench.tpch_report:TpchCheck",
 )
@@ -441,7 +424,7 @@ def check(request: Check, context: Context) -> TpchCheck:
     ("Remove", "HotsetTpchDatabase"),
     destroys=True,
     question=_question,
-    lock=lambda request: Lock("database", request.dsn),
+    lock=kits.lock,
 )
 def drop(request: Drop, context: Context) -> Lines:
     """Remove the TPC-H tables that hotset made.

@@ -6,17 +6,17 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from hotset.core import fields
-from hotset.core.operation import Context, check_output
+from hotset.core.operation import Cli, Context, check_output
 from hotset.core.record import Result, document_of
 
-from . import keeping
+from . import keeping, kits
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
 
     from hotset.core.progress import Reporter
@@ -39,14 +39,9 @@ class Windows(Result):
     :ivar run: what they are as a run of the archive, kept there or not.
     """
 
+    described_by = "reports.model.document:RunDocument"
     points: tuple[Outcome, ...]
     run: RunDocument
-
-    @classmethod
-    def record(cls) -> type[RunDocument]:
-        from hotset.reports.model.document import RunDocument
-
-        return RunDocument
 
     def to_record(self) -> RunDocument:
         return self.run
@@ -78,19 +73,40 @@ class Windows(Result):
         return measured.figures(self.run)
 
 
-class Request(Protocol):
-    """The fields that say which windows there are and where they are written."""
+class Request(kits.OneDatabase):
+    """Which windows there are, and where they are written."""
 
-    users: str
-    find_rate: list[str] | None
-    until_steady: str | None
-    fresh: bool
-    threshold: list[str] | None
-    junit: Path | None
-    sample: str | None
-    label: str | None
-    keep: bool
-    output: Path | None
+    users: Annotated[
+        fields.Users,
+        Field(
+            description="Number of virtual users, each with its own connection. A rising list,"
+            " such as 1,2,4,8, measures a curve, with a ramp-up and a window for each number."
+        ),
+        Cli(short="-u"),
+    ] = "8"
+    duration: fields.Duration = 60
+    find_rate: Annotated[
+        fields.Expressions | None,
+        Field(
+            description="Search for the highest rate that meets this limit, such as 'p95<50ms'."
+            " Each rate takes a ramp-up and a window. Repeatable."
+        ),
+    ] = None
+    until_steady: fields.UntilSteady = None
+    fresh: Annotated[
+        bool,
+        Field(
+            description="Run on a copy of the database and drop it afterwards, so that the"
+            " database stays as it is and every run starts the same. PostgreSQL only; needs disk"
+            " space for the copy."
+        ),
+    ] = False
+    threshold: Annotated[fields.Expressions | None, fields.thresholds("'p95<50ms'")] = None
+    junit: fields.Junit = None
+    sample: fields.SampledServer = None
+    label: fields.RunLabel = None
+    keep: fields.Keep = True
+    output: fields.Output = None
 
 
 def measure(

@@ -117,7 +117,7 @@ class Measured(RunResult):
     """A run that has just been measured: a threshold that it missed makes it a failure."""
 
     def failure(self) -> Exception | None:
-        missed = [threshold.said for threshold in self.run.thresholds if not threshold.met]
+        missed = [threshold.text for threshold in self.run.thresholds if not threshold.met]
         return ThresholdError("; ".join(missed)) if missed else None
 
 
@@ -233,7 +233,7 @@ def _junit(document: RunDocument) -> str:
 
     suite = f"hotset.experiment.{document.experiment.name}"
     cases = [
-        Case(suite, threshold.threshold, threshold.said, threshold.met)
+        Case(suite, threshold.threshold, threshold.text, threshold.met)
         for threshold in document.thresholds
     ]
     return junit(suite, cases, document.seconds)

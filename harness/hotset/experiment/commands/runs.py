@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -19,32 +19,26 @@ from hotset.reports.archive import Archive, RunningError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hotset.reports.analysis.comparison.compare import Difference, RunComparison
+    from hotset.reports.analysis.comparison.compare import Difference
     from hotset.reports.analysis.comparison.trend import Trend, TrendReport
     from hotset.reports.model.document import RunDocument
-    from hotset.reports.render.tables import Runs
 
 _LISTED, _SHOWN = 1000, 100
 """Drawing a table of a thousand runs takes longer than finding them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Recorded["Runs"]):
+class Listing(Recorded[Any]):
     """The runs of the archive, the newest first.
 
     :ivar shown: how many of them people are shown; programs get all.
     :ivar total: how many the archive has.
     """
 
+    described_by = "reports.render.tables:Runs"
     csv_rows = "runs"
     shown: int
     total: int
-
-    @classmethod
-    def record(cls) -> type[Runs]:
-        from hotset.reports.render.tables import Runs
-
-        return Runs
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
@@ -91,14 +85,9 @@ class RunResult(Result):
     :ivar queries: its CSV is TPC-H's.
     """
 
+    described_by = "reports.model.document:RunDocument"
     run: RunDocument
     queries: bool = False
-
-    @classmethod
-    def record(cls) -> type[RunDocument]:
-        from hotset.reports.model.document import RunDocument
-
-        return RunDocument
 
     def to_record(self) -> RunDocument:
         self._refuse_queries()
@@ -143,20 +132,15 @@ class Compare(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Recorded["RunComparison"]):
+class Compared(Recorded[Any]):
     """How many times faster each arm is.
 
     :ivar differences: the differences between the set-ups.
     """
 
+    described_by = "reports.analysis.comparison.compare:RunComparison"
     csv_rows = "lines"
     differences: tuple[Difference, ...]
-
-    @classmethod
-    def record(cls) -> type[RunComparison]:
-        from hotset.reports.analysis.comparison.compare import RunComparison
-
-        return RunComparison
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
@@ -238,18 +222,15 @@ class TrendResult(Result):
     :ivar fail: True if a change for the worse is a failure.
     """
 
+    described_by = "reports.analysis.comparison.trend:TrendReport"
     trend: Trend
     with_it: tuple[tuple[str, ...], ...]
     fail: bool = False
 
-    @classmethod
-    def record(cls) -> type[TrendReport]:
+    def to_record(self) -> TrendReport:
         from hotset.reports.analysis.comparison.trend import TrendReport
 
-        return TrendReport
-
-    def to_record(self) -> TrendReport:
-        return self.record().from_trend(self.trend, self.with_it)
+        return TrendReport.from_trend(self.trend, self.with_it)
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal

@@ -5,9 +5,12 @@ a delivery that forgot the customer. The queries read whole tables: some seconds
 ten warehouses in memory, so check after a measurement, not within it.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hotset.core.errors import HotsetError
 from hotset.core.record import Versioned
@@ -15,6 +18,9 @@ from hotset.reports.model.windows import Condition
 
 from ..database import Database, Session
 from ..schema import batches, unqualified
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _TITLE = re.compile(r"^-- (\d+): (.+)$", re.MULTILINE)
 _LIMIT = 3
@@ -28,7 +34,18 @@ ALL = tuple(range(1, 13))
 class TpccConditions(Versioned):
     """The twelve conditions."""
 
+    csv_rows = "conditions"
+
     conditions: tuple[Condition, ...]
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import sections, terminal
+
+        terminal.result(sections.of_conditions(self.conditions), console)
+
+    def failure(self) -> Exception | None:
+        broken = [condition for condition in self.conditions if not condition.holds]
+        return Violated(broken) if broken else None
 
 
 class Violated(HotsetError):
