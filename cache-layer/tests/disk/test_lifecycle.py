@@ -709,7 +709,7 @@ def test_a_unit_goes_with_the_disk() -> None:
         "systemctl disable hotset-tier-data.service",
         "systemctl stop hotset-tier-data.service",
         # Last of the files: by it a removal that was cut short is known.
-        f"rm -f /etc/hotset/boot/data.sh {path}",
+        f"rm -f {path}",
         "systemctl daemon-reload",
     ]
     assert [line for line in there.commands if line in ended][-4:] == ended
@@ -739,13 +739,11 @@ def test_starts_are_counted_as_long_as_the_machine_has_a_disk() -> None:
     assert "systemctl disable --now hotset-boots.service" in there.commands
 
 
-def test_what_an_earlier_hotset_installed_is_replaced() -> None:
-    """Its script would have dropped dirty blocks as those of the mode that was baked into it."""
+def test_a_unit_of_another_version_is_replaced() -> None:
     there = server(**{"test -e /etc/systemd": 0, "test -d /run/systemd": 0})
-    old, unit = "/etc/hotset/boot/data.sh", str(systemd_unit.path_of(disk()))
-    there.files |= {old: ("#!/bin/sh\n", 0o700), unit: (f"ExecStart=/bin/sh {old} start\n", 0o644)}
+    unit = str(systemd_unit.path_of(disk()))
+    there.files |= {unit: ("ExecStart=/bin/sh old start\n", 0o644)}
     lifecycle.activate(attached(there), nothing)
-    assert old not in there.files
     assert "hotset-boot start" in there.files[unit][0]
     assert "systemctl daemon-reload" in there.commands
     there.calls.clear()
@@ -829,7 +827,7 @@ def test_a_unit_that_is_taken_away_waits_for_no_lock_of_whoever_takes_it() -> No
     assert told < lines.index("systemctl stop hotset-tier-data.service")
 
 
-@pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/hotset/boot"])
+@pytest.mark.parametrize("killed_at", ["dd if=/dev/zero", "rm -f /etc/systemd/system/hotset-tier"])
 def test_a_detach_that_was_cut_short_is_ended_by_the_next(killed_at: str) -> None:
     """All of it is on the origin by then: what is left of the flash is never used again."""
     there = server(

@@ -22,8 +22,6 @@ FOLDER = PurePosixPath("/etc/systemd/system")
 BOOTS = FOLDER / "hotset-boots.service"
 """Puts down every start; ``hotset-boot`` counts them only if systemd is told to do that."""
 _COUNTED = PurePosixPath("/etc/hotset/boots")
-_SCRIPTS = PurePosixPath("/etc/hotset/boot")
-"""Folder of the scripts that units called before version 2 of a flash device's description."""
 
 _START_LIMIT_S, _STOP_LIMIT_S = 900, 300
 """The start reads the metadata of a large cache, and the origin's fingerprint; the stop writes the
@@ -109,7 +107,6 @@ def _write(attached: AttachedDisk) -> bool:
         if machine.run(["cat", str(path)], check=False).stdout != lines:
             machine.replace(lines, path)
             changed = True
-    machine.run(["rm", "-f", str(_script_of(disk))])
     return changed
 
 
@@ -117,10 +114,6 @@ def _is_apart(machine: Machine, called: str) -> bool:
     """True if a program is on another file system than the root, which a boot mounts later."""
     argv = ["findmnt", "--noheadings", "--output", "TARGET", "--target", called]
     return machine.run(argv, check=False).stdout.strip() not in ("", "/")
-
-
-def _script_of(disk: Disk) -> PurePosixPath:
-    return _SCRIPTS / f"{disk.name}.sh"
 
 
 def is_installed(attached: AttachedDisk) -> bool:
@@ -139,7 +132,7 @@ def remove(attached: AttachedDisk, answers: bool = True) -> None:
         return
     if runs(machine):
         machine.run(["systemctl", "disable", path.name], check=False)
-        # Its stop would wait for the lock of whoever is here, and has nothing to do.
+        # Its stop would wait for this process's lock, and has nothing to do.
         machine.replace("", _removing(disk))
         # Stopped, too: systemd would otherwise hold it to be at work until the next boot.
         machine.run(["systemctl", "stop", *["--no-block"] * (not answers), path.name], check=False)
@@ -148,7 +141,7 @@ def remove(attached: AttachedDisk, answers: bool = True) -> None:
     folders = [str(wait.parent) for wait in waits]
     machine.run(["rmdir", "--ignore-fail-on-non-empty", *folders], check=False)
     # Last: by the unit's file the next removal knows that something is left.
-    machine.run(["rm", "-f", str(_script_of(disk)), str(path)])
+    machine.run(["rm", "-f", str(path)])
 
 
 def _removing(disk: Disk) -> PurePosixPath:
