@@ -530,9 +530,9 @@ def judged() -> RunDocument:
                 "threshold": "nopm>=4000",
                 "measured": 4200.0,
                 "met": True,
-                "said": "nopm>=4000: met, measured 4,200",
+                "text": "nopm>=4000: met, measured 4,200",
             },
-            {"threshold": "factor>=12", "measured": 9.785, "met": False, "said": said},
+            {"threshold": "factor>=12", "measured": 9.785, "met": False, "text": said},
         ),
     )
 

@@ -192,7 +192,7 @@ class Bench:
         return f"units are left: {units}" if units else None
 
     def _end(self, writer: Writer) -> None:
-        """Where the machine was not switched off meanwhile, whoever wrote there goes on."""
+        """Where the machine was not switched off meanwhile, its writer goes on."""
         if self._is_mounted():
             writer.require_more(1)
             writer.end()
@@ -202,7 +202,7 @@ class Bench:
         return self.sh(f"grep -c ' {FOLDER} ' /proc/mounts || :") != "0"
 
     def _unmount(self) -> None:
-        # Whoever wrote there ends a moment after it was told to.
+        # The writer there ends a moment after it was told to.
         self.sh(f"n=0; until umount {FOLDER}; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done")
 
     def _wrong(self, device: PurePosixPath, before: Files, writer: Writer | None) -> str | None:
@@ -267,7 +267,7 @@ class Bench:
                     "tier", Result(("report",), 1, report.state, " ".join(report.notes), 0.0)
                 )
             return attached.disk.device
-        raise AssertionError("it does not come to rest")
+        raise AssertionError("it does not settle")
 
     def _hold_back(self, device: PurePosixPath) -> None:
         """Have the kernel write nothing back of itself, so that the flash matters. The engine in

@@ -103,7 +103,7 @@ def take_back(tree: Path, commit: str, folders: bool, about_data: bool) -> Outco
     """Run the tests without a mend.
 
     :param folders: no others; None where they do not notice.
-    :raises DoesNotComeOffError: as it stands: what it changed has been changed since.
+    :raises DoesNotComeOffError: what it changed has been changed since.
     """
     subject = _git("log", "-1", "--format=%s", commit).strip()
     try:
@@ -179,7 +179,7 @@ def _package(tree: Path, crate: str) -> str:
 def _fails(tree: Path, commands: list[list[str]]) -> str:
     """The first test that fails; empty: none does.
 
-    :raises DoesNotComeOffError: a command failed before it came to a test.
+    :raises DoesNotComeOffError: a command failed before it reached a test.
     """
     for argv in commands:
         where = tree / "cache-layer/crates" if argv[0] == "cargo" else tree

@@ -87,7 +87,7 @@ def _shorten(command: Command) -> str:
 
 
 def kill_after(seconds: float) -> CutOff:
-    """SIGKILL for a command and its children; what has a session of its own comes to its end, which
+    """SIGKILL for a command and its children; what has a session of its own finishes, which
     the next operation waits for (by its lock)."""
     limited = ("sh", "-c", 'exec timeout --signal=KILL "$0" "$@"', f"{seconds:.4f}")
     end = "while grep -qszxE 'hotset-(copy|swap)' /proc/[0-9]*/cmdline; do sleep 0.1; done"

@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def run(call: Call, names: Iterable[str]) -> dict[str, str]:
-    """Call each act, those after one that failed too; returns what each came to."""
+    """Call each act, those after one that failed too; returns the result of each."""
     outcomes = dict[str, str]()
     for name in names:
         if _HAMMERDB in ACTS[name] and HOME_VARIABLE not in os.environ:

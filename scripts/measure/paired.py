@@ -1,4 +1,4 @@
-"""Sides that take turns, and what one of them comes to by the other."""
+"""Sides that take turns, and the ratio of one to the other."""
 
 from __future__ import annotations
 

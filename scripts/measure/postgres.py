@@ -33,7 +33,7 @@ SETTINGS = {
 
 @contextmanager
 def server(autovacuum: bool = False) -> Iterator[int]:
-    """A cluster on loopback, open to whoever is on this computer; yields its port."""
+    """A cluster on loopback, open to all users of this computer; yields its port."""
     with tempfile.TemporaryDirectory(prefix="hotset-bench-", dir=home()) as folder:
         as_other = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
         if as_other:

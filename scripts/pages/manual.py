@@ -171,7 +171,7 @@ def _related_pages(words: Words, below: Mapping[str, Any]) -> list[str]:
 
 
 def roff(text: str) -> str:
-    r"""Text of a page: what stands between backticks is bold, and nothing is a macro.
+    r"""Text of a page: text between backticks is bold, and nothing is a macro.
 
     >>> roff("`--yes` means: don't ask, é"), roff(".TH"), roff(r"a\b")
     ('\\fB\\-\\-yes\\fR means: don\\(aqt ask, \\[u00E9]', '\\&.TH', 'a\\eb')

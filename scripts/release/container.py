@@ -62,10 +62,10 @@ ALIVE = (
 )
 """Without a proxy, and without hotset's own start."""
 LEFT_OUT = re.compile(r"dev/|var/(cache|log)/|var/lib/apt/|etc/apt/")
-"""Whoever runs it has devices of its own; nobody there uses apt."""
+"""Its host has devices of its own; nobody there uses apt."""
 _PASSWD = f"root:x:0:0::/root:/bin/sh\nhotset:x:{USER}:{GROUP}::{HOME}:/bin/sh\n"
 _NOT_UNPACKED = ("doc", "man", "locale", "info", "perl5", "bash-completion", "lintian", "debconf")
-# $1: the root; $2: what is laid into it. Whoever builds it need not be root.
+# $1: the root; $2: what is laid into it. Building it does not take root.
 _FILL = f"""\
 set -e
 cp -R "$2/." "$1/"

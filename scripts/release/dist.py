@@ -5,8 +5,8 @@ materials, licences, changelog.
     make release TWICE=1              in two clones at two places, and compares every byte
     make release TARGET=aarch64-unknown-linux-gnu      for another kind, if Rust has its library
 
-The time in it is that of the last commit, so whoever has that commit, Rust and uv of the same
-versions makes the same bytes.
+The time in it is that of the last commit, so that commit with the same versions of
+Rust and uv makes the same bytes.
 """
 
 from __future__ import annotations

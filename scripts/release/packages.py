@@ -202,7 +202,7 @@ def _zip(held: bytes, into: Path) -> None:
 
 
 def _settle(folder: Path, epoch: int) -> None:
-    """Whoever builds it, and whenever: the same modes and times."""
+    """On every computer, at any time: the same modes and times."""
     for at, folders, files in os.walk(folder, topdown=False):
         for name in (*files, *folders):
             path = Path(at, name)

@@ -1,4 +1,4 @@
-"""The Rust programs of a release: the same bytes whoever builds them, and wherever."""
+"""The Rust programs of a release: the same bytes on every computer."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ BeforeAll {
             total    = 4
             unit     = 'bytes'
             eta_s    = 30
-            said     = @('note: the disk is busy')
+            messages = @('note: the disk is busy')
             cause    = ''
             problem  = $null
             result   = $Result

@@ -122,7 +122,7 @@ def stack(room: Bytes, sizes: Sequence[tuple[str, Bytes]], start: Bytes) -> list
 
 
 def active_names(machine: Machine) -> frozenset[str]:
-    """Names of the device-mapper devices that stand."""
+    """Names of the active device-mapper devices."""
     lines = machine.run(["dmsetup", "ls"]).stdout.splitlines()
     return frozenset(line.split()[0] for line in lines if "\t" in line)
 
@@ -169,9 +169,9 @@ def load(machine: Machine, *modules: str) -> None:
 
 
 def wipe(machine: Machine, flash: PurePosixPath, parts: Sequence[Part]) -> None:
-    """Blank the first bytes of a slice before it stands, so that nothing old is found on it.
+    """Blank the first bytes of a slice before it is active, so that nothing old is found on it.
 
-    Written to the flash itself: as soon as the slice stood, udev would register a bcache that was
+    Written to the flash itself: once the slice is active, udev would register a bcache that was
     there before.
     """
     machine.run(
@@ -190,7 +190,7 @@ def wipe(machine: Machine, flash: PurePosixPath, parts: Sequence[Part]) -> None:
 
 
 def remove(machine: Machine, names: Iterable[str]) -> None:
-    """Remove those of the named devices that stand, in this order."""
+    """Remove those of the named devices that are active, in this order."""
     active = active_names(machine)
     for name in names:
         if name in active:

@@ -43,7 +43,7 @@ class Device:
 
     ``node`` is its kernel name (``/dev/sda``); ``uses`` says who has it open, in words;
     ``signatures`` are the types that libblkid knows, partition tables among them; ``parts`` are
-    its partitions. ``is_read_only``: the kernel takes no writes to it, whoever asks. ``model`` is
+    its partitions. ``is_read_only``: the kernel takes no writes to it. ``model`` is
     its vendor's name and its own; it and ``serial`` are empty where the device tells none.
     """
 
@@ -133,7 +133,7 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
 
 
 # $1: the file. `losetup --associated` asks the file behind each loop device: an engine that hangs
-# keeps whoever asks. By its name alone it would not be found from another mount namespace.
+# blocks callers. By its name alone it would not be found from another mount namespace.
 _LOOPS_OVER = """
 file=$(readlink -f "$1") device=$(stat -c%d "$1") same=$(stat -c%i "$1") || exit
 same="$same $((device >> 8 & 4095)):$((device & 255 | device >> 12 & 1048320))"
@@ -150,8 +150,8 @@ done
 
 
 def uses_of_file(machine: Machine, file: PurePosixPath) -> tuple[str, ...]:
-    """Which loop devices a file is behind, in words. The kernel lets anybody make one, whoever has
-    the file open or locked."""
+    """Which loop devices a file is behind, in words. The kernel lets anybody make one, also while
+    the file is open or locked."""
     argv = ["sh", "-c", _LOOPS_OVER, "hotset-loops", str(file)]
     loops = machine.run(argv, check=False).stdout.split()
     return tuple(f"{file.name} is behind {name}" for name in loops)
@@ -187,7 +187,7 @@ def every(machine: Machine) -> list[Device]:
         machine.run(["lsblk", "--json", "--bytes", "--list", "--output", "PATH,TYPE,SIZE"]).stdout
     )["blockdevices"]
     own = f"/dev/mapper/{PREFIX}"
-    # Of an engine's its device has another name; one that hangs keeps whoever reads from it.
+    # Of an engine's its device has another name; one that hangs blocks its readers.
     argv = ["find", "/dev/hotset", "-type", "l", "-exec", "readlink", "-f", "{}", "+"]
     served = machine.run(argv, check=False).stdout.split()
     names = dict.fromkeys(

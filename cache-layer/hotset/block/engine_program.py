@@ -22,15 +22,15 @@ NAME = "hotset-engine"
 LAB_NAME = "flashdev"
 
 REFUSED = 2
-"""Exit code: it cannot do what was asked for as it stands."""
+"""Exit code: it cannot do what was requested."""
 LOOK_S = 2.0
-"""For how long whoever only looks waits for an answer: others are to be looked at, too."""
+"""How long an inspection waits for an answer: other engines are to be inspected, too."""
 # A database of some terabytes, throttled; a dead link ends a copy by itself.
 _COPY_TIMEOUT_S = 7 * 24 * 3600.0
 
 
 class RefusedError(RequestError):
-    """A program cannot do what was asked for as it stands; the message says what would do."""
+    """A program cannot do what was requested; the message says what would do."""
 
 
 def find(local: Local, name: str) -> Path:

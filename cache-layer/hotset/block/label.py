@@ -22,7 +22,7 @@ from hotset.core.units import Bytes
 MAGIC = "HOTSET-LABEL"
 VERSION = 1
 _MAGICS_BEFORE_RELEASE = ("HOTSET-CARD-LABEL", "HOTSET-FLASH-LABEL")
-"""With versions of their own. Whoever writes a label in its place loses the disks that it names."""
+"""With versions of their own. To write a label in its place loses the disks that it names."""
 SIGNATURE = "hotset"
 """How a device with a label is called beside what libblkid knows."""
 _RECORD_MAGIC = "HOTSET-DISK-RECORD"

@@ -22,7 +22,7 @@ sequence() {
 Linux 5.15), never given again before the next start of the computer."""
 
 # $1: the name; $2: the device or file; $3: the first byte. The kernel gives the number of a device
-# that was detached to whoever asks next: a name counts only while the same file is behind it.
+# that was detached to the next caller: a name counts only while the same file is behind it.
 _OURS = """
 ours() {
     at=/sys/class/block/$(basename "$(readlink "$1")")/loop

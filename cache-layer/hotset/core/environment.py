@@ -66,7 +66,7 @@ def password() -> str:
 
 @contextmanager
 def asking(ask: Callable[[str], str]) -> Iterator[None]:
-    """Have whoever sits at the terminal asked for a password that is lacking, meanwhile.
+    """Have the user at the terminal asked for a missing password, meanwhile.
 
     :param ask: is given whose password, and returns it.
     """

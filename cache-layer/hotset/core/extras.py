@@ -1,7 +1,7 @@
 """Optional parts of an installation and how to add them: the one place that knows.
 
 The base is what a server with flash needs. All else is in an *extra* of the package. A module of
-one is imported where it is used, and whoever lacks it is told which extra to add.
+one is imported where it is used, and its absence is reported with the extra to add.
 """
 
 from __future__ import annotations

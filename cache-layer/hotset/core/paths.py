@@ -64,8 +64,8 @@ def write_whole(target: Path, text: str, mode: int = 0o644) -> None:
 
 @contextmanager
 def whole(target: Path, mode: int = 0o644) -> Iterator[Path]:
-    """A new file to write, which takes the target's place at the end, in one step: whoever reads
-    the target or writes it at the same time. For all files that a user names, too: only a file is
+    """A new file to write, which takes the target's place at the end, in one step, also while
+    others read or write the target. For all files that a user names, too: only a file is
     replaced, where a link leads if it is one. A device, a pipe, a standard output by its name, or a
     file that cannot be replaced is written to.
 

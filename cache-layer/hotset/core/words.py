@@ -70,7 +70,7 @@ def count(number: float | None) -> str:
 
 
 def total(number: int) -> str:
-    """A sum that stands in a row of means.
+    """A sum in a row of means.
 
     >>> total(1203)
     'Σ 1,203'

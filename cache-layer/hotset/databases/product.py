@@ -123,7 +123,7 @@ class SqlDatabase(ABC):
         """How its users spend their time, over a connection of its own. Raises CannotConnect."""
 
     def looking(self) -> Self:
-        """The same for who only looks, and is not to wait for whoever has a table to himself."""
+        """The same for who only looks, and is not to wait for a locked table."""
         return replace(self, looks=True)
 
     def is_pooled(self) -> bool:

@@ -60,7 +60,7 @@ class CreateRequest:
 def create(
     machine: Machine, wanted: CreateRequest, yes: bool, say: Say, confirm: Confirm | None = None
 ) -> Disk:
-    """Make the tier; returns its disk. Idempotent: one that stands as asked for is left alone.
+    """Make the tier; returns its disk. Idempotent: one that exists as requested is left alone.
 
     :param yes: overwrite what lies on the flash, take devices without a name by id, and change
         /etc/fstab where it would mount the origin.
@@ -130,7 +130,7 @@ def _inspect(machine: Machine, wanted: CreateRequest) -> tuple[Device, Device]:
 
 
 def _keep_existing(attached: AttachedDisk, wanted: CreateRequest, yes: bool, say: Say) -> Disk:
-    """One that stands as it was asked for."""
+    """A disk that exists as requested."""
     disk = _mount_if_active(attached, wanted, yes, say)
     if attached.tier.is_active():
         say(f"{disk.device} is active as requested: nothing changed")
@@ -490,6 +490,6 @@ def _agree(
 
 
 def _empty(machine: Machine, device: Device) -> None:
-    # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
+    # Without --force: it claims the device (O_EXCL), so one who took it meanwhile keeps it.
     machine.run(["wipefs", "--all", str(device.node)])
     devicemapper.wipe(machine, device.path, [Part(Bytes(0), UNIT)])

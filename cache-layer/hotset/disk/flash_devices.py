@@ -413,7 +413,7 @@ def _as_labelled(machine: Machine, flash: FlashDevice) -> tuple[FlashDevice, str
     try:
         current = read_flash(machine, flash.path)
     except (CommandError, CommandTimeoutError):
-        return flash, None  # whoever looks at the device finds that out
+        return flash, None  # an inspection of the device finds that out
     except FlashError as error:
         return flash, str(error)
     if not flash.uuid and current is None:

@@ -1,4 +1,4 @@
-"""The life of a tier that stands: activated, flushed, taken down, detached, destroyed.
+"""The life of a tier that exists: activated, flushed, taken down, detached, destroyed.
 
 Every verb takes the disk from the label, asks the kernel how things are, says what it does, and can
 be repeated after it was cut short. What can be cut short in between is in the flash's label
@@ -617,7 +617,7 @@ def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
     """Remove what the machine knows of a disk that no longer exists.
 
     :param waits: for the unit's stop: not where the flash may hang, or the tier is still active,
-        since that would wait for the lock of whoever is here.
+        since that would wait for this process's lock.
     """
     machine, disk = attached.machine, attached.disk
     pins.forget(machine, disk.name)
@@ -627,7 +627,7 @@ def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
         for line in fstab.restore(attached):
             say(f"{fstab.PATH}: {line}")
     except CommandError as error:
-        # Whoever made it read-only can do that; the disk is not held back for it.
+        # Its user can make it writable again; the disk is not held back for it.
         say(
             f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
             f" in the place of those that mount {disk.device}"

@@ -2,8 +2,8 @@
 (:mod:`.boot.program`).
 
 ``active`` is written before the tier can take its first write, ``clean`` or ``dirty`` after it was
-taken down in good order, with what its origin looked like then. So whoever finds ``active`` on a
-tier that is down knows that it ended by a crash; ``ended``, that the computer went on then.
+taken down in good order, with what its origin looked like then. ``active`` on a
+tier that is down means that it ended by a crash; ``ended``, that the computer went on then.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def _policy(ask: Ask, seen: Heat, target: Target, ratio: float, cache: Bytes) ->
     trace, size = f"{ask.disk}.trace", str(cache)
     record = {"device": str(target.disk.device), "output": trace, "minutes": 60}
     text = (
-        f"{percent(ratio)} hit, where a plain LRU of the same size should come to {percent(plain)}"
+        f"{percent(ratio)} hit, where a plain LRU of the same size should reach {percent(plain)}"
         f" and the best choice to {percent(best)}, by the heat of regions of {seen.grid.region};"
         " which policy does better is found on a recorded trace"
     )

@@ -89,5 +89,5 @@ def _plan(ask: Ask, plan: SavedPlan) -> Finding:
 
 
 def _was(plan: SavedPlan) -> str:
-    reason = f": {plan.said}" if plan.said else ""
+    reason = f": {plan.message}" if plan.message else ""
     return f"{'failed' if plan.state == 'failed' else 'was interrupted'}{reason}"

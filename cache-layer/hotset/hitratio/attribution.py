@@ -23,7 +23,7 @@ from .heat import Grid, Tally, total
 
 class SystemName(str):
     """A name of what is no table, file or database of the user's: the server's catalog, its log,
-    the file system, the rest. It is told by whoever gives the name, which alone cannot tell it."""
+    the file system, the rest. The name's source tells it: the name alone cannot."""
 
     __slots__ = ()
 

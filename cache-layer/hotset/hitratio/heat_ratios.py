@@ -1,4 +1,4 @@
-"""Which hit ratio a cache of a size comes to, by the heat of a disk's regions.
+"""Which hit ratio a cache of a size reaches, by the heat of a disk's regions.
 
 The hottest regions, as many as fit, are the best that a cache of their size can hold while the heat
 stays as it is: no policy that learns as it goes holds more of such requests (the static optimum of

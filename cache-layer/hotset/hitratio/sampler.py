@@ -284,7 +284,7 @@ class Sampler(AbstractContextManager["Sampler"]):
                 counters = self._tier.parse(status)
                 devices |= self._tier.parse_devices(status)
             for device, line in zip(self._devices, printed, strict=True):
-                # A device that is gone has no counters; whoever used it says so.
+                # A device that is gone has no counters; its user reports that.
                 if line not in (_FAILED, _LATE):
                     devices |= device.parse(line)
             self.samples.append(Sample(at, parse_cpu(cpu_line), counters, devices))

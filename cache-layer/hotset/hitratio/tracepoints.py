@@ -173,7 +173,7 @@ class Traced:
         return self._instance / "events" / table.event
 
     def _describe(self) -> list[str]:
-        """The triggers that stand, in the order of the wanted ones as far as they are such."""
+        """The active triggers, in the order of the wanted ones as far as they are such."""
         triggers: list[str] = []
         for event in _events(self._source.tables()):
             file = self._instance / "events" / event / "trigger"

@@ -98,7 +98,7 @@ def build_plan(
 ) -> Plan:
     """The plan for wishes in the order of importance; pinned ones come before the others.
 
-    :param excluded: never taken, whoever wishes for it.
+    :param excluded: never taken, whatever wish names it.
     :param resident: blocks that are cached now.
     """
     taken: list[Run] = []
@@ -232,7 +232,7 @@ def plan_request(attached: AttachedDisk, request: Request) -> tuple[Plan, list[s
     notes: list[str] = []
     with looking_up(attached, request, notes) as maker:
         inspect = maker.inspect
-        # What is pinned for this once stands against what is excluded for good, and the reverse.
+        # What is pinned for this once overrules what is excluded for good, and the reverse.
         pinned = maker.prefer(kept.pinned, request.exclude, "pinned")
         gone = request.without_gone
         pinned += maker.name_targets(request.pin, gone, pinned=True)

@@ -60,7 +60,7 @@ class SavedPlan:
     rate: Bytes | None
     left_out: Bytes
     state: State = "planned"
-    said: str = ""
+    message: str = ""
     pin: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     mount_point: str | None = None
@@ -119,20 +119,20 @@ def perform(attached: AttachedDisk, plan: SavedPlan, report: Reporter) -> Warmup
     """
     tier = attached.tier
     _check(plan, attached.disk, tier)
-    save(replace(plan, state="running", said=""))
+    save(replace(plan, state="running", message=""))
     try:
         done = tier.fill(_filling(plan, report, lifecycle.FillRecords(attached)))
     except InUseError as error:
         # Nothing was begun: it waits.
-        save(replace(plan, state="planned", said=str(error)))
+        save(replace(plan, state="planned", message=str(error)))
         _say_how_it_goes_on(error, plan, report)
         raise
     except BaseException as error:
         broken = isinstance(error, KeyboardInterrupt)
-        save(replace(plan, state="interrupted" if broken else "failed", said=str(error)))
+        save(replace(plan, state="interrupted" if broken else "failed", message=str(error)))
         _say_how_it_goes_on(error, plan, report)
         raise
-    save(replace(plan, state="done", said=""))
+    save(replace(plan, state="done", message=""))
     return done
 
 

@@ -1,4 +1,4 @@
-"""Targets as users write them: what they stand for, and the blocks they come to.
+"""Targets as users write them: what they stand for, and their blocks.
 
 ``/a/file``, ``/a/folder``, ``table:NAME``, ``index:NAME``, ``database:NAME``,
 ``region:OFFSET+LENGTH`` (a part of the disk), ``heat`` (hottest first) and ``snapshot:FILE`` (a

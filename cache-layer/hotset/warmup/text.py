@@ -204,7 +204,7 @@ class KeptPlan:
     method: Way
     bytes: Bytes
     targets: str
-    said: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class WarmupPlans(Record):
                     plan.method,
                     plan.bytes,
                     " ".join(plan.targets),
-                    plan.said,
+                    plan.message,
                 )
                 for plan in plans
             )
@@ -237,7 +237,7 @@ class WarmupPlans(Record):
         """A line for each, and what was said of it below."""
         lines = [
             f"{plan.job}  {plan.state}: {plan.bytes} of {plan.targets} on {plan.disk}"
-            f" ({plan.machine})" + (f"\n  {plan.said}" if plan.said else "")
+            f" ({plan.machine})" + (f"\n  {plan.message}" if plan.message else "")
             for plan in self.jobs
         ]
         return "\n".join(lines) or "no saved plans"

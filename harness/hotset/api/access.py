@@ -28,7 +28,7 @@ _REMEDY = "`hotset console token create NAME` makes one"
 
 
 class RequireToken:
-    """Middleware that lets through whoever holds a token, for as long as it is one."""
+    """Middleware that lets token holders through, as long as the token is valid."""
 
     def __init__(
         self, app: ASGIApp, public: frozenset[str] = frozenset(), needs: Right = Right.READ

@@ -38,7 +38,7 @@ Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Api(FastAPI):
-    """Its description has what its jobs come to, too."""
+    """Its description has the results of its jobs, too."""
 
     def openapi(self) -> dict[str, Any]:
         if not self.openapi_schema:

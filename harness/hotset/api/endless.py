@@ -35,7 +35,7 @@ async def run_until(
 
     try:
         await app(scope, receive_once, watch)
-        # What ends it may have come to its end by other ways than `heard`.
+        # What ends it may have ended by other ways than `heard`.
         await asyncio.sleep(0)
         if is_unfinished and end.done():
             await send({"type": "http.response.body", "body": b""})

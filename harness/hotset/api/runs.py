@@ -38,7 +38,7 @@ _COMPARED = {
             "in": "query",
             "required": True,
             "explode": True,
-            "description": "Two runs or more; the first is what the others stand beside.",
+            "description": "Two runs or more; the first is the reference for the others.",
             "schema": {"type": "array", "minItems": 2, "items": _NAME},
         },
         {

@@ -52,7 +52,7 @@ class JobRecord(BaseModel):
     total: float | None = Field(description="Of the step at work; null where it is not known.")
     unit: str | None = Field(description="Of `done` and `total`, such as bytes or s.")
     eta_s: float | None = Field(description="Seconds that the step will still take.")
-    said: list[str] = Field(description="The last lines.")
+    messages: list[str] = Field(description="The last lines.")
 
 
 class JobProblem(_Record):
@@ -64,7 +64,7 @@ class JobProblem(_Record):
 
 
 class JobDetail(JobRecord):
-    """A job with what it came to."""
+    """A job with its result."""
 
     problem: JobProblem | None = Field(description="Why it failed, where hotset foresaw it.")
     cause: str = Field(description="Why it failed; empty of one that did not.")

@@ -14,7 +14,7 @@ from hotset.core.errors import RequestError
 from hotset.core.operation import FieldKind, Operation
 
 BODY_MAX_BYTES = 64 * 1024
-# A URL stands in logs and histories: a database is named in a body.
+# URLs are kept in logs and histories: a database is named in a body.
 NOT_IN_URL = ("dsn", "password", "engine")
 
 

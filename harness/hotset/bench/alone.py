@@ -2,7 +2,7 @@
 
 Two would each measure the other's load as the server's slowness, count the other's orders, and a
 removal would end a run half-way. The server keeps the lock, so that it holds whichever computer the
-other comes from, and goes with whoever is killed.
+other comes from, and goes with a killed process.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class View:
         self._failed += event.failed
 
     def render(self) -> Group:
-        """The lines as they stand."""
+        """The lines as they are now."""
         if not self._ticks:
             return Group(Text(f"{self._phase} …"))
         last = self._ticks[-1]

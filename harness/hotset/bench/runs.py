@@ -157,7 +157,7 @@ class Runs(ABC, Generic[Options]):
 
     def find_rate(self, database: SqlDatabase, options: Options, texts: Sequence[str]) -> Outcome:
         """Search for the highest rate of transactions at which all limits hold; one that is cut
-        short leaves what it had come to."""
+        short leaves its result until then."""
         missed = window.judge_limits(self.limits(texts), self.values)
         kept: list[FoundRate] = []
         cause = None

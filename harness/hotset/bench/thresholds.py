@@ -113,7 +113,7 @@ def verdict(threshold: Threshold, value: float | None) -> Verdict:
     else:
         text = f"{'met' if met else 'missed'}, measured {format_value(threshold, value)}"
     return Verdict(
-        threshold=threshold.text, measured=value, met=met, said=f"{threshold.text}: {text}"
+        threshold=threshold.text, measured=value, met=met, text=f"{threshold.text}: {text}"
     )
 
 
@@ -127,7 +127,7 @@ def require(verdicts: Sequence[Verdict]) -> None:
 
 def collect_missed(verdicts: Sequence[Verdict]) -> ThresholdError | None:
     """Return an error for the missed thresholds, with what was measured; None if all were met."""
-    reasons = [verdict.said for verdict in verdicts if not verdict.met]
+    reasons = [verdict.text for verdict in verdicts if not verdict.met]
     return ThresholdError("; ".join(reasons)) if reasons else None
 
 
@@ -159,7 +159,7 @@ class Case:
 
     @classmethod
     def from_verdict(cls, about: str, verdict: Verdict) -> Case:
-        return cls(about, verdict.threshold, verdict.said, verdict.met)
+        return cls(about, verdict.threshold, verdict.text, verdict.met)
 
 
 def junit(suite: str, cases: Sequence[Case], seconds: float) -> str:

@@ -52,9 +52,9 @@ def build(
 
 
 HAMMERDB_KEEPS = tuple(number for number in consistency.ALL if number not in (10, 11, 12))
-"""The conditions that hold whoever built and drove the database. HammerDB loads delivered orders
+"""The conditions that hold with either driver. HammerDB loads delivered orders
 with amounts, and customers who owe nothing for them (10, 12), and its deliveries never count at the
-customer (11: C_DELIVERY_CNT stands in its CREATE TABLE and its load alone)."""
+customer (11: C_DELIVERY_CNT is in its CREATE TABLE and its load alone)."""
 
 
 def build_by_hammerdb(database: SqlDatabase, warehouses: int, report: Reporter) -> list[Condition]:

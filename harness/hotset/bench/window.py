@@ -1,4 +1,4 @@
-"""Windows of a workload, whichever it is: what each comes to, and a search over several."""
+"""Windows of a workload, whichever it is: the result of each, and a search over several."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def find_rate(
     """Search for the highest rate of transactions that misses no limit.
 
     :param fastest: a run without a rate, where there has just been one.
-    :param keep: gets what the search has come to after each trial.
+    :param keep: gets the search's result after each trial.
     :raises RunFailed: one of the runs has no result.
     """
 
@@ -334,7 +334,7 @@ def judge_limits(limits: Sequence[Threshold], values: Callable[[Repeat], Values]
     def say(result: Repeat) -> str:
         verdicts = judge(limits, values(result))
         return "; ".join(
-            verdict.said for verdict in verdicts if verdict.measured is not None and not verdict.met
+            verdict.text for verdict in verdicts if verdict.measured is not None and not verdict.met
         )
 
     return say

@@ -72,7 +72,7 @@ def show_job(
         }
         to_stdout(json.dumps(whole, indent=1))
     else:
-        to_stdout("\n".join(_lines(record, with_said=not follow)))
+        to_stdout("\n".join(_lines(record, with_messages=not follow)))
 
 
 @app.command("cancel")
@@ -105,7 +105,7 @@ def remove_job(job: JobArgument) -> None:
     typer.echo(f"removed {record.id}", err=True)
 
 
-def _lines(job: Job, with_said: bool) -> list[str]:
+def _lines(job: Job, with_messages: bool) -> list[str]:
     values = ", ".join(f"{name} {value}" for name, value in job.values.items())
     ended = "" if job.code is None else f" (code {job.code})"
     shown = {
@@ -118,7 +118,7 @@ def _lines(job: Job, with_said: bool) -> list[str]:
         "latest": job.latest if job.running or job.figures else "",
     }
     lines = [f"{name:<9} {text}" for name, text in shown.items() if text]
-    return [*lines, *([""] if job.said else []), *job.said] if with_said else lines
+    return [*lines, *([""] if job.messages else []), *job.messages] if with_messages else lines
 
 
 async def _follow(job: Job) -> None:

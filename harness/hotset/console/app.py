@@ -153,7 +153,7 @@ class _Static(StaticFiles):
 
 
 async def _alive(request: Request) -> Response:  # noqa: ARG001
-    """For whoever watches over the process: it answers, whatever becomes of its machine."""
+    """For monitors of the process: it answers, whatever happens to its machine."""
     return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
 

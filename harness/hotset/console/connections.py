@@ -1,5 +1,5 @@
-"""How many may be connected, and for how long each may take its time: whoever is slow, or many,
-does not hold the server.
+"""How many may be connected, and for how long each may take its time: slow clients, or many,
+do not block the server.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def failure(job: Job) -> str:
 
 
 def latest(job: Job) -> str:
-    """How far it is, what it came to, or why it failed, in one line."""
+    """Its progress, its result, or why it failed, in one line."""
     return failure(job) or job.latest
 
 

@@ -20,7 +20,7 @@ from hotset.operations import remote
 
 
 class KnownHosts:
-    """Middleware that refuses requests sent to another name, whoever sends them."""
+    """Middleware that refuses requests sent to another name."""
 
     def __init__(self, app: ASGIApp, public_name: str | None = None) -> None:
         """:param public_name: what browsers call it, where a proxy is in front of it."""

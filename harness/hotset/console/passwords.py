@@ -28,7 +28,7 @@ def read_hash() -> str | None:
 
 
 def save(password: str) -> None:
-    """Save a password's hash, atomically. Whoever is logged in has to log in again.
+    """Save a password's hash, atomically. All users have to log in again.
 
     :raises PasswordError: too short or too long.
     """

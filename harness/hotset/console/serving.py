@@ -126,7 +126,7 @@ class EndsWithServer:
             if not has_begun:
                 await Response("the console ends", 503)(scope, receive, send)
             return
-        # Whoever left before all was sent gets no answer, and is no fault of hotset's.
+        # A client that left before all was sent gets no answer; that is no fault of hotset's.
         with suppress(ClientDisconnect):
             answer.result()
 

@@ -53,7 +53,7 @@ def split(
 ) -> Split:
     """
     :param size: of the flash device.
-    :param flash: it is set up already: its volume stands, and other disks have their parts.
+    :param flash: it is set up already: its volume exists, and other disks have their parts.
     :param mode: None: the kind of database picks it.
     :param cache_percent: of what this disk and the volume get; the rest is the volume.
     :param kept_percent: of what is free now, for disks to come.

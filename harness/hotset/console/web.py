@@ -69,7 +69,7 @@ Action = Callable[[Request, FormData], Awaitable[Response]]
 class Settings:
     """How the console was started. ``machine`` is as ``--machine`` names it.
 
-    ``tls``: browsers reach it by https, whoever has the certificate; ``public_name``: under which
+    ``tls``: browsers reach it by https, of its own or by a proxy; ``public_name``: under which
     name, where that is a proxy.
     """
 

@@ -69,7 +69,7 @@ class _Printing(Showing):
         return self._answers[key] if key else self._mapper(argv)
 
     def _mapper(self, argv: Sequence[str]) -> str:
-        """Keeps which device-mapper devices would stand, and names them when asked."""
+        """Keeps which device-mapper devices would exist, and names them when asked."""
         match argv:
             case ["dmsetup", "create", name, *_]:
                 self._mapped.append(name)

@@ -72,7 +72,7 @@ class Recorded:
         self._say_result(site, turn.repeat)
 
     def _say_result(self, site: Site, repeat: int) -> None:
-        """After a repeat of all arms: what they came to until now, and how long the others take."""
+        """After a repeat of all arms: their results until now, and how long the others take."""
         left = [turn for turn in sequence.turns(site.spec) if not self._is_over(site.spec, turn)]
         if not left or any(turn.repeat == repeat for turn in left):
             return

@@ -109,7 +109,7 @@ def _require_size(spec: Spec, saved: SavedImage) -> None:
         return
     size = saved.databases["sql"].size
     if size > spec.sql.size:
-        # Rounded up: whoever sets what is said here must not be refused again.
+        # Rounded up: a user who sets this value must not be refused again.
         mebibytes = -(-int(size) // 1024**2)
         raise SpecError(
             f"sql.size = {spec.sql.size}: the loaded database takes {mebibytes} MiB; set the key to"

@@ -77,7 +77,7 @@ def take(site: Site, turn: Turn, work: Work) -> None:
 
 
 def on_arm(site: Site, turn: Turn, placed: Placed, work: Work) -> None:
-    """Run the workloads on an arm that stands."""
+    """Run the workloads on an arm that is set up."""
     work.begin(site, turn, placed)
     run = timed.find_timed(site.spec)
     for workload in turn.workloads:

@@ -61,7 +61,7 @@ def execute(batch: Batch, dictionary: Dictionary, text: str, users: int) -> Outc
     """Run one script to its good end; script, log and record stay in the folder either way.
 
     :param text: the script; its workload is the dictionary's.
-    :param users: virtual users that must come to a good end.
+    :param users: virtual users that must succeed.
     :raises HammerdbFailed: it did not; a note names the log.
     """
     workload: settings.Workload = "TPC-C" if "tpcc" in dictionary else "TPC-H"

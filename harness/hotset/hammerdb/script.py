@@ -77,7 +77,7 @@ def _choose(product: str, workload: Workload) -> tuple[str, ...]:
 
 
 def _settings(dictionary: Dictionary) -> list[str]:
-    """Every key; passwords stand as a variable that must not be escaped."""
+    """Every key; passwords are a variable that must not be escaped."""
     lines = [
         "if {![info exists ::quote_passwords]} {",
         '    error "this HammerDB cannot read a password from the environment: version 6 can"',

@@ -74,7 +74,7 @@ class Backend(Protocol):
         """The device with cache and volume, for reports."""
 
     def slow_disk(self, model: Model, size: Bytes, name: str = "slow") -> SlowDisk:
-        """A modelled disk, not attached yet; those that stand at one time have different names."""
+        """A modelled disk, not attached yet; those that exist at one time have different names."""
 
     def tier(self, spec: TierSpec, origin: SlowDisk, cleanup: Cleanup) -> Tier:
         """A tier over a slow disk that is restored but not attached."""

@@ -72,7 +72,7 @@ class Image:
 
     @property
     def host_key(self) -> str:
-        """The guest's public host key, as it stands in a known_hosts line."""
+        """The guest's public host key, as a known_hosts line has it."""
         return (self.folder / "host_key.pub").read_text().strip()
 
     @property

@@ -246,7 +246,7 @@ def running(spec: LabSpec, purpose: str, say: Say) -> Iterator[Lab]:
 
 
 def raise_lab(spec: LabSpec, folder: Path, cleanup: Cleanup, say: Say) -> Lab:
-    """Build the lab; every part is in ``cleanup`` before it stands."""
+    """Build the lab; every part is in ``cleanup`` before it exists."""
     local = Local()
     if spec.kind() == "local":
         return _local_lab(spec, folder, cleanup, local)
@@ -313,7 +313,7 @@ def list_forwarded_ports(folder: Path) -> dict[int, int]:
 
 
 def down(say: Say) -> int:
-    """Take down the lab that stands and what killed runs left; returns how many things went.
+    """Take down the lab that is up and what killed runs left; returns how many things went.
 
     :raises BusyError: a run is going on.
     """

@@ -55,7 +55,7 @@ class Portal:
 
 
 class Target:
-    """tgtd, serving iSCSI for as long as the lab stands."""
+    """tgtd, serving iSCSI for as long as the lab is up."""
 
     def __init__(self, local: Local, portal: Portal, folder: Path) -> None:
         self.portal = portal

@@ -1,4 +1,4 @@
-"""When transactions are due in an open load: a Poisson process, whoever is free.
+"""When transactions are due in an open load: a Poisson process, whether or not a user is free.
 
 A transaction's latency counts from the moment it was due. Counted from when a user came round to
 it, a second in which the server stood still would be one slow transaction, and not the hundreds

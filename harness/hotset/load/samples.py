@@ -4,7 +4,7 @@ Users count each transaction in the second in which it ended, and its latency, i
 per kind, in the second in which it began (was sent, or due): what ends after the window is no part
 of the throughput, but its latency is told, or the slowest would be left out, and of what does not
 end at all its age. Seconds count from the window's opening, so those of the ramp-up are negative;
-what begins after the window counts nowhere. A second of a process comes to a few kilobytes, however
+what begins after the window counts nowhere. A second of a process takes a few kilobytes, however
 much its users do.
 """
 

@@ -66,7 +66,7 @@ def find_rate(
     """Search for the highest rate that meets the limits.
 
     `options` are those of every run, their own rate aside; `fastest` is a run without a rate, where
-    there has just been one. `observe` gets what the search has come to after each trial. Raises
+    there has just been one. `observe` gets the search's result after each trial. Raises
     what `run` raises.
     """
     unpaced_per_s = _done_per_s(fastest or run(replace(options, rate_per_s=None)))

@@ -24,7 +24,7 @@ _LOOKED_AT = 20
 def running() -> tuple[str, ...]:
     """List hotset's current work here: jobs with their latest value, and the lab's experiment."""
     lines = [
-        f"{job.verb}  {job.progress or (job.said[-1] if job.said else 'starting')}"
+        f"{job.verb}  {job.progress or (job.messages[-1] if job.messages else 'starting')}"
         for job in jobs.running()
     ]
     standing = labs.status(labs.lab_folder())

@@ -1,6 +1,6 @@
 """The audit log: who did what, when, from where, and what came of it.
 
-Every call that may change something is kept, whoever makes it: the command line, the API, the
+Every call that may change something is kept, from all callers: the command line, the API, the
 console; and so are log-ins, changes of tokens, and what a known caller was refused. Callers that
 nobody knows are only counted (:mod:`.strangers`). One JSON object a line in
 ``data_dir()/audit.jsonl``, for this user alone, appended and never rewritten; past 16 MiB the file
@@ -167,7 +167,7 @@ ITSELF = Caller("hotset")
 
 
 def on_command_line() -> Caller:
-    """Whoever types it here."""
+    """The user who types it here."""
     return Caller(f"{getpass.getuser()} (command line)")
 
 
@@ -225,7 +225,7 @@ def begin(
 @contextmanager
 def keeping(caller: Caller, what: str, values: Mapping[str, Any]) -> Iterator[None]:
     """Keeps what changes something and is no operation, from its beginning to its end."""
-    # Whoever asks later whether it still runs goes by the process: a killed one says no end.
+    # A later caller goes by the process to see whether it runs: a killed one writes no end.
     id_ = begin(caller, what, values, process=_own_process())
     try:
         yield
@@ -257,7 +257,7 @@ def entries(limit: int) -> list[Entry]:
                 known = {name: value for name, value in fields.items() if name in _FIELDS}
                 begun[fields["id"]] = Entry(**known)
             else:
-                # Before the beginning, too: a short job may have ended before whoever started it
+                # Before the beginning, too: a short job may have ended before its caller
                 # has written that it began.
                 ends[fields["id"]] = {name: fields[name] for name in ("outcome", "why", "ended")}
         latest += reversed(begun.values())

@@ -3,7 +3,7 @@
 The API and the console run as who started the server, often root, so a text in a request must not
 lead to any file of the server, program, device or host it likes. Each field of a request that holds
 text is marked with what it names (:class:`Names`); a test sees that none is forgotten, and the text
-of a field without a mark may hold no path. What is allowed beyond that stands in one file that the
+of a field without a mark may hold no path. What is allowed beyond that is in one file that the
 administrator writes, ``remote.toml`` in hotset's folder of settings, read again at each request.
 """
 

@@ -1,8 +1,8 @@
 """Room on this computer's file systems: callers from elsewhere leave some.
 
-Whoever may run benchmarks has files made on the server: the lab's disks, archives of runs, jobs,
+Users who may run benchmarks have files made on the server: the lab's disks, archives of runs, jobs,
 files of a benchmark. None begins where too little would be left for what else the server does, and
-each ends where, whoever fills the disk, half of that is gone: of what a trace or several jobs at
+each ends where half of that is gone, by whatever fills the disk: of what a trace or several jobs at
 once will take, nobody knows before.
 """
 

@@ -398,7 +398,7 @@ class _Kept:
                 known = json.loads(line)
                 yield Cache(**known["cache"]), Outcome.parse(known["outcome"])
             except (ValueError, TypeError, KeyError):
-                # Whoever wrote it was killed meanwhile: that one is simulated again.
+                # Its writer was killed meanwhile: that one is simulated again.
                 continue
 
     def add(self, cache: Cache, outcome: Outcome) -> None:

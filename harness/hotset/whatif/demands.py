@@ -6,13 +6,13 @@ stations of the closed network (see ``network``):
 
 - *CPU*: as many servers as cores, as far as the set-up can keep them busy. Programs that hand each
   request to one another leave a core idle now and then although somebody waits for it. How much of
-  the cores can be used is what makes the network come to what was measured.
+  the cores can be used is what makes the network's result what was measured.
 - *flash, log*: a request's time on an idle flash, less the kernel's CPU time, which is a part of a
   device's latency and has its station already. Until the flash's own limit nobody waits here. A
   flush of the log is slower than promised by the factor by which requests for data are.
 - *slow storage*: its IOPS by queue depth; how many reads a transaction takes makes the baseline
   come to what it measured. With a cache it takes fewer, where the log went to flash with it: as
-  many as make the baseline come to what it does with its log there.
+  many as give the baseline its throughput with its log there.
 - *locks*: a user is blocked for a share of the time that grows with the number of others, as each
   of them may hold the row (A. Thomasian, "Two-phase locking performance and its thrashing
   behavior", ACM TODS 18(4), 1993). Those who are blocked are at no station.
@@ -126,7 +126,7 @@ def throughput_of(demands: Demands, setup: SetUp, hit_ratio: float) -> float:
 
 
 def _crossing(beyond: Callable[[float], float], high: float, low_value: float) -> float:
-    """Where a falling function that is ``low_value`` at 0 comes to zero, at ``high`` at the most
+    """Where a falling function that is ``low_value`` at 0 reaches zero, at ``high`` at the most
     (regula falsi, as Illinois mends it)."""
     low, low_left = 0.0, low_value
     high_left = beyond(high)
@@ -265,7 +265,7 @@ def _cpu(window: Repeat) -> float:
 
 
 def _fast(demands: Demands, quick: Repeat, setup: SetUp) -> Demands:
-    """With what makes the network come to what the fast window measured."""
+    """With demands that give the network the throughput of the fast window."""
     wanted = quick.tpm / 60
     hit_ratio = 1.0 if quick.hit_ratio is None else quick.hit_ratio
     if wanted * background(demands, setup, hit_ratio) >= max(setup.iops):

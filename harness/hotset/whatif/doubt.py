@@ -4,7 +4,7 @@
 in the run learned from. A range for a prediction of such a kind is as wide as nine of ten of these
 windows need it. What several runs say of one window is one error, its largest: they share what was
 measured there, and none of them is a trial of its own. A kind of which no window was ever published
-has no range of its own; it gets the widest of the others, and whoever shows it says so. Windows of
+has no range of its own; it gets the widest of the others, and pages say so. Windows of
 another hit ratio are of other policies and block sizes, too: those are in its range.
 """
 

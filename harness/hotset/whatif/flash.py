@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The least flash with which a cache can come to a hit ratio; ``disk_share``: of the disk."""
+    """The least flash with which a cache can reach a hit ratio; ``disk_share``: of the disk."""
 
     hit_ratio: float
     flash_bytes: Bytes

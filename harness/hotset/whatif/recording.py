@@ -28,7 +28,7 @@ class Recorded:
 
 
 def record(machine: Machine, device: str, output: str, seconds: float, on_read: OnRead) -> Recorded:
-    """``hotset-engine record`` on a machine; the trace comes to this computer.
+    """``hotset-engine record`` on a machine; the trace is copied to this computer.
 
     :raises RequestError: the output cannot be written.
     :raises RefusedError: it is no block device.

@@ -80,7 +80,7 @@ def test_a_job_that_fails_says_why() -> None:
     assert "port 1 failed" in events[0].text == events[1].text
     job = jobs.find("last")
     assert (job.state, job.code, jobs.result(job)) == ("failed", 4, None)
-    assert job.said == (events[0].text,)
+    assert job.messages == (events[0].text,)
 
 
 def test_a_failure_is_told_in_parts_for_callers_that_word_it_themselves() -> None:
@@ -113,7 +113,7 @@ def test_how_far_a_step_is_stands_beside_its_figure(waits: str) -> None:
 def test_a_job_that_succeeds_leaves_what_it_printed() -> None:
     """A verb that prints lines; the lab of this test's folders is not up."""
     job = ended(run.start("lab down", {}))
-    assert (job.state, job.code, job.said) == ("done", 0, ("nothing was up",))
+    assert (job.state, job.code, job.messages) == ("done", 0, ("nothing was up",))
     assert jobs.result(job) is None
     assert jobs.cause(job) == ""
 
@@ -408,7 +408,7 @@ def test_a_job_of_a_later_version_is_seen_and_has_everything_for_itself(waits: s
     (seen,) = jobs.every()
     assert (seen.id, seen.state, seen.verb) == (job.id, "running", "unknown")
     assert jobs.running() == [seen]
-    assert "written by another version" in seen.said[0]
+    assert "written by another version" in seen.messages[0]
     with pytest.raises(JobConflictError, match=f"job {job.id} .*version.*wait for it"):
         run.start(CHECK, {"dsn": CLOSED})
     path.write_text(kept)

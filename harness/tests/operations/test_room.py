@@ -209,7 +209,7 @@ def test_a_job_is_ended_on_a_disk_that_becomes_full_and_says_so(tmp_path: Path) 
         begun = run.start("disk raffle", values)
         (full / "others").write_bytes(bytes(65_000_000))
         job = wait(begun.id)
-        assert job.state == "interrupted", job.said
+        assert job.state == "interrupted", job.messages
         assert f"ended, as {full} has" in store.cause(job)
     finally:
         subprocess.run(["umount", "-l", str(full)], check=True)

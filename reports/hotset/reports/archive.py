@@ -152,7 +152,7 @@ class Archive:
             raise self._not_writable(error) from error
 
     def load(self, run: str) -> RunDocument:
-        """A run by its id, a unique beginning of it, or ``last``, as it stands.
+        """A run by its id, a unique beginning of it, or ``last``, as it is now.
 
         :raises NoSuchRunError: none, or several begin so, or its document cannot be read.
         """

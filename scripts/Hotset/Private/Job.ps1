@@ -189,7 +189,7 @@ function Write-HotsetNote {
     What a job said: notes as warnings, the rest for -Verbose.
     #>
     param($Answer)
-    foreach ($line in $Answer.said) {
+    foreach ($line in $Answer.messages) {
         if ($line -match '^note: ') {
             Write-Warning ($line -replace '^note: ')
         } elseif ($line) {

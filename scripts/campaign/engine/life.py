@@ -79,7 +79,7 @@ class Life:
             raise WrongError(f"users hang: {self.engine.log()}")
 
     def leave(self) -> None:
-        """The users do nothing more; whoever would answer them may be gone."""
+        """The users do nothing more; the engine may be gone."""
         users, self.users = self.users, None
         if users is None:
             return

@@ -2,7 +2,7 @@
 
 Each system is unpacked into a folder and entered in namespaces of its own (mounts, processes,
 IPC), as root and as a user without root, with a fresh clone of what is committed here. There the
-README's commands are run as they stand. What ran, for how long and how it ended is printed as a
+README's commands are run unchanged. What ran, for how long and how it ended is printed as a
 Markdown table; the logs stay in the work folder. Needs root, mmdebstrap, and what the commands
 themselves need of the kernel (FUSE, loop devices, user namespaces).
 

@@ -82,7 +82,7 @@ def execute(
 
 
 def write(steps: Sequence[Step], results: int) -> None:
-    """So that whoever is outside knows them.
+    """So that callers outside know them.
 
     :param results: an open folder, which is no part of the system that was entered.
     """

@@ -348,7 +348,7 @@ def try_sql_server(token: str, folder: Path) -> None:
 
 
 def try_day(container: Container, server: Server) -> None:
-    """On a disk of the server. Each act comes to its end, or names the extra that the image has
+    """On a disk of the server. Each act finishes, or names the extra that the image has
     been made without."""
     lacks = container.run("python3", "-c", "import duckdb, altair").returncode != 0
     for act in (*DAY, *EVENING):

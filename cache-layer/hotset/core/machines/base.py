@@ -71,7 +71,7 @@ class Command:
     :ivar stdin: text for its standard input; the place for secrets, which never go into argv.
     :ivar timeout_s: it is killed after so long.
     :ivar user: run as this user (None: the machine's own, root where the tier needs it).
-    :ivar on_line: called with each line of standard output as it comes (progress), by whoever runs
+    :ivar on_line: called with each line of standard output as it comes (progress), by what runs
         the command; it may use the machine.
     """
 
@@ -84,7 +84,7 @@ class Command:
 
 _REPLACE = """\
 mkdir -p "${1%/*}" || exit
-# No other user's, whoever made them.
+# Owned by no other user.
 case $1 in /run/hotset/*|/etc/hotset/*/*) chmod 700 "${1%/*}" || exit ;; esac
 umask 077
 cat > "$1.new" && [ $(wc -c < "$1.new") = $3 ] && chmod $2 "$1.new" || exit
@@ -184,7 +184,7 @@ class Forwarding(Machine):
 
 
 def to_its_end(argv: Sequence[str]) -> list[str]:
-    """A command that is not ended by the end of whoever waits for it, which would be half-way: it
+    """A command that is not ended by the end of its caller, which would be half-way: it
     has a session of its own, and has to limit its time itself.
 
     >>> to_its_end(["sh", "-c", "true"])

@@ -103,7 +103,7 @@ class Cleanup:
         self._steps.append((name, undo))
 
     def mark(self) -> int:
-        """How much stands now; hand it to :meth:`undo` to take down what came after."""
+        """How many steps there are now; hand it to :meth:`undo` to take down what came after."""
         return len(self._steps)
 
     def forget(self, down_to: int) -> None:

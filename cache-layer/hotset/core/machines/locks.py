@@ -5,7 +5,7 @@ A lock is a ``flock(1)`` on a file in /run/hotset, held by a small process on th
 when its standard input does: with this process, or with the connection, however they end. The
 commands of an operation hold a lock of their own while they run, so that the next operation does
 not meet the last command of one that was killed. To lock a file one only has to open it: the
-folder, whoever made it, is root's alone.
+folder is root's alone.
 
 Two levels, as LVM's global lock and lock of a volume group: who changes what is cut out of a flash
 has the machine for itself; who works on a disk shares the machine and has the disk for itself.
@@ -88,7 +88,7 @@ def held(
 ) -> Iterator[Machine]:
     """Hold a lock for the length of an operation; hands out the machine to run its commands on.
 
-    :param operation: the command, for whoever has to wait: ``tier flush oltp``.
+    :param operation: the command, for those who have to wait: ``tier flush oltp``.
     :param disk: the disk that it works on; None locks all of the machine's flash devices.
     :raises MachineBusyError: someone else holds the lock for longer than ten seconds.
     :raises PrerequisiteMissingError: this user may not take one.

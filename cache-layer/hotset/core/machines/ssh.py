@@ -48,7 +48,7 @@ _waits: set[Future[Any]] = set()
 
 def give_up() -> None:
     """End whatever this process waits for on any machine, for a process that is about to end:
-    whoever waits gets :class:`MachineGoneError`, at once."""
+    waiters get :class:`MachineGoneError`, at once."""
     for wait in tuple(_waits):
         wait.cancel()
 
@@ -170,7 +170,7 @@ class Remote(Machine):
         return self._address(port)
 
     def abort(self) -> None:
-        """Break the connection: whoever waits for an answer gets :class:`MachineGoneError`."""
+        """Break the connection: waiters for an answer get :class:`MachineGoneError`."""
         if self._loop.is_running():
             for connection in (self._connection, *self._full):
                 self._loop.call_soon_threadsafe(connection.abort)

@@ -73,7 +73,7 @@ class _Readings(OverConnection):
     def __init__(self, connection: Session) -> None:
         super().__init__(connection)
         self._spent: Counter[TimeClass] = Counter()
-        # The users' sessions are hotset's, too; this tells them apart for whoever looks.
+        # The users' sessions are hotset's, too; this tells them apart for administrators.
         connection.script("SET application_name = 'hotset monitoring'")
 
     @cached_property

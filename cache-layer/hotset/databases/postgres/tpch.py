@@ -95,7 +95,7 @@ class PostgresTpchSession(PostgresSession):
             self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
 
     def _limit(self, timeout_s: float | None) -> None:
-        """Set the server's limit for statements, unless it stands already."""
+        """Set the server's limit for statements, unless it is set already."""
         if timeout_s != self._timeout_s:
             limit_ms = 0 if timeout_s is None else max(1, round(timeout_s * 1000))
             self._connection.execute(f"SET statement_timeout = {limit_ms}".encode())

@@ -28,7 +28,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 def parse(dsn: str) -> dict[str, Any]:
     """Fields of the database a URL names, without a password.
 
-    :raises DsnError: names the part that is wrong and what may stand there; never quotes what could
+    :raises DsnError: names the part that is wrong and what is allowed; never quotes what could
         be a password.
     """
     try:

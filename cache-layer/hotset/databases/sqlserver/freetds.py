@@ -79,7 +79,7 @@ def configure(database: Address) -> None:
 
 def quote(key: str, value: str) -> str:
     """A value of a connection string. Some versions double a brace that closes, some do not: it
-    stands without braces then.
+    has no braces then.
 
     :raises PrerequisiteMissingError: it cannot be said so that every version reads the same.
 

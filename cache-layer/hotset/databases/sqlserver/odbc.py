@@ -71,7 +71,7 @@ _GONE_NUMBERS = frozenset({596, 6005, 10053, 10054, 10060})
 """Killed session; shutdown in progress; connection aborted, reset, timed out (TCP's own)."""
 _NUMBER = re.compile(r" \((-?\d+)\)(?= \(SQL\w+\)|;|$)")
 _PREFIX = re.compile(r"^\[[0-9A-Z]{5}\]\s*(?:\[[^\]]*\]){0,3}\s*")
-"""SQLSTATE, vendor, driver, server. What stands in brackets behind them is the message's own."""
+"""SQLSTATE, vendor, driver, server. Brackets behind them are the message's own."""
 _NEXT = re.compile(r"; (?=\[[0-9A-Z]{5}\] )")
 _CLOSED = re.compile(r"TCP Provider: Error code 0x(?:2746|68)\b")
 """Connection reset, by the numbers of Windows and of Linux."""

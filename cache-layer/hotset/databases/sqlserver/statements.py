@@ -1,6 +1,6 @@
 """Single statements of a user's own on SQL Server, over ODBC.
 
-A statement is given as the parts of its text, between which the values stand.
+A statement is given as the parts of its text, between which the values go.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SqlServerStatements(OdbcSession):
     def __init__(self, database: Address, *, prepared: bool) -> None:
         """
         :param prepared: values are parameters, typed as the same literals would be, of statements
-            prepared once; otherwise they stand in the text.
+            prepared once; otherwise they are in the text.
         :raises CannotConnect: with the server's reason.
         """
         try:

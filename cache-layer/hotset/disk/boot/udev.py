@@ -89,7 +89,7 @@ def hide_origin(attached: AttachedDisk) -> None:
     multipath device has that path or not: they are to lead to the accelerated device, or nowhere
     while that is down.
 
-    :raises CommandError: udev does not come to an end, so that nobody knows what it still links.
+    :raises CommandError: udev does not finish, so that nobody knows what it still links.
     :raises OriginShownError: its links lead to the origin all the same.
     """
     machine, disk = attached.machine, attached.disk
@@ -116,7 +116,7 @@ def hide_origin(attached: AttachedDisk) -> None:
     _write(machine, origin_rules(disk.name), head + rules)
     # Of before: LVM had looked at it by then.
     machine.run(["rm", "-f", str(FOLDER / f"99-hotset-{disk.name}.rules")])
-    # Rules that were there already are applied as well: whoever wrote them may have been cut short
+    # Rules that were there already are applied as well: their writer may have been cut short
     # here. A path that udev is just looking at still gets the links of before, and is found only
     # once that has ended.
     _settle(machine, check=True)

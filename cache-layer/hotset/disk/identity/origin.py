@@ -1,6 +1,6 @@
 """Which disk an origin is.
 
-A path is only a name: the same disk has several, and another disk may come to have it. What is
+A path is only a name: the same disk has several, and another disk may get it. What is
 kept of an origin is what stays with it: World Wide Name, serial number, partition UUID, size.
 ``hotset-boot`` compares them, and finds out whether somebody wrote to it while its tier was down
 (:mod:`hotset.disk.boot.program`).

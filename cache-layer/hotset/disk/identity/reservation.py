@@ -100,7 +100,7 @@ def give_back(machine: Machine, origin: PurePosixPath) -> bool:
         return False  # then it was never reserved
     if theirs is not None and _is_ours(machine, paths, theirs, keys):
         return _let_go(machine, paths, keys.mine)
-    # Whoever has it or takes it next does not expect that this host writes.
+    # Its next holder does not expect that this host writes.
     for key in dict.fromkeys((keys.mine, keys.former)):
         _unregister(machine, paths, key)
     return False

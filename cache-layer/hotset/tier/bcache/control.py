@@ -20,7 +20,7 @@ SYS, _DEBUG = PurePosixPath("/sys/fs/bcache"), PurePosixPath("/sys/kernel/debug"
 _POLL_S = 0.1
 _START_LIMIT_S = 20.0
 _SET_LIMIT_S = 30.0
-"""None takes a second, unless the flash hangs: whoever waits for it has the kernel's lock."""
+"""None takes a second, unless the flash hangs: its waiters hold the kernel's lock."""
 
 _SET = """\
 shift

@@ -84,7 +84,7 @@ class CacheTier(Protocol):
 
 
 def fill(tier: CacheTier, wanted: Filling) -> Warmup:
-    """Have the runs cached; the tier stands afterwards, also after a failure if it stood before.
+    """Have the runs cached; the tier is active afterwards, also after a failure if it was before.
 
     :raises InUseError: something is missing, and the accelerated device is mounted or open.
     :raises WarmupFailedError: the origin was written to meanwhile, or a sampled block differs.

@@ -138,7 +138,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return self._read_active(_COPY_SUSPENDED)
 
     def may_be_filled(self) -> bool:
-        """A fill that was killed leaves the parts of the flash; after a reboot nothing stands."""
+        """A fill that was killed leaves the parts of the flash; after a reboot no device exists."""
         active = devicemapper.active_names(self.machine)
         return bool({self.place.top, self.place.slice("cache").name} & active)
 

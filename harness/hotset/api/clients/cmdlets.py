@@ -74,7 +74,7 @@ _TYPES = {
 }
 _WHOLE = frozenset(("whatif advise", "whatif check", "whatif mrc", "whatif simulate"))
 """Results that are one object, although their lists have entries. Of the others with a list its
-entries are the objects; what stands beside it is on each of them."""
+entries are the objects; the other fields are on each of them."""
 _NAMES = {
     "duration": "DurationSeconds",
     "interval": "IntervalSeconds",
@@ -216,7 +216,7 @@ def pascal(name: str) -> str:
 
 
 def schema(cmdlet: Cmdlet) -> dict[str, Any]:
-    """The JSON Schema of the objects: of the list's entries, with what stands beside the list."""
+    """The JSON Schema of the objects: of the list's entries, with the fields beside the list."""
     whole = describe.schema_of_result(cmdlet.operation.name)
     if not cmdlet.items:
         return whole
@@ -399,7 +399,7 @@ def _changes(operation: Operation) -> bool:
 
 
 def _is_named(operation: Operation) -> bool:
-    """Whoever changes a tier says which, although there is but one: an undefined variable in a
+    """A caller that changes a tier names it, although there is but one: an undefined variable in a
     script would mean that one."""
     return operation.words[0] in ("tier", "heat") and _changes(operation)
 

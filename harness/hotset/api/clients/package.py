@@ -1,4 +1,4 @@
-"""The PowerShell module as one file: for whoever asks a console for it, and for a release."""
+"""The PowerShell module as one file: for users of a console, and for a release."""
 
 from __future__ import annotations
 

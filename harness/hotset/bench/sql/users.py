@@ -38,7 +38,7 @@ class TakesStatements(Protocol):
     def statements(self, *, prepared: bool) -> Statements:
         """Open a connection for them.
 
-        :param prepared: values are parameters of statements prepared once; otherwise they stand in
+        :param prepared: values are parameters of statements prepared once; otherwise they are in
             the text.
         :raises CannotConnect: with the server's reason.
         """

@@ -32,7 +32,7 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class FormState(BaseModel):
-    """Where the form stands."""
+    """What the form holds."""
 
     model_config = ConfigDict(extra="ignore")
     flash: str = Field(min_length=1)

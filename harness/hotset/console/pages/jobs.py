@@ -1,4 +1,4 @@
-"""A job: watched while it runs, and what it came to."""
+"""A job: watched while it runs, and its result."""
 
 from __future__ import annotations
 
@@ -175,8 +175,8 @@ def _messages_of(job: Job) -> list[str]:
     """The last lines; why it failed as a page says it."""
     why, problem = filters.failure(job), jobs.problem(job)
     if not why or problem is None:
-        return list(job.said)
-    return [why if problem["message"] in line else line for line in job.said]
+        return list(job.messages)
+    return [why if problem["message"] in line else line for line in job.messages]
 
 
 async def _cancel(request: Request, form: FormData) -> Response:  # noqa: ARG001 - every action's

@@ -48,7 +48,7 @@ def _render(run: str) -> str:
 
 
 async def _compare(request: Request) -> Response:
-    """The runs that were ticked, the oldest first: the others stand beside it. Labels stay in their
+    """The runs that were ticked, the oldest first: the reference. Labels stay in their
     order: which was before is not in a name."""
     from hotset.experiment import history
     from hotset.reports.analysis.comparison import compare

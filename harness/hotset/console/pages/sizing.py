@@ -1,4 +1,4 @@
-"""How much flash: what a run's set-up would come to at other hit ratios, and what that takes."""
+"""How much flash: what a run's set-up would do at other hit ratios, and what that takes."""
 
 from __future__ import annotations
 

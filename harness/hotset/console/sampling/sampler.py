@@ -61,7 +61,7 @@ class Sampler:
         self._task = asyncio.create_task(self._work())
 
     async def stop(self, patience_s: float = 2.0) -> None:
-        """End it; a reading that is under way has so long to come to its end."""
+        """End it; a reading that is under way has so long to finish."""
         if self._task is None:
             return
         self._task.cancel()
@@ -96,7 +96,7 @@ class Sampler:
                 self._failures = self._failures + 1 if sample.error else 0
                 self._tell(sample)
             except Exception:
-                # Whoever sees to the server has to learn of it; the next reading may be whole.
+                # The administrator has to learn of it; the next reading may be whole.
                 _log.exception("the machine was not read")
             await self._rest(begun)
 
@@ -109,7 +109,7 @@ class Sampler:
             waiter.set_result(frame)
 
     async def _rest(self, begun: float) -> None:
-        """Until the next reading; whoever begins to watch ends a long rest."""
+        """Until the next reading; a new viewer ends a long rest."""
         watched_s, unwatched_s = self._intervals
         if self._failures > 1:  # one alone may be a hiccup
             unwatched_s = max(unwatched_s, OUT_OF_REACH_S)

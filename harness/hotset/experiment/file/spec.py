@@ -619,7 +619,7 @@ def _override(table: dict[str, Any], text: str) -> None:
 def _explain(path: Path, error: ValidationError) -> str:
     lines = []
     for problem in error.errors():
-        # Members of a union stand in the location as type names; only keys help the reader.
+        # The location has members of a union as type names; only keys help the reader.
         key = ".".join(str(part) for part in problem["loc"] if _is_key(part))
         if problem["type"] == "extra_forbidden":
             lines.append(f"{path}: unknown key {key}")

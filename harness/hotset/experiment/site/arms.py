@@ -219,7 +219,7 @@ def _below(site: Site, tier: Tier) -> tuple[Source, ...]:
 
 
 def _tier(site: Site) -> Tier:
-    """The tier over the slow disk with the databases; nothing of it stands yet."""
+    """The tier over the slow disk with the databases; nothing of it exists yet."""
     site.storage.restore(site.saved.path, site.cleanup)
     return site.lab.backend.tier(site.tier, site.storage, site.cleanup)
 

@@ -45,7 +45,7 @@ def take(
     for _, device in by_node.values():
         devices.overwrite(device, say, confirm)
     for node in by_node:
-        # Without --force: it claims the device (O_EXCL), so whoever took it meanwhile keeps it.
+        # Without --force: it claims the device (O_EXCL), so one who took it meanwhile keeps it.
         machine.run(["wipefs", "--all", str(node)])
 
 

@@ -58,7 +58,7 @@ class UserError:
 
 @dataclass(frozen=True, slots=True)
 class AllComplete:
-    """Every virtual user came to its end, well or not."""
+    """Every virtual user ended, well or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class WindowEdge:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One TPC-H query came to its end."""
+    """One TPC-H query finished."""
 
     user: int
     number: int
@@ -95,7 +95,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QuerySet:
-    """22 queries came to their end; whole seconds."""
+    """22 queries finished; whole seconds."""
 
     user: int
     number: int
@@ -113,7 +113,7 @@ class GeometricMean:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """RF1 (new sales) or RF2 (old sales) came to its end."""
+    """RF1 (new sales) or RF2 (old sales) finished."""
 
     function: Literal[1, 2]
     seconds: float

@@ -124,7 +124,7 @@ class Watch:
 
 
 def require_success(lines: Iterable[Line], users: int) -> str:
-    """The job's name, if the script came to its end and all of `users` users did their part.
+    """The job's name, if the script finished and all of `users` users did their part.
 
     :raises HammerdbFailed: says which condition does not hold.
     """

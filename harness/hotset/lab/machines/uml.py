@@ -57,7 +57,7 @@ _PROBE_MEMORY = Bytes(64 * 1024**2)
 _ROOM = Bytes(64 * 1024**2)
 """Memory of a guest beside its own: its page tables and its processes on this computer."""
 
-# Holds the network's namespace for as long as the lab stands. $1: the lab's network card, $2: its
+# Holds the network's namespace for as long as the lab is up. $1: the lab's network card, $2: its
 # address, $3: MTU.
 _TAP = """
 set -e
@@ -291,7 +291,7 @@ def kernel_argv(
 
 
 def _require_memory(memory: Bytes) -> None:
-    """:raises PrerequisiteMissingError: less is free than the guest may come to take."""
+    """:raises PrerequisiteMissingError: less is free than the guest may take."""
     text = Path("/proc/meminfo").read_text()
     free = Bytes(int(text.split("MemAvailable:")[1].split()[0]) * 1024)
     if free < memory + _ROOM:

@@ -70,7 +70,7 @@ def ensure(local: Local, image: Image, say: Callable[[str], None]) -> Kernel:
         nothing half-made stays.
     """
     shelf().mkdir(parents=True, exist_ok=True)
-    # Whoever comes second waits, and finds it there.
+    # The second caller waits, and finds it there.
     with lock_file(shelf().with_suffix(".lock")):
         return find_fetched() or _fetch_package(local, image, say)
 

@@ -3,7 +3,7 @@
 A job is a folder below ``data_dir()/jobs/``, for this user alone: ``job.json`` (the request,
 without secrets), ``process`` (its id and when it started), ``out`` (its result), ``err`` (its
 events), and in the end ``figures`` and ``code``. Its state is told from these and from the process,
-so that nothing has to be remembered by whoever started it.
+so that nothing has to be remembered by its caller.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class JobConflictError(PrerequisiteError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it stood when it was looked at.
+    """A job as it was when it was read.
 
     :ivar values: the request's values, without secrets.
     :ivar machine: the value of ``--machine``; empty where the verb has none.
@@ -77,7 +77,7 @@ class Job:
     :ivar progress: the latest figure; empty when there was none.
     :ivar measured: how far the step at work is: ``done``, ``total``, ``unit``, ``eta_s``, each None
         where it cannot be known.
-    :ivar said: the last lines that were said, why it failed among them.
+    :ivar messages: the last lines that it wrote, why it failed among them.
     :ivar tick: the latest second of TPC-C, if that is what it does now.
     """
 
@@ -91,7 +91,7 @@ class Job:
     code: int | None
     progress: str
     measured: Mapping[str, Any]
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     tick: Mapping[str, Any] | None
 
     @property
@@ -113,13 +113,13 @@ class Job:
 
     @property
     def latest(self) -> str:
-        """How far it is, or what it came to, in one line."""
+        """Its progress or its result, in one line."""
         if self.running and self.progress:
             return self.progress
         figures = self.figures
         if figures:
             return ", ".join(f"{name} {value}" for name, value in figures.items())
-        return self.said[-1] if self.said else ""
+        return self.messages[-1] if self.messages else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the job as JSON has it."""
@@ -134,7 +134,7 @@ class Job:
             "code": self.code,
             "progress": self.progress,
             **self.measured,
-            "said": list(self.said),
+            "messages": list(self.messages),
         }
 
 
@@ -324,7 +324,7 @@ def cause(job: Job) -> str:
     if job.state in ("running", "done"):
         return ""
     if job.state == "lost":
-        return job.said[-1]
+        return job.messages[-1]
     return events.failure(job.code or 1, _tail(_of(job.id)))
 
 
@@ -386,7 +386,7 @@ def _spawn(folder: Path, task: Task, module: str, request: str) -> None:
             stdout=out,
             stderr=err,
             env=_environment(folder),
-            # So that no relative path leads to a file of whoever started the server.
+            # So that no relative path leads to a file of the server's user.
             cwd=folder,
             start_new_session=True,
         )
@@ -513,5 +513,5 @@ def _folder() -> Path:
 
 
 def _alone() -> AbstractContextManager[None]:
-    """One start at a time, whoever starts: two must not both find a disk free."""
+    """One start at a time, of all callers: two must not both find a disk free."""
     return lock_file(_folder() / ".lock")

@@ -66,7 +66,7 @@ def figures(arm: PowerArm) -> PowerFigures:
 def headline(document: RunDocument) -> str | None:
     """TPC-H's answer in one sentence; None when it was not run.
 
-    The factor is of the totals, the geometric means stand beside it: one slow query rules the
+    The factor is of the totals, the geometric means are beside it: one slow query rules the
     first, all queries count alike in the second.
     """
     if not document.power_arms:

@@ -295,7 +295,7 @@ class Verdict(Record):
     threshold: str
     measured: float | None
     met: bool
-    said: str
+    text: str
     """In words."""
     users: PositiveInt | None = None
     """Number of users, for a window of a curve over users."""
@@ -414,7 +414,7 @@ class Repeat(Window):
     tpm: NonNegativeFloat
     """Transactions of all kinds committed per minute, the same on every engine."""
     server_tpm: NonNegativeFloat | None = None
-    """HammerDB's TPM: the server's own commits and rollbacks, whoever caused them."""
+    """HammerDB's TPM: the server's own commits and rollbacks, of all clients."""
     server_series: tuple[ServerRate, ...] = ()
     """The same by interval, ramp-up included."""
     server_errors: ServerErrors | None = None
@@ -566,7 +566,7 @@ class PowerRun(Window):
 
     @property
     def complete(self) -> bool:
-        """Every query came to its end."""
+        """Every query finished."""
         return bool(self.queries) and all(query.outcome == "ok" for query in self.queries)
 
     @property
@@ -576,5 +576,5 @@ class PowerRun(Window):
 
     @property
     def geometric_mean_s(self) -> float | None:
-        """Geometric mean of the queries' seconds; None unless all came to their end."""
+        """Geometric mean of the queries' seconds; None unless all finished."""
         return geometric_mean(query.seconds for query in self.queries) if self.complete else None

@@ -77,7 +77,7 @@ def render(document: RunDocument) -> str:
 
 def render_page(page: Page, run: RunDocument | None = None) -> str:
     """
-    :param run: of a database, whose answer stands in figures above all else.
+    :param run: of a database, whose answer is in figures above all else.
     """
     libraries, own = _libraries(), _resource("report.js")
     panels = (panel for section in page.sections for panel in section.panels)
@@ -149,7 +149,7 @@ def _libraries() -> str:
     """Vega, Vega-Lite and their embedding, once for the page."""
     bundle: str = vl_convert.javascript_bundle(LIBRARIES_TO_WINDOW)
     if "</script" in bundle.lower() or "\r" in bundle:
-        raise ValueError("the chart library cannot stand inside a page as it is")
+        raise ValueError("the chart library cannot be put inside a page as it is")
     return bundle
 
 

@@ -15,7 +15,7 @@ def render(document: RunDocument) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column stands to the left, the others to the right.
+    """A table whose first column is aligned to the left, the others to the right.
 
     >>> print(table(("arm", "NOPM"), [("a|b", "1")]))
     | arm | NOPM |

@@ -74,7 +74,7 @@ class Section:
 class Page:
     """
     :ivar about: what it is of, and when.
-    :ivar state: how a run stands that is not complete.
+    :ivar state: the state of a run that is not complete.
     :ivar judged: what was to hold, in words, and whether it does.
     :ivar conditions: what all its figures were taken under.
     :ivar verdicts: what is to be said of the answer at once.

@@ -1,4 +1,4 @@
-"""The page of a run: which sections it has, in which order, and what stands around them."""
+"""The page of a run: which sections it has, in which order, and what is around them."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def _list_name(row: ListingRow) -> str:
 
 
 def _list_result(row: ListingRow) -> str:
-    """A factor with its interval, or what a measurement comes to."""
+    """A factor with its interval, or a measurement's value."""
     if row.value is not None and row.unit is not None:
         return f"{words.count(row.value)} {row.unit}"
     lines = [words.factor(row.factor)]

@@ -68,7 +68,7 @@ def bars(
     range_ = [f"var({name})" for name in colours] or [COLOURS[name] for name in order]
     colour = alt.Color("arm:N", legend=None, scale=alt.Scale(domain=order, range=range_))
     base = alt.Chart(alt.InlineData(values=bars))
-    # The figure stands right of everything drawn in its row, so that no circle covers it.
+    # The figure is right of everything drawn in its row, so that no circle covers it.
     ends = {row["arm"]: row["value"] for row in bars}
     for row in points:
         ends[row["arm"]] = max(ends[row["arm"]], row["value"])
@@ -98,12 +98,12 @@ def bars(
 
 
 def stack_bars(rows: list[Row], order: Sequence[str]) -> Spec:
-    """A bar of shares per arm; a share's figure stands in it where there is room."""
+    """A bar of shares per arm; a share's figure is in it where there is room."""
     import altair as alt
 
     names = list(dict.fromkeys(row["class"] for row in rows))
     y = alt.Y("arm:N", sort=order, title=None, axis=alt.Axis(labelLimit=150))
-    # What stands beside each other is added up here, so that bars and figures agree.
+    # Neighbours are added up here, so that bars and figures agree.
     placed: list[Row] = []
     for arm in order:
         start = 0.0

@@ -300,7 +300,7 @@ def _disks(first: RunDocument, other: RunDocument) -> Iterator[Line]:
         if min(*old.each_mb_per_s, *line.each_mb_per_s) > 0:
             interval = stats.ratio_of_means(line.each_mb_per_s, old.each_mb_per_s)
         else:
-            note = "a measurement came to 0 MB/s"
+            note = "a measurement was 0 MB/s"
         figure = f"{line.profile} {line.direction} MB/s"
         yield _ratio_line(first, other, ("disk", "measured", figure), values, interval, note)
 
@@ -361,7 +361,7 @@ def _setup(document: RunDocument) -> Iterator[tuple[str, str]]:
     if document.measurement is not None:
         yield _TIER_FOUND, document.measurement.where
     yield "hotset", document.hotset_version
-    # What `auto` came to; the rest of these records follows from the settings.
+    # What `auto` chose; the rest of these records follows from the settings.
     for name, record, kept in (
         ("machine", document.machine, {"kind", "cores", "memory_bytes", "kernel", "host"}),
         ("tier", document.tier, {"kind", "flash"}),

@@ -35,7 +35,7 @@ class Point:
 
 
 def peak(points: Sequence[Point]) -> Point:
-    """The fewest users that come to the highest throughput, less what is noise.
+    """The fewest users that reach the highest throughput, less what is noise.
 
     >>> peak([Point(1, 100), Point(2, 198), Point(4, 200), Point(8, 150)])
     Point(users=2, rate=198)

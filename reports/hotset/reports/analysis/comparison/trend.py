@@ -111,7 +111,7 @@ class TrendChange(Change):
     """A new level, in words as well. ``with_it``: what else changed from the run before."""
 
     run: str
-    said: str
+    text: str
     with_it: tuple[str, ...]
 
 
@@ -138,7 +138,7 @@ class TrendReport(Versioned):
                 TrendChange,
                 change,
                 run=trend.samples[change.at].run,
-                said=trend.sentence(change),
+                text=trend.sentence(change),
                 with_it=others,
             )
             for change, others in zip(trend.changes, with_it, strict=True)
@@ -210,7 +210,7 @@ def _ends(level: Sequence[float]) -> tuple[float, float]:
 
 
 def rows(trend: Trend) -> list[tuple[object, ...]]:
-    """A row for each run; the change stands beside the first run of its level."""
+    """A row for each run; the change is beside the first run of its level."""
     changes = {change.at: change.ratio for change in trend.changes}
     return [
         (sample.run, sample.started_at.isoformat(), sample.value, level, changes.get(place))
