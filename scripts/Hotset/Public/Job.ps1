@@ -17,7 +17,7 @@ function Get-HotsetJob {
     System.String, or objects with the property Id: -Id
     .OUTPUTS
     Hotset.Job, with Id, Verb, State (running, done, failed, interrupted, lost), Started, Ended,
-    Duration, Progress and Said.
+    Duration, Progress and Messages.
     .EXAMPLE
     Get-HotsetJob | Where-Object State -eq running
     .EXAMPLE
