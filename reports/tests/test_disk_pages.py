@@ -42,7 +42,7 @@ REREAD = {"schema_version": 1, "disks": [disk("hdd", 1.0), disk("hybrid", 2.1)]}
 
 
 def array_search(name: str, p99_ms: float) -> dict[str, Any]:
-    searched = {"seconds": 20.0, "searches": 900, "found": 800, "p50_ms": p99_ms / 4}
+    searched = {"seconds": 20.0, "searches": 900, "posts": 800, "p50_ms": p99_ms / 4}
     searched |= {"p99_ms": p99_ms, "added": 4000, "commits": 20, "commit_ms": 30.0}
     heat = {"reads": 8, "read_bytes": 8192, "writes": 2, "written_bytes": 512}
     heat |= {"hottest_share": 0.45, "read_strips": [8, 0], "write_strips": [0, 2]}

@@ -195,7 +195,9 @@ def _cost_of_cache(ceiling: Ceiling) -> str:
     seen, cached = ceiling.measured_nopm, ceiling.predicted_nopm
     reached = f"All-flash, without a cache, reached {seen:,.0f} NOPM"
     if cached >= seen:
-        return f"{reached}, no more than with everything cached: what the cache costs does not show."
+        return (
+            f"{reached}, no more than with everything cached: what the cache costs does not show."
+        )
     return (
         f"{reached}; with everything cached {cached:,.0f} are predicted"
         f" ({deviation(cached / seen - 1)}): the cost of the cache itself."

@@ -44,7 +44,7 @@ def test_the_engine_finds_posts_while_it_takes_in_others(tmp_path: Path) -> None
     search_engine.build(tmp_path, 3000, 1)
     found = Searched(**search_engine.run(tmp_path, 2.0, 2, 100, 1))
     assert found.searches > 20
-    assert found.found > 0
+    assert found.posts > 0
     assert found.commits >= 1
     assert found.added == found.commits * 100
     assert 0 < found.p50_ms <= found.p99_ms

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_a_checkout_knows_its_version_without_having_been_installed() -> None:
     folders = (ROOT / one for one in ("harness", "reports", "tpch", "tpcc", "cache-layer"))
-    code = "import hotset, hotset.core.errors, hotset.tpch.record; print(hotset.__version__)"
+    code = "import hotset, hotset.core.errors, hotset.tpch.words; print(hotset.__version__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],  # -S: no packages, and so no metadata of any
         check=False,

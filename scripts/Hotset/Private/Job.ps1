@@ -151,7 +151,7 @@ function Get-HotsetResult {
     $result = $Answer.result
     if ($result.planned_bytes -gt $result.bytes) {
         $figures = ($result.planned_bytes / 1MB), ($result.bytes / 1MB)
-        Write-Warning ("Job $($One.Id): {0:N1} MiB were planned, {1:N1} MiB were fetched; (Get-HotsetJob $($One.Id)).Said tells more." -f $figures)
+        Write-Warning ("Job $($One.Id): {0:N1} MiB were planned, {1:N1} MiB were fetched; (Get-HotsetJob $($One.Id)).Messages tells more." -f $figures)
     }
     ConvertTo-HotsetOutput $Answer.verb $result $server
 }

@@ -178,7 +178,7 @@ _OWN = {
     "warmup schedule add": [
         (
             "Register-HotsetWarmupSchedule heat -Disk shop -At 'Mon..Fri 06:00'",
-            "Every working day at six, on the server, whoever is logged in.",
+            "Every working day at six, on the server, whether or not a user is logged in.",
         )
     ],
     "whatif trace convert": [

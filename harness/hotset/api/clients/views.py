@@ -122,10 +122,9 @@ _SHOWN = {
 """Columns, where they are not simply the first ones."""
 _SCRIPTS = {
     "Hotset.DiskSpeed": {
-        "MB/s": "'{0:N1}' -f ($_.Samples | Measure-Object -Property MbPerS -Average).Average",
-        "IOPS": "'{0:N0}' -f ($_.Samples | Measure-Object -Property Iops -Average).Average",
-        "Latency us": "'{0:N1}' -f"
-        " ($_.Samples | Measure-Object -Property LatencyUs -Average).Average",
+        "MB/s": "'{0:N1}' -f ($_.Runs | Measure-Object -Property MbPerS -Average).Average",
+        "IOPS": "'{0:N0}' -f ($_.Runs | Measure-Object -Property Iops -Average).Average",
+        "Latency us": "'{0:N1}' -f ($_.Runs | Measure-Object -Property LatencyUs -Average).Average",
     },
     "Hotset.DiskRaffle": {"Draws": "@($_.Draws).Count"},
     "Hotset.Flash": {"Disks": "@($_.Disks | ForEach-Object { $_.Disk }) -join ', '"},

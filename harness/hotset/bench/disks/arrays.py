@@ -200,8 +200,8 @@ def measure(
     with closing(searches):
         for part in wanted:
             if part.kind == "search":
-                found = (_search(searches, report),)
-                yield DiskResults(scenario="arrays", searches=found)
+                searched = _search(searches, report)
+                yield DiskResults(scenario="arrays", searches=(searched,))
             else:
                 yield _measure(local, part, load, as_file, report)
 

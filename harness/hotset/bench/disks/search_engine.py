@@ -89,16 +89,22 @@ def run(folder: Path, seconds: float, users: int, posts_per_s: int, seed: int) -
     took = time.monotonic() - begun
     if errors:
         raise errors[0]
-    every = sorted(latency for user in latencies for latency in user)
+    return {
+        "seconds": took,
+        "posts": sum(hits),
+        "added": added,
+        **_figures([latency for user in latencies for latency in user], commits),
+    }
+
+
+def _figures(latencies: list[float], commits: list[float]) -> dict[str, float]:
+    every = sorted(latencies)
     p50, p99 = (every[int(share * (len(every) - 1))] for share in (0.5, 0.99))
     commit_ms = statistics.median(commits) if commits else 0.0
     return {
-        "seconds": took,
         "searches": len(every),
-        "found": sum(hits),
         "p50_ms": p50,
         "p99_ms": p99,
-        "added": added,
         "commits": len(commits),
         "commit_ms": commit_ms,
     }

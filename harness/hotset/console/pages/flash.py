@@ -32,7 +32,7 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 
 
 class FormState(BaseModel):
-    """What the form holds."""
+    """The values of the form."""
 
     model_config = ConfigDict(extra="ignore")
     flash: str = Field(min_length=1)

@@ -124,17 +124,17 @@ def log_gain(document: RunDocument, users: int | None = None) -> float | None:
     :param users: with so many; None: with those of the run.
     """
 
-    def tpm(name: ArmName) -> float | None:
+    def rate(name: ArmName) -> float | None:
         arm = document.arm(name)
         if arm is None:
             return None
         own = document.database.users if document.database else None
         windows = arm.repeats if users is None else (*arm.curve, *arm.repeats)
         return mean_of(
-            window.tpm for window in windows if users is None or (window.users or own) == users
+            window.rate for window in windows if users is None or (window.users or own) == users
         )
 
-    alone, before = tpm("flash-volume"), tpm("baseline")
+    alone, before = rate("flash-volume"), rate("baseline")
     return alone / before if alone and before else None
 
 

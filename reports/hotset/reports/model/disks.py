@@ -129,7 +129,8 @@ class Searched(Record):
 
     seconds: PositiveFloat
     searches: NonNegativeInt
-    found: NonNegativeInt
+    posts: NonNegativeInt
+    """Posts that were found."""
     p50_ms: NonNegativeFloat
     p99_ms: NonNegativeFloat
     added: NonNegativeInt
