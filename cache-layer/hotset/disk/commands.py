@@ -15,7 +15,7 @@ from hotset.core.machines import names as machines
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
 from hotset.core.rights import Needs, Right
 from hotset.core.units import Bytes
-from hotset.tier.policies import Policy
+from hotset.tier.base import Policy
 
 from . import places
 
