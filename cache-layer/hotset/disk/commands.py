@@ -12,10 +12,11 @@ from pydantic import Field, ValidationInfo, field_validator
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.machines import names as machines
+from hotset.core.machines.base import MachineGoneError
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
 from hotset.core.rights import Needs, Right
 from hotset.core.units import Bytes
-from hotset.tier.base import Policy
+from hotset.tier.policies import Policy
 
 from . import places
 
@@ -207,7 +208,6 @@ def activate(request: Activate, context: Context) -> Lines:
 
     What may lose data is done to one that is named. Damaged metadata is found before it is used.
     """
-    from hotset.core.machines.base import MachineGoneError
     from hotset.tier.base import TierFailedError
 
     from . import flash_devices

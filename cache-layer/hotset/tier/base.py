@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Literal, get_args
+from typing import Literal
 
 from hotset.block.extents import Run, count, nth_blocks
 from hotset.block.io_counters import Readings
@@ -24,9 +24,6 @@ from .filling import Filling
 from .regions import Regions
 
 TierKind = Literal["dm-cache", "bcache", "userspace"]
-Policy = Literal["hotset", "smq", "lru", "sieve", "s3-fifo", "arc"]
-"""Policies of ``hotset-engine tier --policy``; the first is the default."""
-POLICIES: tuple[Policy, ...] = get_args(Policy)
 WarmupMethod = Literal["offline", "insert", "read"]
 WriteMode = Literal["writeback", "writethrough"]
 State = Literal["active", "inactive", "restarting", "degraded", "failed"]

@@ -10,7 +10,7 @@ from hotset.core.paths import repository_file
 from hotset.core.units import Bytes
 from hotset.experiment.file.spec import Spec, SpecError, read, read_any
 from hotset.reports.model import document
-from hotset.tier import base
+from hotset.tier import policies
 
 MIB = 2**20
 GOOD = """\
@@ -109,7 +109,7 @@ def test_the_engine_of_our_own_has_hotset_unless_told_otherwise(file: Path) -> N
 
 
 def test_policies_as_arms_are_those_of_the_own_engine(file: Path) -> None:
-    assert document.POLICY_ARMS == base.POLICIES
+    assert document.POLICY_ARMS == policies.POLICIES
     spec = read(file, ('arms=["baseline", "smq", "arc"]',))
     assert (spec.tier_wanted, spec.policy_arms) == ("userspace", ["smq", "arc"])
     assert read(file).tier_wanted == "auto"

@@ -22,8 +22,9 @@ from hotset.core.units import Blocks, Bytes
 from hotset.disk import sizing
 from hotset.lab import lab as labs
 from hotset.lab.lab import Lab, LabSpec, MachineChoice
-from hotset.tier.base import POLICIES, Tier, TierKind
+from hotset.tier.base import Tier, TierKind
 from hotset.tier.choice import DatabaseKind
+from hotset.tier.policies import POLICIES
 from hotset.warmup.fill import fill
 
 from ..page import Page, table

@@ -7,10 +7,11 @@ import platform
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.units import Bytes
 
-from ..base import POLICIES, TierSpec
+from ..base import TierSpec
 from ..choice import Choice, ChoiceError, Sizes, Wanted, block_of
 from ..disk_tier import metadata_bytes
 from ..kind import Kind
+from ..policies import POLICIES
 from .control import COUNTING
 from .tier import BLOCK_MAX, Userspace, check_block, require
 

@@ -31,11 +31,12 @@ from hotset.reports.model.base import ArmName, ComparedArm, TimedWorkload
 from hotset.reports.model.document import POLICY_ARMS, WarmupOrder, Workload
 from hotset.reports.model.setup import Prices, Published
 from hotset.tier import kinds
-from hotset.tier.base import Policy, TierKind, TierSpec, WriteMode
+from hotset.tier.base import TierKind, TierSpec, WriteMode
 from hotset.tier.choice import Sizes
 from hotset.tier.dmcache import tier as dmcache
 from hotset.tier.engine import tier as userspace
 from hotset.tier.kind import Kind
+from hotset.tier.policies import Policy
 from hotset.tpch.data import text_bytes
 from hotset.tpch.schema import estimate_bytes
 from hotset.warmup.fill import Method

@@ -34,7 +34,8 @@ from hotset.databases.postgres.server import PostgresServer, log_size, run_setti
 from hotset.lab.backend import SavedDisk
 from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import Workload
-from hotset.tier.base import POLICIES, Policy, Tier, Warmup
+from hotset.tier.base import Tier, Warmup
+from hotset.tier.policies import POLICIES, Policy
 from hotset.warmup import plan as database_blocks
 from hotset.warmup.fill import fill, fill_by_reading
 

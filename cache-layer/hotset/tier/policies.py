@@ -1,4 +1,5 @@
-"""Next actions of a policy on blocks, in words that are true of that policy.
+"""Policies of caches: those of hotset's own engine, and the next actions of a policy on blocks, in
+words that are true of that policy.
 
 smq: drivers/md/dm-cache-policy-smq.c (``update_promote_levels``, ``should_promote``,
 ``queue_demotion``).
@@ -6,7 +7,14 @@ smq: drivers/md/dm-cache-policy-smq.c (``update_promote_levels``, ``should_promo
 
 from __future__ import annotations
 
-from .base import TierSpec
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from .base import TierSpec
+
+Policy = Literal["hotset", "smq", "lru", "sieve", "s3-fifo", "arc"]
+"""Policies of ``hotset-engine tier --policy``; the first is the default."""
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 ALL, NONE = 0.999, 0.001
 """Shares of the blocks that are in the cache, from which on all and none of them count as so."""
