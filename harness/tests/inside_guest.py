@@ -17,7 +17,7 @@ from hotset.core.machines.base import Machine, Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab.lab import Lab, LabSpec
-from hotset.tpcc.program import PROGRAM, program
+from hotset.tpcc.native import PROGRAM, program
 from tests.own_lab import own_lab
 
 ROOT = Path(__file__).parents[2]

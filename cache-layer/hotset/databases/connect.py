@@ -9,13 +9,19 @@ for on a terminal.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 from hotset.core import environment
 from hotset.core.errors import RequestError
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.sql import EngineName
+from hotset.hitratio import attribution
 
+from .base import Unavailable
+from .file_labels import Label
 from .product import SqlDatabase
 
 if TYPE_CHECKING:
@@ -96,3 +102,28 @@ def check_dsn(engine: EngineName, dsn: str) -> None:
     :raises DsnError: it does not, or does.
     """
     database(engine, dsn, "")
+
+
+def label_of(
+    machine: Machine, device: PurePosixPath | None, by: str, request: NamesDatabase
+) -> Label:
+    """Return a function that names the owner of a file: itself, its database or its table.
+
+    :param device: the accelerated disk, where one is meant: the server's files may be there under
+        other names than the server has for them.
+    :raises PrerequisiteMissingError: the server does not tell, or has no file there.
+    """
+    if by not in ("database", "table"):
+        return str
+    if request.dsn is None:
+        raise RequestError(
+            f"by {by} hotset has to ask the database server for its files: name the server, or use"
+            " by file",
+            field="by",
+        )
+    below = None if device is None else attribution.mount_point(machine, device)
+    with closing(of_request(request).administer()) as server:
+        label = server.labels("database" if by == "database" else "table", machine, below)
+    if isinstance(label, Unavailable):
+        raise PrerequisiteMissingError(label.unavailable)
+    return label

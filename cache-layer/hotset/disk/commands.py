@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.machines import names as machines
+from hotset.core.machines.base import MachineGoneError
 from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
 from hotset.core.record import convert
 from hotset.core.rights import Needs, Right
@@ -181,7 +182,6 @@ def activate(request: Activate, context: Context) -> Lines:
 
     What may lose data is done to one that is named. Damaged metadata is found before it is used.
     """
-    from hotset.core.machines.base import MachineGoneError
     from hotset.tier.base import TierFailedError
 
     from . import flash_devices

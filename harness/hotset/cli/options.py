@@ -1,4 +1,4 @@
-"""What commands have in common: options, passwords, the screen."""
+"""Options of commands, and what they have in common besides: passwords, the screen."""
 
 from __future__ import annotations
 

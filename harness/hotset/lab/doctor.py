@@ -21,7 +21,7 @@ from hotset.databases.sqlserver.freetds import is_freetds
 from hotset.disk import flash_devices, prerequisites
 from hotset.hammerdb import release
 from hotset.tier import kinds
-from hotset.tpcc import program as users
+from hotset.tpcc import native as users
 from hotset.tpcc.record import DriverMissing
 
 from . import image

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from hotset.block import flashdev
 from hotset.block.programs import OnRead
@@ -21,9 +21,6 @@ from hotset.core.units import Bytes
 from hotset.core.words import percent, text_table
 
 from .choices import BOUNDS, Mode, Policy
-
-if TYPE_CHECKING:
-    pass
 
 _FOLDER = "whatif"
 LOADS = ("tpcc", "tpch")

@@ -83,7 +83,7 @@ def test_what_is_installed_finds_its_programs(wheel: Path, tmp_path: Path) -> No
     run("uv", "pip", "install", "--quiet", "--no-deps", f"--python={environment}", str(wheel))
     code = (
         "from hotset.block import flashdev, programs;"
-        "from hotset.core.machines.local import Local; from hotset.tpcc.program import program;"
+        "from hotset.core.machines.local import Local; from hotset.tpcc.native import program;"
         "print(programs.find_engine(), programs.find_boot(), flashdev.program(Local()),"
         " program())"
     )

@@ -62,7 +62,7 @@ class HitRatio(places.DiskAndServer):
 )
 def hit_ratio(request: HitRatio, context: Context) -> HitRatios:  # noqa: ARG001
     """Show reads, writes, hits and bypassed requests, from counter differences."""
-    from hotset.databases import owners
+    from hotset.databases import connect
     from hotset.hitratio import hit_report
 
     start = fields.parse_field("since", lambda: hit_report.parse_since(request.since, time.time()))
@@ -75,7 +75,7 @@ def hit_ratio(request: HitRatio, context: Context) -> HitRatios:  # noqa: ARG001
             return hit_report.of_disk(target, start, mark=request.mark)
         if request.by == "volume":
             return hit_report.of_flash(target)
-        label = owners.label_of(target.machine, target.disk.device, request.by, request)
+        label = connect.label_of(target.machine, target.disk.device, request.by, request)
         return hit_report.of_parts(target, request.by, label, start, mark=request.mark)
 
 

@@ -104,7 +104,7 @@ def explain(request: Explain, context: Context) -> Explanation:  # noqa: ARG001
 
     Also shows its hits so far, and what would happen to its next requests.
     """
-    from hotset.databases import owners
+    from hotset.databases import connect
     from hotset.hitratio import hit_report
 
     from .. import explain as explaining
@@ -113,7 +113,7 @@ def explain(request: Explain, context: Context) -> Explanation:  # noqa: ARG001
     with hit_report.target_of(request.machine, request.disk) as target:
         label = None
         if by == "table":
-            label = owners.label_of(target.machine, target.disk.device, by, request)
+            label = connect.label_of(target.machine, target.disk.device, by, request)
         return explaining.explain(target, request.name, label)
 
 

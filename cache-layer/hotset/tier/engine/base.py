@@ -4,7 +4,7 @@ through the control socket, by commands on the machine, as a kernel's tier is.""
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -13,10 +13,9 @@ from hotset.block import extents, programs
 from hotset.block.extents import Run
 from hotset.block.io_counters import Readings
 from hotset.block.transfer import Progress
-from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes, mb_per_s
 
-from ..base import Counters, TierKind, TierSpec, Warmup, WarmupFailedError, sample
+from ..base import Counters, Tier, TierKind, Warmup, WarmupFailedError, sample
 from ..filling import Filling
 from ..regions import EngineRegions
 from . import control as engine
@@ -36,13 +35,11 @@ class _Fetched:
     skipped: int
 
 
-class EngineTier(ABC):
+class EngineTier(Tier):
     """A tier whose engine answers at ``control`` on its machine."""
 
     kind: TierKind = "userspace"
     counting = engine.COUNTING
-    machine: Machine
-    spec: TierSpec
     control: PurePosixPath
 
     @property
@@ -54,10 +51,6 @@ class EngineTier(ABC):
     @abstractmethod
     def origin(self) -> PurePosixPath:
         """Device or file on the machine that holds the origin's bytes."""
-
-    @abstractmethod
-    def create(self) -> PurePosixPath:
-        """Implement `base.Tier.create`: the engine runs afterwards."""
 
     def status_argv(self) -> list[str]:
         return engine.counters_argv(programs.engine(self.machine), self.control)

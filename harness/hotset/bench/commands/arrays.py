@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.extras import Extra
+from hotset.core.machines.local import Local
 from hotset.core.operation import Context, Kind, Lock, Request, operation
 from hotset.core.rights import Makes, Needs, Right
 from hotset.core.units import Bytes
@@ -67,7 +68,6 @@ def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     The published table beside ours, a member that fails under load, a power cut with and without
     power-loss protection; with --search a full-text search on each array.
     """
-    from hotset.core.machines.local import Local
     from hotset.reports.model.disks import DiskResults
 
     from ..disks import arrays, serving_path
