@@ -265,7 +265,7 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     a        1
     bc      20
     """
-    lines = [[_printable(cell) for cell in row] for row in (heads, *rows)]
+    lines = [[printable(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
     return "\n".join(
         "  ".join(
@@ -276,7 +276,12 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    r"""The text with what steers a terminal spelled out.
+
+    >>> printable("\x1b[31mred")
+    '\\x1b[31mred'
+    """
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 

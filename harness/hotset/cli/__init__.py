@@ -183,4 +183,8 @@ def _say(text: str) -> None:
     if progress.is_read_by_a_program():
         progress.emit(error=text)
     else:
-        sys.stderr.write(f"hotset: {text}\n")
+        from hotset.core.words import printable
+
+        # Part of it may be another's, such as a server's refusal.
+        shown = "\n".join(map(printable, text.split("\n")))
+        sys.stderr.write(f"hotset: {shown}\n")

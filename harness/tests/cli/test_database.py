@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +18,18 @@ from hotset.databases.postgres.client import PostgresSession
 from hotset.databases.postgres.product import PostgresDatabase
 from hotset.databases.report import Reading
 from tests.cli_server import CommandLine, Done
+from tests.tds_server import certificate, tds_server
 
 MISTYPED = "sqlserver://u@h/d?encrpyt=yes"
 NOWHERE = ("--engine", "sqlserver", "--dsn", "sqlserver://u@127.0.0.1:1/d")
+
+
+def test_a_servers_words_do_not_steer_the_terminal(hotset: CommandLine, tmp_path: Path) -> None:
+    with tds_server(certificate(tmp_path, "evil.example")) as server:
+        server.refusals = ((18456, "\x1b]0;all is well\x07\u202eno"),)
+        dsn = ("--engine", "sqlserver", "--dsn", server.dsn("trust=yes"))
+        done = hotset("database", "show", *dsn, env={"HOTSET_PASSWORD": "x"})
+    assert r"\x1b]0;all is well\x07\u202eno" in done.err
 
 
 class Verbs:
