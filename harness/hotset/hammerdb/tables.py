@@ -39,12 +39,16 @@ def tpch_rows(scale: int) -> dict[str, int]:
     return {name: rows * (1 if rows < 100 else scale) for name, rows in _TPCH.items()}
 
 
+def statement(connection: SqlDatabase, name: str) -> str:
+    """The text of `sql/<engine>/<name>.sql`; empty where the product has none."""
+    file = files("hotset.hammerdb") / "sql" / connection.engine / f"{name}.sql"
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
 def read(connection: SqlDatabase, name: str) -> list[Row]:
-    """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
-    folder = files("hotset.hammerdb") / "sql" / connection.engine
-    sql = (folder / f"{name}.sql").read_text(encoding="utf-8")
+    """The rows of a statement; raises as `Session.query` does."""
     with closing(connection.looking().session()) as session:
-        return session.query(sql)
+        return session.query(statement(connection, name))
 
 
 def check(connection: SqlDatabase, name: str, expected: dict[str, int]) -> dict[str, int]:
