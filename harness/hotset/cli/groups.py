@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
-from . import console, jobs, shell, top, watch
+from . import alternate, console, jobs, shell, top, watch
 
 Command = Callable[..., None]
 GROUPS: Mapping[str, str] = {
     "experiment": "Run experiments: each is one TOML file, from baseline to report.",
-    "runs": "List, show, compare and delete finished runs.",
+    "runs": "List, show, compare and delete finished runs; measure two states in turn.",
     "tpcc": "Run TPC-C on your own database (results are TPROC-C, not audited TPC results).",
     "sql": "Run SQL scripts of your own as a benchmark, on your own database.",
     "heat": "See which parts of a disk are accessed most: access counts per region,"
@@ -49,6 +49,7 @@ SINGLE: Mapping[str, str] = {
 }
 """Operations of one word."""
 OTHERS: Mapping[str, Mapping[str, Command]] = {
+    "runs": {"alternate": alternate.alternate},
     "tier": {"watch": watch.watch},
     "lab": {"shell": shell.shell},
 }

@@ -39,8 +39,9 @@ def trend(
     runs = list(islice(_same(archive, of), limit))[::-1]
     measured = [(run, value) for run in runs if (value := _value(run, metric)) is not None]
     samples = [Sample(run.run, run.started_at, value) for run, value in measured]
+    to_know = compare.way_to_know(of, of)
     with extras.explained():
-        trend = trends.find_trend(metric, samples, verdicts.lower_is_better(metric))
+        trend = trends.find_trend(metric, samples, verdicts.lower_is_better(metric), to_know)
     with_it = tuple(
         tuple(map(str, compare.differences(measured[change.at - 1][0], measured[change.at][0])))
         for change in trend.changes

@@ -14,7 +14,7 @@ from .process.failures import HammerdbFailed
 
 _RANDOM = {"order_line": 0.1, "lineitem": 0.1}
 """Tables whose number of rows is random (5 to 15 lines an order, 1 to 7): the tolerance."""
-_SQL = SqlFiles("hotset.hammerdb", "HammerDB")
+SQL = SqlFiles("hotset.hammerdb", "HammerDB")
 
 
 def tpcc_rows(warehouses: int) -> dict[str, int]:
@@ -33,7 +33,7 @@ def tpch_rows(scale: int) -> dict[str, int]:
 def read(connection: SqlDatabase, name: str) -> list[Row]:
     """The rows of `sql/<engine>/<name>.sql`; raises as `Session.query` does."""
     with closing(connection.looking().session()) as session:
-        return session.query(_SQL.statement(connection.engine, name))
+        return session.query(SQL.statement(connection.engine, name))
 
 
 def check(connection: SqlDatabase, name: str, expected: dict[str, int]) -> dict[str, int]:

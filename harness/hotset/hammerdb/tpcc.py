@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from hotset.core.sql import Aborted, SetupError
 from hotset.databases.product import SqlDatabase
+from hotset.load import served, steady
 from hotset.load.record import NotServed
 from hotset.load.served import shortfall
-from hotset.reports.model.windows import Latency, Repeat, ServerErrors, ServerRate, Transaction
-from hotset.tpcc.driver import OrderCounter, isolation
+from hotset.reports.model.windows import (
+    DUE_LEAST,
+    Latency,
+    Repeat,
+    Second,
+    ServerErrors,
+    ServerRate,
+    Transaction,
+)
+from hotset.tpcc.driver import isolation
 from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import DISTRICTS, FIRST_ORDER
 from hotset.tpcc.transactions import hottest_fifth
@@ -25,6 +35,7 @@ from .process.failures import HammerdbFailed, HammerdbRefused
 from .process.output import Line, WindowEdge
 from .process.watch import result_of
 from .release import Release, find
+from .server import Edge, Reading, Server
 
 _KINDS = {
     "new_order": "NEWORD",
@@ -87,20 +98,16 @@ def run(
     _check_warehouses(connection, options.warehouses)
     before = _server_errors(connection)
     text = script.write_timed_run(connection.hammerdb, options.users, dictionary)
-    with OrderCounter(connection, by_hammerdb=True) as orders:
-        watched = replace(batch, observe=_counting(orders, observe))
+    with Server(connection) as server:
+        watched = replace(batch, observe=_beside(server, observe))
         outcome = execute(watched, dictionary, text, users=options.users + 1)
-        counted = orders.counts(_COUNT_S)
+        edges = server.edges(_COUNT_S)
+    _require_able(server)
     result = _result(options, outcome, _between(before, _server_errors(connection)))
-    loaded = options.warehouses * DISTRICTS * FIRST_ORDER
-    result = result.model_copy(
-        update={
-            "nopm_by_district": counted and counted[0],
-            "orders_before": counted and counted[1] - loaded,
-            "isolation": isolation(connection),
-        }
-    )
-    if cause := shortfall(result):
+    result = result.model_copy(update={"isolation": isolation(connection)})
+    if edges is not None:
+        result = result.model_copy(update=_counted(options, result, server, edges))
+    if cause := shortfall(result, _ended(options.users, result, server)):
         raise NotServed(cause, result)
     return result
 
@@ -134,15 +141,63 @@ def whole_minutes(name: str, seconds: float, at_least: int) -> int:
     return minutes
 
 
-def _counting(orders: OrderCounter, observe: Observer) -> Observer:
-    """Have the orders counted at the server when HammerDB's window opens and closes."""
+def _beside(server: Server, observe: Observer) -> Observer:
+    """Have the server read when HammerDB's window opens and closes, and end a run that it cannot
+    serve any more."""
+    edges: dict[str, Edge] = {"measure": "opens", "done": "closes"}
 
     def see(line: Line) -> None:
-        if isinstance(line, WindowEdge) and line.phase in ("measure", "done"):
-            orders.ask()
+        if isinstance(line, WindowEdge) and line.phase in edges:
+            server.ask(edges[line.phase])
+        _require_able(server)
         observe(line)
 
     return see
+
+
+def _require_able(server: Server) -> None:
+    """
+    :raises HammerdbFailed: the server is in a state that does not pass by itself.
+    """
+    if server.unable:
+        raise HammerdbFailed(f"the server cannot go on: {server.unable}")
+
+
+def _counted(
+    options: RunOptions, result: Repeat, server: Server, edges: tuple[Reading, Reading]
+) -> dict[str, Any]:
+    """What the server counted meanwhile; by seconds where chance alone leaves none without."""
+    first, last = edges
+    assert first.orders is not None
+    assert last.orders is not None
+    each = server.each_second() or []
+    told = each if each and sum(each) >= DUE_LEAST * len(each) else []
+    transactions = result.tpm / result.rate if result.rate else 0.0
+    return {
+        "nopm_by_district": (last.orders - first.orders) / (last.at - first.at) * 60,
+        "orders_before": first.orders - options.warehouses * DISTRICTS * FIRST_ORDER,
+        "unfinished": server.unfinished(),
+        "steadiness": (steady.judge_rate(told),) if len(told) >= steady.LEAST_S else (),
+        "series": tuple(
+            Second(second=number, nopm=orders * 60, tpm=orders * 60 * transactions)
+            for number, orders in enumerate(told)
+        ),
+    }
+
+
+def _ended(asked: int, result: Repeat, server: Server) -> list[str]:
+    """What did not go on to the end, in words: HammerDB counts errors and drops their causes."""
+    orders = [round((one.nopm or 0.0) / 60) for one in result.series]
+    told = [served.ended("new_order", orders)]
+    idle = result.idle_seconds
+    if result.failed and idle and idle[-1] == len(orders) - 1:
+        told.append(
+            f"{result.failed:,} failed, and in the last second of the window none got through"
+        )
+    users = server.users()
+    if result.failed and users is not None and users < asked:
+        told.append(f"{asked - users} of {asked} users had lost their sessions")
+    return [text for text in told if text]
 
 
 def _check_warehouses(connection: SqlDatabase, warehouses: int) -> None:

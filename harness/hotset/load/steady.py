@@ -15,7 +15,7 @@ good as True.
 
 Simulated (``harness/tests/load/test_steady.py``): of stationary windows whose seconds scatter by
 10 %, with an autocorrelation of 0, 0.5 or 0.8, at most 5 % are called not steady; of windows that
-drift by 20 % at most 5 % are called steady, and at least 80 % not steady where they are long enough.
+drift by 20 % at most 5 % are called steady, and at least 80 % not steady where they are long.
 """
 
 import math

@@ -217,7 +217,7 @@ KEPT = {
 LOOKS = {
     *("console token list", "jobs list", "jobs show", "top", "tier watch"),
     # What it lets people do, it keeps.
-    *("console", "lab shell"),
+    *("console", "lab shell", "runs alternate"),
 }
 
 

@@ -68,6 +68,7 @@ NO_OPERATIONS = {
     "console": "it serves the operations",
     "jobs": "the API has them itself",
     "lab shell": "it needs a terminal",
+    "runs alternate": "it asks at the terminal, or runs a program of the caller's",
     "tier watch": "it never ends",
     "top": "it needs a terminal",
 }

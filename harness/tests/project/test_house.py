@@ -225,7 +225,7 @@ READS = frozenset(("compile", "partition", "removeprefix", "rpartition", "search
 """Methods that take apart what another program said."""
 OTHER_PROGRAM = re.compile(r"`(?!hotset )[a-z-]+ [^`]*|^--[a-z-]+(=.*)?$")
 """One as a user types it, and an argument of one that hotset runs."""
-ONLY_TYPED = ("hotset lab shell",)
+ONLY_TYPED = ("hotset lab shell", "hotset runs alternate")
 """What is nowhere but on a command line."""
 
 

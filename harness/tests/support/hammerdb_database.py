@@ -52,6 +52,13 @@ class Connection:
     orders: list[int] = field(default_factory=lambda: [2 * 10 * 3001 + 7])
     asked_at: list[float] = field(default_factory=list)
     has_counters: bool = True
+    unable_from: int | None = None
+    """The look from which on nobody can write; None: anybody can."""
+    looks: list[int] = field(default_factory=lambda: [0])
+    orders_each: Callable[[int], int] = lambda _: 600
+    """Orders between two looks, by the number of the first."""
+    ages: Callable[[int], list[float]] = lambda _: [0.0, 0.0, 0.0]
+    """Of what each user is in, by the number of the look."""
 
     def looking(self) -> Connection:
         return self
@@ -63,8 +70,13 @@ class Connection:
 
     def _ordered(self) -> int:
         self.asked_at.append(time.monotonic())
-        self.orders.append(self.orders[-1] + 600)
+        self.orders.append(self.orders[-1] + self.orders_each(len(self.orders)))
         return self.orders[-2]
+
+    def _able(self) -> str | None:
+        self.looks[0] += 1
+        late = self.unable_from is not None and self.looks[0] >= self.unable_from
+        return "sessions of tester are read-only here" if late else None
 
     def session(self) -> Session:
         counts: list[Row] = list(self.rows.items())
@@ -72,6 +84,8 @@ class Connection:
             {
                 "deadlocks": lambda: self._counted() if self.has_counters else [],
                 "d_next_o_id": lambda: [(self._ordered(),)],
+                "pg_is_in_recovery": lambda: [(self._able(),)],
+                "pg_stat_activity": lambda: [(age,) for age in self.ages(self.looks[0])],
                 "isolation": lambda: [("read committed",)],
                 "UNION ALL": lambda: counts,
                 "warehouse": lambda: [(2,)],

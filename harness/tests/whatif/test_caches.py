@@ -183,7 +183,7 @@ def test_a_policy_that_goes_by_time_is_doubted_where_times_are_whole_seconds(
     assert isinstance(console.file, StringIO)
     assert ("times are whole seconds" in console.file.getvalue()) is warned
     assert bool(found.document()["warnings"]) is warned
-    told = asked("whatif trace info", trace=str(trace)).document()["whole_seconds"]
+    told = asked("whatif trace show", trace=str(trace)).document()["whole_seconds"]
     assert told is (seconds == "whole")
 
 

@@ -23,7 +23,6 @@ from .schema import (
     has_statement,
     require_finished,
     statement,
-    unqualified,
 )
 from .transactions import TpccWorkload, hottest_fifth
 
@@ -122,10 +121,8 @@ def _check_room(session: Session, connections: str, users: int) -> None:
 class OrderCounter:
     """Reads sum(d_next_o_id) at the window's edges, in a thread: a slow disk delays nothing."""
 
-    def __init__(self, database: Database, *, by_hammerdb: bool = False) -> None:
-        """:param by_hammerdb: its tables are counted, instead of hotset's own."""
-        count = statement(database.engine, "count_orders")
-        self._sql = unqualified(count) if by_hammerdb else count
+    def __init__(self, database: Database) -> None:
+        self._sql = statement(database.engine, "count_orders")
         self._asked: SimpleQueue[bool] = SimpleQueue()
         self._answers: SimpleQueue[tuple[float, int] | None] = SimpleQueue()
         self._session = database.session()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from .base import Record, Share
+from .base import Record, Share, UtcTime
 
 Layer = Literal["page cache", "device", "both", "flash", "platters", "flash and platters"]
 """``device``: one that does not tell more; ``both``: the page cache and the device."""
@@ -229,6 +229,8 @@ class DiskResults(Record):
     cuts: tuple[DiskPowerFailure, ...] = ()
     searches: tuple[DiskArraySearch, ...] = ()
     bench: tuple[BenchLine, ...] = ()
+    began: tuple[UtcTime, ...] = Field(default=(), exclude=True)
+    """When each of the measurements began that are pooled here; kept in no document."""
     paths: tuple[ServingPath, ...] = ()
     """Time that serving took, measured at the start; empty where it was not: then 110 µs were taken
     off modelled flash, whatever the computer."""

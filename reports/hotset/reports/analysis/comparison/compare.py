@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from itertools import pairwise
+from itertools import groupby
 from math import exp, hypot, log, sqrt
 from statistics import fmean
 from typing import Literal
@@ -44,8 +46,9 @@ _TIER_FOUND = "tier found"
 DAY_SPREAD = 0.1
 """How far days of one set-up lie apart, as the standard deviation of the logarithm: so the
 all-flash arms of the published runs do."""
-_TURNS = 3
-"""Two are measured in turn if it changed so often which of them was: A B A B."""
+_TURNS, _STREAK = 3, 2
+"""Two are measured in turn if it changed so often which of them was (A B A B), and none was oftener
+in a row."""
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
 Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
@@ -92,6 +95,8 @@ class Line:
     hit_ratio_against: float | None
     hit_ratio: float | None
     note: str = ""
+    to_know: str = ""
+    """The command that would tell, where the verdict is not known for the days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +197,7 @@ def lines(documents: Sequence[RunDocument]) -> list[Line]:
     """Every arm that both have, of each run against the first."""
     first, *others = documents
     return [
-        line if measured_in_turn(first, other) else _with_days(line)
+        line if measured_in_turn(first, other) else _with_days(line, way_to_know(first, other))
         for other in others
         for line in (*_time_lines(first, other), *_tpch(first, other), *_disks(first, other))
     ]
@@ -201,28 +206,53 @@ def lines(documents: Sequence[RunDocument]) -> list[Line]:
 def measured_in_turn(first: RunDocument, other: RunDocument) -> bool:
     """True if their windows took turns, so that a better or worse day was one for both."""
     opened = sorted(
-        (window.opened_at, place)
+        (at, place, repeat)
         for place, document in enumerate((first, other))
-        for arm in document.arms
-        for window in arm.repeats
-        if window.opened_at is not None
+        for at, repeat in _opened(document)
     )
-    if len({at for at, _ in opened}) < len(opened):
+    if len({at for at, _, _ in opened}) < len(opened):
         return False  # of one instant: none had its turn
-    return sum(turn[1] != next_[1] for turn, next_ in pairwise(opened)) >= _TURNS
+    turns = [turn for turn, _ in groupby((place, repeat) for _, place, repeat in opened)]
+    streaks = [len(list(streak)) for _, streak in groupby(place for place, _ in turns)]
+    return len(streaks) > _TURNS and max(streaks) <= _STREAK
 
 
-def _with_days(line: Line) -> Line:
+def _opened(document: RunDocument) -> Iterator[tuple[datetime, int]]:
+    """When each window opened, and the number of its repeat."""
+    for arm in document.arms:
+        for point in (*arm.curve, *arm.repeats):
+            if point.opened_at is not None:
+                yield point.opened_at, point.repeat
+    for queried in document.power_arms:
+        for run in queried.repeats:
+            if run.opened_at is not None:
+                yield run.opened_at, run.repeat
+    if document.disks is not None:
+        yield from ((at, number) for number, at in enumerate(document.disks.began, 1))
+
+
+def way_to_know(first: RunDocument, other: RunDocument) -> str:
+    """The command that measures both in turn, or shows what was."""
+    if first.measurement is None or other.measurement is None:
+        return f"hotset runs trend {other.run} --metric factor"
+    names = [document.run for document in (first, other)]
+    if names[0] != names[1] and all(re.match(words.LABEL_PATTERN, name) for name in names):
+        return f"hotset runs alternate {names[0]} {names[1]}"
+    return f"hotset runs alternate before after --like {other.run}"
+
+
+def _with_days(line: Line, to_know: str) -> Line:
     """A line of two that were measured one after the other: the interval allows for their days."""
     if line.speed_ratio is None or line.ci_low is None or line.ci_high is None:
         return line
     within = log(line.ci_high / line.ci_low) / 2
     wide = exp(hypot(within, 1.96 * sqrt(2) * DAY_SPREAD))
     low, high = line.speed_ratio / wide, line.speed_ratio * wide
+    line = replace(line, ci_low=low, ci_high=high)
     if line.verdict in ("faster", "slower") and low <= 1 <= high:
-        note = "not known: days alone make as much; measure both in turn (A B A B)"
-        return replace(line, ci_low=low, ci_high=high, verdict="not known", note=note)
-    return replace(line, ci_low=low, ci_high=high)
+        note = "not known: days alone make as much"
+        return replace(line, verdict="not known", note=note, to_know=to_know)
+    return line
 
 
 def _time_lines(first: RunDocument, other: RunDocument) -> Iterator[Line]:

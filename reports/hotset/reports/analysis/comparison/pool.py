@@ -68,7 +68,8 @@ def _pool(arms: Sequence[Arm]) -> Arm:
 
 def _pool_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
     """The lines that all have, with a median of each measurement."""
-    results = [document.disks for document in documents if document.disks is not None]
+    measured = [document for document in documents if document.disks is not None]
+    results = [document.disks for document in measured if document.disks is not None]
     if not results:
         return None
     each = [{line.name: line for line in result.bench} for result in results]
@@ -82,7 +83,8 @@ def _pool_disks(documents: Sequence[RunDocument]) -> DiskResults | None:
         for line in results[0].bench
         if all(line.name in by_name for by_name in each)
     )
-    return results[0].model_copy(update={"bench": lines})
+    began = tuple(document.started_at for document in measured)
+    return results[0].model_copy(update={"bench": lines, "began": began})
 
 
 def _pool_queries(arms: Sequence[PowerArm]) -> PowerArm:

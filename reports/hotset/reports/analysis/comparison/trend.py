@@ -67,6 +67,8 @@ class Trend:
     visible: tuple[float, float] | None = None
     """Below and above these values the next runs would be a new level; None: too few runs to know.
     """
+    to_know: str = ""
+    """The command that tells a smaller change."""
 
     @property
     def is_worse(self) -> bool:
@@ -83,8 +85,8 @@ class Trend:
         low, high = (words.count(value) for value in self.visible)
         return (
             f"A change shows when {NEW_RUNS} runs in a row lie below {low} or above {high}. A"
-            " smaller one is told from a better or worse day by measuring both states in turn, as"
-            " the arms of an experiment are."
+            " smaller one is told from a better or worse day by what is measured in turn:"
+            f" {self.to_know}"
         )
 
     def sentence(self, change: Change) -> str:
@@ -146,8 +148,13 @@ class TrendReport(Versioned):
         return cls(trend.metric, trend.is_worse, trend.outlook(), tuple(runs), tuple(changes))
 
 
-def find_trend(metric: str, samples: Sequence[Sample], lower_is_better: bool) -> Trend:
-    """:param samples: the oldest first; their values are above 0."""
+def find_trend(
+    metric: str, samples: Sequence[Sample], lower_is_better: bool, to_know: str = ""
+) -> Trend:
+    """
+    :param samples: the oldest first; their values are above 0.
+    :param to_know: the command that tells a smaller change.
+    """
     values = [sample.value for sample in samples]
     starts = [0, *change_points(values), len(values)]
     segments = [(start, end) for start, end in pairwise(starts) if end > start]
@@ -165,7 +172,7 @@ def find_trend(metric: str, samples: Sequence[Sample], lower_is_better: bool) ->
     span = max((_span(values[start:end]) for start, end in segments), default=0.0)
     is_known = len(level) >= (NEW_RUNS if changes else LEVEL_RUNS)
     visible = _limits(level, span) if is_known else None
-    return Trend(metric, tuple(samples), levels, changes, visible)
+    return Trend(metric, tuple(samples), levels, changes, visible, to_know)
 
 
 def change_points(values: Sequence[float]) -> list[int]:
