@@ -49,6 +49,7 @@ CMDLETS = {
     "Get-ChildItem",
     "Get-Content",
     "Get-Item",
+    "Get-Random",
     "Import-Clixml",
     "Invoke-Item",
     "Join-Path",
