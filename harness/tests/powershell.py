@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +45,11 @@ def shell() -> str:
     if found is None:
         pytest.skip("no PowerShell here: https://aka.ms/install-powershell")
     return found
+
+
+def hotset() -> str:
+    """The command line of this checkout."""
+    return str(Path(sys.executable).with_name("hotset"))
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,12 @@ $problems += Get-Problem { Invoke-HotsetTpch $env:DSN -Credential $wrong }
 $problems += Get-Problem { Get-HotsetDatabase $missing -Credential $login }
 $problems += Get-Problem { Invoke-HotsetTpch $missing -Credential $login }
 $problems += Get-Problem { Set-HotsetDatabaseMemory $env:DSN -Credential $login -Size 900TiB -Confirm:$false }
+$refused = $Error[0].Exception.Message
 
 $postgres = @{ Dsn = $env:DSN; Engine = 'postgres'; Credential = $login; WhatIf = $true }
 ConvertTo-Json -Depth 3 @{
     problems = $problems
+    refused  = $refused
     uri      = $connection.Uri
     runs     = @(Get-HotsetRun).Count
     disks    = @(Get-HotsetDisk).Count

@@ -4,21 +4,15 @@
 #
 # No $ErrorActionPreference is set for the whole module: an error of one item among several is written
 # by the cmdlet that was called, as the one who called it wants.
+#
+# No cmdlet of another module is called here: loading that would take a fifth of the import.
 Set-StrictMode -Version 1.0
-Add-Type -AssemblyName System.Net.Http
+if ($PSVersionTable.PSEdition -ne 'Core') { Add-Type -AssemblyName System.Net.Http }
 
 # What Connect-Hotset returned, for each server.
-$script:Sessions = New-Object System.Collections.Generic.List[psobject]
+$script:Sessions = [System.Collections.Generic.List[psobject]]::new()
 
 foreach ($folder in 'Private', 'Public') {
-    foreach ($file in Get-ChildItem -LiteralPath (Join-Path $PSScriptRoot $folder) -Filter '*.ps1') {
-        . $file.FullName
-    }
+    foreach ($file in [System.IO.Directory]::GetFiles("$PSScriptRoot/$folder", '*.ps1')) { . $file }
 }
-
-# Names that cmdlets had before.
-Set-Alias -Name Get-HotsetDisk -Value Get-HotsetTier
-Set-Alias -Name Move-HotsetTempdb -Value Move-HotsetDatabaseFile
-Set-Alias -Name Set-HotsetSqlMemory -Value Set-HotsetDatabaseMemory
-
 Register-HotsetCompleter

@@ -150,6 +150,22 @@ def test_memory_is_capped_at_three_quarters_or_a_figure() -> None:
     assert memory.cap is None, "nobody has set it"
 
 
+def test_memory_that_the_machine_has_not_is_refused() -> None:
+    """PostgreSQL with such buffers does not start again."""
+    server = sqlserver(memory=[(32 * GIB,)], memory_cap=[(GIB,)])
+    with pytest.raises(ValueError, match="33 GiB: the server's machine has 32 GiB"):
+        server.cap_memory(Bytes(33 * GIB))
+    other = postgres(16, memory_cap=[(GIB,)], machine_memory=[(23 * GIB,)])
+    with pytest.raises(ValueError, match="900 GiB: the server's machine has 23 GiB"):
+        other.cap_memory(Bytes(900 * GIB))
+    memory = other.memory()
+    assert not isinstance(memory, Unavailable)
+    assert memory.machine == 23 * GIB
+    unknown = postgres(16, memory_cap=[(GIB,)], machine_memory=DENIED).cap_memory(Bytes(900 * GIB))
+    assert isinstance(unknown, Change)
+    assert unknown.notes[-1] == "whether its machine has so much memory is not known"
+
+
 def test_a_machine_of_unknown_size_gives_no_rule() -> None:
     for answer in ([], [(0,)], [(None,)], DENIED):
         server = sqlserver(memory=answer, memory_cap=[(GIB,)])

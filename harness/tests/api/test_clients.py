@@ -187,7 +187,7 @@ def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
             *("LogIn", "LogIn"),
             *("UnknownDatabase", "UnknownDatabase"),
             # Memory that its machine has not.
-            "Http422",
+            "JobFailed",
         )
     ]
     assert found["uri"] == served.uri
@@ -196,6 +196,7 @@ def test_the_module_runs(served: Served, database: PostgresDatabase) -> None:
     assert found["kinds"] == ["Hotset.TpccRun", "Double", "DateTime"]
     assert found["states"] == ["running", "interrupted"]
     assert any("shared_buffers" in line for line in found["memory"])
+    assert re.search("900 TiB: the server's machine has [0-9]", found["refused"])
     assert "tpcc-run" in found["table"]
     assert "five transactions" in found["help"]
     assert database.password not in done.stdout

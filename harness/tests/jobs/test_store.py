@@ -88,7 +88,7 @@ def test_a_failure_is_told_in_parts_for_callers_that_word_it_themselves() -> Non
     problem = jobs.problem(job)
     assert problem is not None
     assert "port 1 failed" in problem["message"]
-    assert set(problem) == {"message", "field", "remedies"}
+    assert set(problem) == {"type", "message", "field", "remedies"}
     assert job.ended is not None
     assert job.ended >= job.started
     assert job.as_dict()["ended"] == job.ended.isoformat()

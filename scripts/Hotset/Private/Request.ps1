@@ -72,11 +72,13 @@ function Invoke-HotsetApi {
     }
     Write-Verbose "$($Method.ToUpperInvariant()) $uri"
     $again = @(429) + @(if (-not $Starts) { 503 })
-    for ($try = 1; ; $try++) {
+    $watch = [System.Diagnostics.Stopwatch]::StartNew()
+    while ($true) {
         $answer = Send-HotsetRequest $Session $Method $uri $body $TimeoutSeconds
-        # Tab waits for nobody.
-        if ($answer.Status -notin $again -or $try -gt 3 -or $TimeoutSeconds -le 1) { break }
-        Start-Sleep -Seconds $try
+        # Tab waits for nobody, and other sessions of the token not for the same moment.
+        $isLate = $watch.Elapsed.TotalSeconds -ge [math]::Min(60, $TimeoutSeconds)
+        if ($answer.Status -notin $again -or $isLate -or $TimeoutSeconds -le 1) { break }
+        Start-Sleep -Milliseconds (Get-Random -Minimum 500 -Maximum 3000)
     }
     if ($answer.Failed) { return Get-HotsetUnreached $answer.Failed $Session $TimeoutSeconds }
     if ($answer.Status -ge 300) { return ConvertTo-HotsetError $answer $Session }

@@ -104,6 +104,8 @@ def _function(cmdlet: Cmdlet) -> Iterator[str]:
     yield from _help(cmdlet)
     yield f"    [CmdletBinding({_binding(cmdlet)})]"
     yield f"    [OutputType({', '.join(_outputs(cmdlet))})]"
+    if cmdlet.alias:
+        yield f"    [Alias('{cmdlet.alias}')]"
     yield "    param("
     yield from parameters(cmdlet.parameters)
     yield "    )"
