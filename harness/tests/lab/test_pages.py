@@ -23,6 +23,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset import __version__
+from hotset.core.extras import PACKAGED
 from hotset.disk import flash_devices, lifecycle
 from tests.enclosed import Enclosed, enclosed
 
@@ -256,6 +258,14 @@ $(command -v sshd) -f /dev/null -h {folder}/host -o ListenAddress=127.0.0.1 -o P
     -o AuthorizedKeysFile=$HOME/.ssh/id_ed25519.pub -o StrictModes=no -o PidFile={folder}/sshd.pid \
     -o UsePAM=no -o Subsystem='sftp internal-sftp'
 """
+_INSTALL = """set -e
+for one in {debs}; do dpkg-deb --extract $one {folder}/package; done
+for one in /usr/lib /usr/share; do
+    mount -t overlay -o lowerdir={folder}/package$one:$one none $one
+done
+mkdir /etc/hotset/secrets
+"""
+"""As dpkg lays it out, where only this computer sees it."""
 _DISKS = """set -e
 for one in 'shop slow 64MiB' 'dwh other 64MiB'; do
     set -- $one
@@ -271,7 +281,7 @@ chown postgres /srv/db
 as() {{ runuser -u postgres -- "$@"; }}
 as $pg/initdb -D /srv/db/data -U me -N -A scram-sha-256 --pwfile {folder}/pw > /dev/null
 as $pg/pg_ctl -D /srv/db/data -w -l /srv/db/log -o "-c listen_addresses=127.0.0.1 \
--c unix_socket_directories= -c fsync=off" start > /dev/null
+-c unix_socket_directories= -c fsync=off -c max_wal_size=64MB" start > /dev/null
 export PGPASSWORD={password}
 psql="psql -q -h 127.0.0.1 -U me -v ON_ERROR_STOP=1"
 for one in app tpcc; do
@@ -308,11 +318,13 @@ def _own_script() -> str:
 
 def _set_up(desk: Desk) -> None:
     folder = desk.folder
-    for name, mib in (("flash", 512), ("slow", 1024), ("other", 128)):
+    for name, mib in (("flash", 512), ("slow", 4096), ("other", 128)):
         with (folder / name).open("wb") as file:
             file.truncate(mib << 20)
     (folder / "home").mkdir()
     (folder / "checkout.sql").write_text(_own_script(), encoding="utf-8")
+    models = ROOT / "cache-layer/crates/storage-model/models"
+    shutil.copy(models / "hybrid-disk-2014.json", folder / "my-hybrid.json")
     for run in (MEASURED, LATER):
         kept = folder / "home/.local/share/hotset/runs" / run
         kept.mkdir(parents=True)
@@ -320,16 +332,20 @@ def _set_up(desk: Desk) -> None:
 
 
 @contextmanager
-def _desk(place: str, program: Path) -> Iterator[Desk]:
+def _desk(place: str, packages: tuple[Path, ...]) -> Iterator[Desk]:
     # Where the database server's account comes, too.
     folder = Path(tempfile.mkdtemp(prefix="hotset-desk-"))
     names = {"folder": folder, "password": PASSWORD}
     try:
         with enclosed("/srv", network=True) as machine:
+            program = Path(PACKAGED, "bin") if packages else Path(sys.executable).parent
             desk = Desk(machine, folder, program)
             try:
                 _set_up(desk)
                 desk.sh(_WORLD.format(**names))
+                if packages:
+                    debs = " ".join(map(str, packages))
+                    desk.sh(_INSTALL.format(debs=debs, **names))
                 if place != "before":
                     desk.sh(_DISKS.format(**names))
                     desk.sh(_DATABASE.format(**names))
@@ -343,28 +359,37 @@ def _desk(place: str, program: Path) -> Iterator[Desk]:
         shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    """The folder of `hotset`: the checkout's, or that of an installed package."""
+@pytest.fixture(
+    scope="module", params=["checkout", pytest.param("package", marks=pytest.mark.night)]
+)
+def packages(request: pytest.FixtureRequest) -> tuple[Path, ...]:
+    """The packages that are installed; none: `hotset` is the checkout's."""
     if os.geteuid() != 0 or not Path("/dev/fuse").exists():
         pytest.skip("needs root and /dev/fuse")
-    return Path(os.environ.get("HOTSET_PAGES_PROGRAM") or Path(sys.executable).parent)
+    if request.param == "checkout":
+        return ()
+    made = sorted((ROOT / "dist").glob(f"hotset*_{__version__}_*.deb"))
+    if len(made) != 2:
+        pytest.skip("no packages in dist: make release")
+    return tuple(made)
 
 
 @pytest.fixture(scope="module")
-def shared_desk(program: Path) -> Iterator[Desk]:
-    with _desk("shared", program) as there:
+def shared_desk(packages: tuple[Path, ...]) -> Iterator[Desk]:
+    with _desk("shared", packages) as there:
         yield there
 
 
 @pytest.fixture
-def desk(request: pytest.FixtureRequest, block: Block, program: Path) -> Iterator[Desk]:
+def desk(
+    request: pytest.FixtureRequest, block: Block, packages: tuple[Path, ...]
+) -> Iterator[Desk]:
     if block.place == "shared":
         there = request.getfixturevalue("shared_desk")
         there.before.clear()
         yield there
         return
-    with _desk(block.place, program) as there:
+    with _desk(block.place, packages) as there:
         yield there
 
 

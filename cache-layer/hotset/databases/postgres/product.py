@@ -21,7 +21,6 @@ from .copies import copy_database
 from .readings import PostgresReadings, WaitSamplingReadings, open_readings
 from .tpch import PostgresTpch
 
-
 _WRONG = ("42601", "42703", "42P01", "42883")
 """SQLSTATEs of a statement that is misspelt: no SQL, or no such column, table or function."""
 
