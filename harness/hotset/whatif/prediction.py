@@ -387,8 +387,9 @@ def _line(
     solved = solve_network(typical, asked, hit_ratio)
     each_takes = waiting_time(typical, asked, hit_ratio) + background(typical, asked, hit_ratio)
     unlike = _unlike(taught, asked, hit_ratio, also)
-    low, nopm, high = _range(taught, typical, asked, hit_ratio, unlike)
-    without = _range(taught, typical, asked, 0.0, _unlike(taught, asked, 0.0, also))[1]
+    nopm = _expected(taught, typical, asked, hit_ratio, unlike)
+    low, high = _range(taught, asked, hit_ratio, unlike, nopm)
+    without = _expected(taught, typical, asked, 0.0, _unlike(taught, asked, 0.0, also))
     throughput = nopm / 60 / taught.share
     return PredictedLine(
         hit_ratio,
@@ -404,20 +405,27 @@ def _line(
     )
 
 
-def _range(
+def _expected(
     taught: Taught, typical: Demands, asked: SetUp, hit_ratio: float, unlike: Collection[Kind]
-) -> tuple[float, float, float]:
-    """The least NOPM, those to be expected, and the most."""
+) -> float:
+    """The NOPM that the run measured, where nothing is unlike; else those of the network."""
+    if unlike:
+        return _nopm(taught, typical, asked, hit_ratio)
+    return mean(taught.arms_nopm[hit_ratio > SAME_RATIO])
+
+
+def _range(
+    taught: Taught, asked: SetUp, hit_ratio: float, unlike: Collection[Kind], middle: float
+) -> tuple[float, float]:
+    """The least NOPM and the most."""
     if not unlike:
         seen = taught.arms_nopm[hit_ratio > SAME_RATIO]
-        return min(seen), mean(seen), max(seen)
-    middle = _nopm(taught, typical, asked, hit_ratio)
+        return min(seen), max(seen)
     every = [middle, *(_nopm(taught, demands, asked, hit_ratio) for demands in taught.each)]
     low, high = _known(taught, asked, unlike)
     doubt = together(unlike)
     return (
         min(middle, max(low, min(*every, middle / doubt))),
-        middle,
         max(middle, min(high, max(*every, middle * doubt))),
     )
 

@@ -23,6 +23,8 @@ from pathlib import Path
 
 import pytest
 
+from hotset import __version__
+from hotset.core.extras import PACKAGED
 from hotset.disk import flash_devices, lifecycle
 from tests.enclosed import Enclosed, enclosed
 
@@ -44,7 +46,7 @@ DSN = "postgresql://me@dbserver/shop"
 MEASURED, LATER = "20261123-164110-demo", "20261126-061610-demo"
 """Published runs with a baseline."""
 NAMES = (
-    (r"^sudo ", ""),
+    (r"^sudo |^\./(?=hotset)", ""),
     (r"--dsn …", f"--dsn {DSN}"),
     (r" (--label \w+) …", rf" \1 --dsn {DSN}"),
     (r"(--flash) …|/dev/disk/by-id/nvme-…", "{folder}/flash"),
@@ -78,10 +80,14 @@ SIZES = (
     (r"(?<=tpcc:)\S+", "warehouses=2,buffer=16MiB,tpm=6000,seconds=20"),
     (r"(?<=tpch:)\S+", "scale=0.01,buffer=1MiB"),
     (r"whatif (?:simulate|mrc)", "--cache 8MiB"),
-    (r"experiment run shop", "--set repeats=1 --set sql.duration_s=5"),
+    (r"experiment run shop", "--set repeats=1 --set sql.duration_s=5 --set sql.rampup_s=1"),
+    (r"experiment run hybrid", "--set reread.size=1MB"),
+    (r"experiment run flash", "--set arrays.size=64MiB --set arrays.seconds=0.5"),
+    (r"(?<=warehouses: )10", "1"),
+    (r'(?<=users: )"8"', '"2", duration: 3, rampup: 1'),
 )
 """What is smaller or shorter here. An option that is given twice counts as it is given last."""
-ENDLESS = ("hotset tier watch", "hotset top", "hotset console")
+ENDLESS = re.compile(r"hotset (?:tier watch|top|console(?! password| token))")
 """Commands that a person ends, by Ctrl-C or `q`."""
 
 
@@ -105,6 +111,8 @@ class Block:
         """Its commands, without what is said of them."""
         joined = re.sub(r"\\\n\s*", "", self.text).splitlines()
         found = [cut for one in joined if (cut := re.sub(r"(^|\s+)#\s.*", "", one).strip())]
+        if "() {" in self.text:
+            return [self.text]
         kept = [one for one in found if not any(one.startswith(skip) for skip in self.reasons)]
         return [one for line in kept for one in line.split("; ") if not one.startswith("…")]
 
@@ -211,12 +219,14 @@ class Desk:
             return 0, ""
         if typed.startswith("umount"):
             self.sh(_STOP)
-        if re.match(r"hotset (tpcc run|runs|report last)", typed):
+        if re.match(r"api=|hotset (tpcc run|runs|report last)", typed):
             self.need("tpcc", "hotset tpcc build --warehouses 1")
         if re.match(r"hotset (runs|report last)", typed):
             short = "--users 2 --warehouses 1 --rampup 0 --duration 2 --no-check"
             for label in ("before", "after"):
                 self.need(label, f"hotset tpcc run {short} --label {label}")
+        if typed.startswith("api="):
+            self.before.append(_CONSOLE)
         rc, out, err = self.type(typed)
         if rc == 2 and (advised := re.search(r"; to name one: `(hotset [^`]+)`", err)):
             # What a message says to type works.
@@ -228,7 +238,7 @@ class Desk:
         return 0, "" if "tier health" in typed else out
 
     def type(self, command: str) -> tuple[int, str, str]:
-        if not command.startswith(ENDLESS):
+        if not ENDLESS.match(command):
             return self.sh("\n".join([*self.before, f"{command} < /dev/null"]), check=False)
         rc, out, err = self.sh(f"timeout --signal=INT 6 {command} < /dev/null", check=False)
         return 0 if rc in (124, 130) else rc, out, err
@@ -247,14 +257,28 @@ printf '127.0.0.1 localhost db1 dbserver db.example\\n' > {folder}/hosts
 mount --bind {folder}/hosts /etc/hosts
 chmod 755 {folder}
 printf %s {password} > {folder}/pw; chmod 644 {folder}/pw
-mkdir -p $HOME/.ssh; chmod 700 $HOME/.ssh
+mkdir -p /etc/hotset/secrets $HOME/.ssh; chmod 700 $HOME/.ssh
 ssh-keygen -q -t ed25519 -N '' -f $HOME/.ssh/id_ed25519
 ssh-keygen -q -t ed25519 -N '' -f {folder}/host
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 1 -subj /CN=db1 \
+    2> /dev/null
 printf 'db1 %s\\n' "$(cat {folder}/host.pub)" > $HOME/.ssh/known_hosts
 mkdir -p /run/sshd
 $(command -v sshd) -f /dev/null -h {folder}/host -o ListenAddress=127.0.0.1 -o PermitRootLogin=yes \
     -o AuthorizedKeysFile=$HOME/.ssh/id_ed25519.pub -o StrictModes=no -o PidFile={folder}/sshd.pid \
     -o UsePAM=no -o Subsystem='sftp internal-sftp'
+"""
+_INSTALL = """set -e
+for one in {debs}; do dpkg-deb --extract $one {folder}/package; done
+for one in /usr/lib /usr/share; do
+    mount -t overlay -o lowerdir={folder}/package$one:$one none $one
+done
+"""
+"""As dpkg lays it out, where only this computer sees it."""
+_CONSOLE = """
+hotset console > console.log 2>&1 < /dev/null & trap "kill $!" EXIT
+until curl --silent --output /dev/null http://127.0.0.1:8480/login; do sleep 0.5; done
+(cat pw; echo) > password; set -e -o pipefail
 """
 _DISKS = """set -e
 for one in 'shop slow 64MiB' 'dwh other 64MiB'; do
@@ -271,10 +295,10 @@ chown postgres /srv/db
 as() {{ runuser -u postgres -- "$@"; }}
 as $pg/initdb -D /srv/db/data -U me -N -A scram-sha-256 --pwfile {folder}/pw > /dev/null
 as $pg/pg_ctl -D /srv/db/data -w -l /srv/db/log -o "-c listen_addresses=127.0.0.1 \
--c unix_socket_directories= -c fsync=off" start > /dev/null
+-c unix_socket_directories= -c fsync=off -c max_wal_size=64MB" start > /dev/null
 export PGPASSWORD={password}
 psql="psql -q -h 127.0.0.1 -U me -v ON_ERROR_STOP=1"
-for one in app tpcc; do
+for one in app tpcc shop; do
     $psql -d postgres -c "CREATE ROLE $one SUPERUSER LOGIN PASSWORD '{password}'"
 done
 for one in shop tpcc tpch; do $psql -d postgres -c "CREATE DATABASE $one"; done
@@ -308,11 +332,13 @@ def _own_script() -> str:
 
 def _set_up(desk: Desk) -> None:
     folder = desk.folder
-    for name, mib in (("flash", 512), ("slow", 1024), ("other", 128)):
+    for name, mib in (("flash", 512), ("slow", 4096), ("other", 128)):
         with (folder / name).open("wb") as file:
             file.truncate(mib << 20)
     (folder / "home").mkdir()
     (folder / "checkout.sql").write_text(_own_script(), encoding="utf-8")
+    models = ROOT / "cache-layer/crates/storage-model/models"
+    shutil.copy(models / "hybrid-disk-2014.json", folder / "my-hybrid.json")
     for run in (MEASURED, LATER):
         kept = folder / "home/.local/share/hotset/runs" / run
         kept.mkdir(parents=True)
@@ -320,16 +346,20 @@ def _set_up(desk: Desk) -> None:
 
 
 @contextmanager
-def _desk(place: str, program: Path) -> Iterator[Desk]:
+def _desk(place: str, packages: tuple[Path, ...]) -> Iterator[Desk]:
     # Where the database server's account comes, too.
     folder = Path(tempfile.mkdtemp(prefix="hotset-desk-"))
     names = {"folder": folder, "password": PASSWORD}
     try:
         with enclosed("/srv", network=True) as machine:
+            program = Path(PACKAGED, "bin") if packages else Path(sys.executable).parent
             desk = Desk(machine, folder, program)
             try:
                 _set_up(desk)
                 desk.sh(_WORLD.format(**names))
+                if packages:
+                    debs = " ".join(map(str, packages))
+                    desk.sh(_INSTALL.format(debs=debs, **names))
                 if place != "before":
                     desk.sh(_DISKS.format(**names))
                     desk.sh(_DATABASE.format(**names))
@@ -343,28 +373,37 @@ def _desk(place: str, program: Path) -> Iterator[Desk]:
         shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    """The folder of `hotset`: the checkout's, or that of an installed package."""
+@pytest.fixture(
+    scope="module", params=["checkout", pytest.param("package", marks=pytest.mark.night)]
+)
+def packages(request: pytest.FixtureRequest) -> tuple[Path, ...]:
+    """The packages that are installed; none: `hotset` is the checkout's."""
     if os.geteuid() != 0 or not Path("/dev/fuse").exists():
         pytest.skip("needs root and /dev/fuse")
-    return Path(os.environ.get("HOTSET_PAGES_PROGRAM") or Path(sys.executable).parent)
+    if request.param == "checkout":
+        return ()
+    made = sorted((ROOT / "dist").glob(f"hotset*_{__version__}_*.deb"))
+    if len(made) != 2:
+        pytest.skip("no packages in dist: make release")
+    return tuple(made)
 
 
 @pytest.fixture(scope="module")
-def shared_desk(program: Path) -> Iterator[Desk]:
-    with _desk("shared", program) as there:
+def shared_desk(packages: tuple[Path, ...]) -> Iterator[Desk]:
+    with _desk("shared", packages) as there:
         yield there
 
 
 @pytest.fixture
-def desk(request: pytest.FixtureRequest, block: Block, program: Path) -> Iterator[Desk]:
+def desk(
+    request: pytest.FixtureRequest, block: Block, packages: tuple[Path, ...]
+) -> Iterator[Desk]:
     if block.place == "shared":
         there = request.getfixturevalue("shared_desk")
         there.before.clear()
         yield there
         return
-    with _desk(block.place, program) as there:
+    with _desk(block.place, packages) as there:
         yield there
 
 
@@ -388,6 +427,27 @@ def test_a_block_does_what_its_page_says(desk: Desk, block: Block) -> None:
         text = json.dumps(kept, ensure_ascii=False, indent=1, sort_keys=True)
         SHAPES.write_text(f"{text}\n", encoding="utf-8")
     assert shown == {one: kept[block.page].get(one) for one in shown}
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        # A total began where somebody first asked, and tables at the disk's own start.
+        ("report hit-ratio shop --since 8h", 0, r"since \d.* until"),
+        ("report hit-ratio shop --since 8h --by file", 0, r"since \d.* until"),
+        # "nothing was counted yet … heat start", which said that counting was going on.
+        ("warmup plan heat --disk shop", 0, "heat"),
+        ("tier detach shop", 3, r"/srv/db.*umount|mounted"),
+        ("lab status", 0, "lab: down"),
+        (f"warmup plan database:postgres --disk shop --dsn {DSN}", 0, "database:postgres"),
+    ],
+)
+def test_what_pages_say_of_answers_is_so(
+    shared_desk: Desk, command: str, code: int, says: str
+) -> None:
+    rc, out, err = shared_desk.sh(f"HOME={shared_desk.folder}/else hotset {command}", check=False)
+    assert (rc, bool(re.search(says, out + err))) == (code, True), out + err
 
 
 def _head(out: str, folder: Path) -> str:

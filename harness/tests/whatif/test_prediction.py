@@ -10,13 +10,14 @@ from rich.console import Console
 
 from hotset.core.errors import RequestError
 from hotset.core.record import extend
+from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import Repeat
 from hotset.whatif.commands import models
 from hotset.whatif.demands import Demands, SetUp, solve_network
 from hotset.whatif.prediction import PredictedRun, Prediction, iops_from_text, predict
 
-from .published import CARD, NAS, published
+from .published import CARD, FOLDER, NAS, published
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,21 @@ def _shown(found: Prediction, run: RunDocument) -> str:
     extend(PredictedRun, found, run=run.run, storage="nas-2014").show(console)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
+
+
+@pytest.mark.usefixtures("own_folders")
+def test_the_page_shows_what_the_command_shows() -> None:
+    """Of a run that anybody can look up."""
+    name = "20261123-164110-demo"
+    kept = Archive.default().path(name)
+    kept.mkdir(parents=True)
+    (kept / "result.json").write_text(published(name).model_dump_json())
+    found = models.predict_run(name, models.SetUp(), models.DEFAULT)
+    console = Console(file=StringIO(), width=1000)
+    found.show(console)
+    assert isinstance(console.file, StringIO)
+    table = console.file.getvalue().partition("\n\n")[0]
+    assert f"```\n{table}\n```" in (FOLDER.parents[1] / "docs/what-if.md").read_text()
 
 
 def test_a_cache_that_misses_teaches_the_same(run: RunDocument) -> None:

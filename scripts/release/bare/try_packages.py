@@ -3,12 +3,13 @@
 Each system is unpacked into a folder and entered in namespaces of its own; it gets the packages and
 its own archive, and no checkout, compiler or systemd that runs. A walk is a list of commands, how
 each has to end and what it has to say. `first` goes from the package to the first hit ratio, in at
-most five minutes; `life` installs twice, upgrades, is refused, removes and purges; `upgrade` does
-so while a disk is written to and warmed up, from `--before`, the package of an earlier version, and
-goes back to it meanwhile; `day` calls the verbs of every day and those that start processes;
-`faults` has a full disk, an interrupted dpkg, another computer's package and the like; `sqlserver`
-runs the benchmarks on the server that HOTSET_SQLSERVER_DSN names, by FreeTDS. Printed is a Markdown
-table; the logs stay in the work folder. Needs root, mmdebstrap, FUSE and loop devices.
+most five minutes; `lab` does what the lab says to try; `life` installs twice, upgrades, is refused,
+removes and purges; `upgrade` does so while a disk is written to and warmed up, from `--before`, the
+package of an earlier version, and goes back to it meanwhile; `day` calls the verbs of every day and
+those that start processes; `faults` has a full disk, an interrupted dpkg, another computer's
+package and the like; `sqlserver` runs the benchmarks on the server that HOTSET_SQLSERVER_DSN names,
+by FreeTDS. Printed is a Markdown table; the logs stay in the work folder. Needs root, mmdebstrap,
+FUSE and loop devices.
 
     cd scripts && python3 -m release.bare.try_packages --system debian12 --walk first
 """
@@ -93,6 +94,26 @@ FIRST = (
     _GONE,
 )
 """The first acts on a new system; the time up to :data:`_HIT_RATIO` counts."""
+
+
+def _printed(verb: str, says: str) -> Act:
+    """One of the commands that the lab says to try, as it is printed."""
+    return Act(f"eval \"$(hotset lab status | grep --fixed-strings 'hotset {verb} ')\"", says=says)
+
+
+LAB = (
+    Act("apt-get update"),
+    Act(f"{_INSTALL} ./hotset_*.deb ./hotset-bench_*.deb"),
+    Act("hotset lab up"),
+    _printed("warmup run", "warm-up"),
+    _printed("tpcc run", "NOPM"),
+    _printed("report hit-ratio", "hotset_tpcc.stock"),
+    Act("hotset runs show last", says="hit ratio"),
+    Act("hotset lab down --yes"),
+    Act("DEBIAN_FRONTEND=noninteractive apt-get purge --yes hotset-bench hotset"),
+    _GONE,
+)
+"""What somebody tries who has no server with a flash device."""
 
 _SCHEDULE = "/etc/systemd/system/hotset-warmup-shop-timed.service"
 DAY = (
@@ -330,6 +351,7 @@ WALKS = {
     "first": FIRST,
     "day": DAY,
     "sqlserver": SQL_SERVER,
+    "lab": LAB,
     "life": LIFE,
     "upgrade": UPGRADE,
     "faults": FAULTS,

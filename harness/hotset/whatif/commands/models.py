@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ..prediction import PredictedRun
     from ..traffic import CacheKind
 
-_DEFAULT = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+DEFAULT = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)
+"""Hit ratios that are predicted where none is named."""
 _POINT = r"[1-9][0-9]{0,3}:[1-9][0-9]{0,8}(\.[0-9]{1,9})?"
 _IOPS_PATTERN = rf"^ *{_POINT}( *, *{_POINT})* *$"
 
@@ -91,7 +92,7 @@ def predict(request: Predict, context: Context) -> PredictedRun:  # noqa: ARG001
 
     Learns from one run that measured before and after, such as the demo's.
     """
-    return predict_run(request.run, request, request.hit_ratio or _DEFAULT)
+    return predict_run(request.run, request, request.hit_ratio or DEFAULT)
 
 
 class Flash(SetUp):
@@ -123,7 +124,7 @@ def flash(request: Flash, context: Context) -> FlashNeeds:
 
     from .. import flash
 
-    ratios = request.hit_ratio or _DEFAULT[1:]
+    ratios = request.hit_ratio or DEFAULT[1:]
     with hit_report.target_of(request.machine, request.disk) as target:
         grid, heats = heats_of(target, context)
         name = target.disk.name
