@@ -200,8 +200,8 @@ def measure(
     with closing(searches):
         for part in wanted:
             if part.kind == "search":
-                searched = _search(searches, report)
-                yield DiskResults(scenario="arrays", searches=(searched,))
+                of_array = _search(searches, report)
+                yield DiskResults(scenario="arrays", searches=(of_array,))
             else:
                 yield _measure(local, part, load, as_file, report)
 
