@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 from hotset.hitratio import tracepoints
 from hotset.hitratio.tracepoints import NotCountedError, RegionCounters
+from hotset.tier.base import Tier
 from hotset.tier.engine import control as engine
-from hotset.tier.regions import BcacheRegions, EngineRegions, NoRegions, Regions, RemapRegions
+from hotset.tier.regions import BcacheRegions, EngineRegions, NoRegions, RemapRegions
 
 from .heat import Grid, Reading, Tally
 
 _LAB = "lab"
 
 
-class CountedTier(Protocol):
-    """Tier as far as counting its regions needs it."""
-
-    @property
-    def machine(self) -> Machine:
-        """Where it is."""
-
-    @property
-    def regions(self) -> Regions:
-        """By what its requests are counted."""
-
-
-def find_counters(tier: CountedTier, disk: str = _LAB) -> RegionCounters:
+def find_counters(tier: Tier, disk: str = _LAB) -> RegionCounters:
     """Return the region counters of a tier.
 
     :param disk: the disk's name, which its tracing instance takes; a lab's is on no flash device.

@@ -7,12 +7,12 @@ every kind become the same record, and a hit ratio always comes from the differe
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, Protocol
 
 from hotset.block.extents import Run, count, nth_blocks
 from hotset.block.io_counters import Readings
@@ -331,7 +331,7 @@ def _were_taken_back(name: str, before: Counters, after: Counters, counting: Cou
     return name == "read_hits" and was - now <= min(counting.early, was // _EARLY_PART)
 
 
-class Tier(ABC):
+class Tier(Protocol):
     """A flash tier on a machine: of a disk (`DiskTier`), or of an experiment.
 
     :ivar machine: where it is.

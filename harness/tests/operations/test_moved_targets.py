@@ -143,7 +143,7 @@ class Accelerated:
         division.fetch(self.attached, report)
 
     def listed(self, dsn: str | None) -> text.Preferences:
-        request = operations.Preferred(disk="pg", dsn=dsn)
+        request = places.DiskAndServer(disk="pg", dsn=dsn)
         return operations.list_preferences(request, self.context)
 
     def health(self, dsn: str | None) -> list[Finding]:

@@ -10,10 +10,9 @@ from typing import Protocol
 
 from hotset.block import io_counters, transfer
 from hotset.block.extents import Run, count, difference
-from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 
-from ..base import TierSpec, Warmup
+from ..base import Tier, Warmup
 from ..filling import Filling
 from .control import Kernel
 
@@ -24,11 +23,9 @@ _PAUSE_S = 0.5
 """After a pass; twice as long after each that did not help: a busy computer frees slowly."""
 
 
-class ReadTier(Protocol):
+class ReadTier(Tier, Protocol):
     """Tier as far as a warm-up by reading needs it."""
 
-    machine: Machine
-    spec: TierSpec
     kernel: Kernel
 
     @property
@@ -42,12 +39,6 @@ class ReadTier(Protocol):
     @property
     def kept_read_max(self) -> Bytes:
         """The largest read whose misses can be kept."""
-
-    def create(self) -> PurePosixPath:
-        """Make (or find) the accelerated device."""
-
-    def resident(self) -> list[Run]:
-        """List the cached runs."""
 
     def caching_every_read(self) -> AbstractContextManager[None]:
         """Nothing is bypassed as sequential while this lasts."""

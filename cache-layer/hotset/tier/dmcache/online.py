@@ -16,11 +16,10 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from hotset.block import extents, transfer
-from hotset.block.extents import Run, difference
-from hotset.core.machines.base import Machine
+from hotset.block.extents import difference
 from hotset.core.units import Bytes
 
-from ..base import Counting, TierSpec, Warmup
+from ..base import Tier, Warmup
 from ..filling import Filling
 from .status import CacheStatus
 
@@ -30,12 +29,8 @@ _LEAST_PASS_S = 1.1
 """smq counts misses once a second; a pass that is over sooner waits."""
 
 
-class ReadTier(Protocol):
+class ReadTier(Tier, Protocol):
     """Tier as far as an online warm-up needs it."""
-
-    machine: Machine
-    spec: TierSpec
-    counting: Counting
 
     @property
     def path(self) -> PurePosixPath:
@@ -47,9 +42,6 @@ class ReadTier(Protocol):
 
     def status(self) -> CacheStatus:
         """Its status now."""
-
-    def resident(self) -> list[Run]:
-        """List the cached runs."""
 
 
 def fill(tier: ReadTier, wanted: Filling) -> Warmup:
