@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hotset.block import programs
 from hotset.tier.devices import Action, Devices
-from hotset.tier.engine import service
 
 _NEVER = "s/ --mount / --dirty-target 100 --mount /"
 
@@ -17,7 +17,7 @@ def never_clean(patch: pytest.MonkeyPatch) -> None:
     def patched(self: Devices, action: Action) -> str:
         said = perform(self, action)
         if self.kind == "userspace" and action in ("open", "install"):
-            script = str(service.script_of(self.place.name))
+            script = str(programs.script_of(self.place.name))
             self.machine.run(["sh", "-c", f"sed -i '/exec /{_NEVER}' {script}"])
         return said
 

@@ -12,12 +12,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import boot_program, engine_program, flashdev
+from hotset.block import flashdev, programs
 from hotset.core.machines.base import Machine, Result
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.lab.lab import Lab, LabSpec
-from hotset.tpcc.program import PROGRAM, program
+from hotset.tpcc.native import PROGRAM, program
 from tests.own_lab import own_lab
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +58,8 @@ def guest_disk(folder: Path, files: Mapping[str, str], size: str = "4g") -> Path
             ignore=shutil.ignore_patterns("__pycache__"),
         )
     shutil.copy(flashdev.program(Local()), content / "flashdev")
-    shutil.copy(engine_program.find_built(), content / engine_program.NAME)
-    shutil.copy(boot_program.find_built(), content / boot_program.NAME)
+    shutil.copy(programs.find_engine(), content / programs.ENGINE)
+    shutil.copy(programs.find_boot(), content / programs.BOOT)
     shutil.copy(program(), content / PROGRAM)
     for name, text in files.items():
         (content / name).write_text(text)

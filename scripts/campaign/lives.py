@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from hotset.block.boot_program import InUseError
+from hotset.block.programs import InUseError
 from hotset.core.errors import RequestError
 from hotset.disk import flash_devices, lifecycle
 from hotset.tier.base import TierKind

@@ -11,8 +11,7 @@ from hotset.core.sql import Libpq, Value
 from hotset.load.arrivals import Arrivals
 from hotset.load.processes import WorkerDied
 from hotset.tpcc.data.nurand import Constants
-from hotset.tpcc.native import NativeCrew, _message, settings
-from hotset.tpcc.program import program
+from hotset.tpcc.native import NativeCrew, _message, program, settings
 from hotset.tpcc.record import DriverMissing, RunOptions
 from hotset.tpcc.transactions import Terminal
 
@@ -110,7 +109,7 @@ def test_a_driver_of_another_version_is_called_that() -> None:
 
 
 def test_a_driver_that_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hotset.tpcc.program.PROGRAM", "hotset-nothing")
+    monkeypatch.setattr("hotset.tpcc.native.PROGRAM", "hotset-nothing")
     monkeypatch.delenv("HOTSET_TPCC_DRIVER", raising=False)
     with pytest.raises(DriverMissing, match="make build"):
         program()

@@ -21,7 +21,7 @@ from hotset.reports.model.windows import Repeat
 from hotset.tpcc.data.consistency import check
 from hotset.tpcc.database import Database, Session
 from hotset.tpcc.driver import run
-from hotset.tpcc.program import PROGRAM
+from hotset.tpcc.native import PROGRAM
 from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import batches, create
 from hotset.tpcc.transactions import Kind

@@ -161,7 +161,7 @@ class Loops:
         return tuple(f"{file.name} is behind {loop}" for loop in self.over)
 
     def doubt(self, file: PurePosixPath, what: str) -> str:
-        """What is not known of the file because of them, and what to do; empty: all is known."""
+        """Words for what is not known of the file because of them; empty: all is known."""
         if not self.unknown:
             return ""
         loops = " and ".join(self.unknown)
@@ -272,13 +272,10 @@ def check(device: Device, role: Role, yes: bool, field: str | None = None) -> No
     """
     field = field or role
     require_name_by_id(device, field, yes)
-    if device.uses:
+    if device.uses or device.doubt:
         remedy = "unmount it first" if role == "origin" else "free it first"
-        raise DeviceRefusedError(
-            f"{device.path} is in use: {'; '.join(device.uses)}: {remedy}", field=field
-        )
-    if device.doubt:
-        raise DeviceRefusedError(device.doubt, field=field)
+        used = f"{device.path} is in use: {'; '.join(device.uses)}: {remedy}"
+        raise DeviceRefusedError(used if device.uses else device.doubt, field=field)
     if not device.readable:
         raise DeviceRefusedError(f"{device.path} cannot be read: see the kernel's log", field=field)
     if device.is_read_only:

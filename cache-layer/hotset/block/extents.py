@@ -15,9 +15,8 @@ from pathlib import PurePosixPath
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 
-from . import spans
-from .spans import Span
-
+Span = tuple[int, int]
+"""Half-open (start, end) of whole numbers, whatever they count."""
 _FILES_PER_CALL = 200
 _BLOCK_SIZE = re.compile(r"\((\d+) blocks? of (\d+) bytes\)")
 _EXTENT = re.compile(
@@ -99,7 +98,7 @@ def union(*lists: Iterable[Run]) -> list[Run]:
     >>> union([Run(Blocks(8), Blocks(2))], [Run(Blocks(3), Blocks(2)), Run(Blocks(5), Blocks(4))])
     [Run(start=Blocks(3), count=Blocks(7))]
     """
-    return _runs(spans.union(map(_span, chain.from_iterable(lists))))
+    return _runs(join_spans(map(_span, chain.from_iterable(lists))))
 
 
 def difference(runs: Sequence[Run], without: Sequence[Run]) -> list[Run]:
@@ -108,7 +107,7 @@ def difference(runs: Sequence[Run], without: Sequence[Run]) -> list[Run]:
     >>> difference([Run(Blocks(0), Blocks(9))], [Run(Blocks(3), Blocks(2))])
     [Run(start=Blocks(0), count=Blocks(3)), Run(start=Blocks(5), count=Blocks(4))]
     """
-    return _runs(spans.difference(map(_span, runs), [*map(_span, without)]))
+    return _runs(subtract_spans(map(_span, runs), [*map(_span, without)]))
 
 
 def intersection(runs: Sequence[Run], others: Sequence[Run]) -> list[Run]:
@@ -151,7 +150,7 @@ def whole_runs(extents: Iterable[Extent], block: Bytes) -> list[Run]:
     >>> whole_runs([Extent(Bytes(1), Bytes(8)), Extent(Bytes(9), Bytes(3))], Bytes(4))
     [Run(start=Blocks(1), count=Blocks(2))]
     """
-    whole = ((-(-start // block), end // block) for start, end in spans.union(_bytes(extents)))
+    whole = ((-(-start // block), end // block) for start, end in join_spans(_bytes(extents)))
     return _runs(span for span in whole if span[0] < span[1])
 
 
@@ -161,7 +160,7 @@ def count(runs: Iterable[Run]) -> Blocks:
 
 def runs_of(blocks: Iterable[int]) -> list[Run]:
     """Runs in origin order out of single blocks."""
-    return _runs(spans.union((block, block + 1) for block in blocks))
+    return _runs(join_spans((block, block + 1) for block in blocks))
 
 
 def nth_blocks(runs: Sequence[Run], places: Iterable[int]) -> list[int]:
@@ -181,7 +180,7 @@ def merge(extents: Iterable[Extent]) -> list[Extent]:
     >>> merge([Extent(Bytes(4), Bytes(4)), Extent(Bytes(0), Bytes(5))])
     [Extent(start=Bytes(0), length=Bytes(8))]
     """
-    return _extents(spans.union(_bytes(extents)))
+    return _extents(join_spans(_bytes(extents)))
 
 
 def common(some: Iterable[Extent], others: Iterable[Extent]) -> list[Extent]:
@@ -190,7 +189,8 @@ def common(some: Iterable[Extent], others: Iterable[Extent]) -> list[Extent]:
     >>> common([Extent(Bytes(0), Bytes(8))], [Extent(Bytes(6), Bytes(9))])
     [Extent(start=Bytes(6), length=Bytes(2))]
     """
-    return _extents(spans.intersection([*_bytes(some)], [*_bytes(others)]))
+    mine = [*_bytes(some)]
+    return _extents(subtract_spans(mine, subtract_spans(mine, [*_bytes(others)])))
 
 
 def of_runs(runs: Iterable[Run], block: Bytes) -> list[Extent]:
@@ -200,6 +200,46 @@ def of_runs(runs: Iterable[Run], block: Bytes) -> list[Extent]:
 
 def length(extents: Iterable[Extent]) -> Bytes:
     return Bytes(sum(extent.length for extent in extents))
+
+
+def join_spans(spans: Iterable[Span]) -> list[Span]:
+    """All that one of the spans covers: sorted, apart, none empty.
+
+    >>> join_spans([(8, 10), (3, 5), (5, 9), (7, 7)])
+    [(3, 10)]
+    """
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def subtract_spans(spans: Iterable[Span], without: Sequence[Span]) -> list[Span]:
+    """Subtract the others from the spans; both sorted and apart.
+
+    >>> subtract_spans([(0, 9), (9, 12)], [(3, 5), (8, 10)])
+    [(0, 3), (5, 8), (10, 12)]
+    """
+    left: list[Span] = []
+    at = 0
+    for first, end in spans:
+        start = first
+        while at < len(without) and without[at][0] < end:
+            hole_start, hole_end = without[at]
+            if hole_start > start:
+                left.append((start, hole_start))
+            start = max(start, hole_end)
+            if start > end:
+                break  # the hole reaches into the next span
+            at += 1
+        if start < end:
+            left.append((start, end))
+    return left
 
 
 def _run(start: int, end: int) -> Run:

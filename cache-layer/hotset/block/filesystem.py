@@ -1,4 +1,5 @@
-"""File systems of a database's disk: made, looked at, and what they need beside their files.
+"""File systems of a database's disk: where they are mounted, made, looked at, and what they need
+beside their files.
 
 The journal and the file system's own tables are warmed with the database, so that it finds those
 cached too.
@@ -6,7 +7,9 @@ cached too.
 
 from __future__ import annotations
 
+import os
 import re
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -34,6 +37,48 @@ _EXT4_FREE = re.compile(r"^  Free blocks: ([\d, -]+)$", re.MULTILINE)
 _EXT4_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _XFS_FREE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
 _XFS_FIELDS = ("blocksize", "agblocks", "agcount", "agblklog", "logstart", "logblocks")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: its device as ``major:minor``, where, and of which kind."""
+
+    device: str
+    folder: PurePosixPath
+    kind: str
+
+
+def device_number(machine: Machine, device: PurePosixPath) -> str:
+    """``major:minor`` of a block device."""
+    words = machine.run(["stat", "--dereference", "--format=%t %T", str(device)]).stdout.split()
+    major, minor = (int(word, 16) for word in words)
+    return f"{major}:{minor}"
+
+
+def mounts(machine: Machine) -> list[Mount]:
+    """List the machine's mounts (proc_pid_mountinfo(5))."""
+    entries = []
+    for line in machine.run(["cat", "/proc/self/mountinfo"]).stdout.splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, device, _, folder, *_ = before.split(" ")
+        entries.append(Mount(device, PurePosixPath(unescape(folder)), after.split(" ")[0]))
+    return entries
+
+
+def mounts_of(machine: Machine, device: PurePosixPath) -> list[Mount]:
+    """Where a device is mounted."""
+    number = device_number(machine, device)
+    return [mount for mount in mounts(machine) if mount.device == number]
+
+
+def unescape(word: str) -> str:
+    r"""The kernel, fstab(5) and libmount write blanks and the like as octal bytes.
+
+    >>> unescape("/srv/my\\040data"), unescape("/srv/d\\303\\251p\\303\\264t")
+    ('/srv/my data', '/srv/dépôt')
+    """
+    raw = re.sub(rb"\\([0-3][0-7]{2})", lambda match: bytes([int(match[1], 8)]), os.fsencode(word))
+    return os.fsdecode(raw)
 
 
 def make(machine: Machine, device: PurePosixPath, kind: FileSystem) -> None:

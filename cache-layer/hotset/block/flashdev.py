@@ -1,6 +1,6 @@
 """``flashdev``, the lab's program: modelled devices, hotset's engine over such, and the simulator.
 
-No server needs it; what one runs is in :mod:`.engine_program`.
+No server needs it; what one runs is in :mod:`.programs`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 
-from . import engine_program
-from .engine_program import REFUSED, OnRead, RefusedError, last_message
+from . import programs
+from .programs import REFUSED, OnRead, RefusedError, last_message
 
-NAME = engine_program.LAB_NAME
+NAME = programs.LAB
 Model = str | dict[str, Any]
 """A device model: the name of a built-in one, or its JSON form (see ``flashdev models``)."""
 
@@ -34,24 +34,24 @@ def program(local: Local) -> Path:
 
     :raises PrerequisiteMissingError: it is not built.
     """
-    return engine_program.find(local, NAME)
+    return programs.find(local, NAME)
 
 
 def on(machine: Machine) -> str:
     """The program on a machine of the lab, this very build of it; put there if need be."""
-    return engine_program.place(machine, program(Local()))
+    return programs.place(machine, program(Local()))
 
 
 def build(local: Local) -> str:
     """Names this computer's build of the program by what is in it."""
-    return engine_program.digest(program(local))
+    return programs.digest(program(local))
 
 
 def figures(
     local: Local, words: Sequence[str], on_read: OnRead = lambda _, __: None
 ) -> dict[str, Any]:
-    """A command on this computer whose last line is JSON; as :func:`.engine_program.figures`."""
-    return engine_program.figures(local, str(program(local)), words, on_read)
+    """A command on this computer whose last line is JSON; as :func:`.programs.figures`."""
+    return programs.figures(local, str(program(local)), words, on_read)
 
 
 def read_promise(local: Local, model: Model, words: Sequence[str]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from typing import Any, Literal, Protocol
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes, Sectors, mb_per_s
 
-from . import engine_program
-from .usage import device_number
+from . import programs
+from .filesystem import device_number
 
 ORIGIN, CACHE, VOLUME, LOG, FLASH = "origin", "flash cache", "flash volume", "log", "flash"
 """Roles of a device for a database."""
@@ -102,6 +102,12 @@ def parse_stat(line: str) -> IoCounters:
         Direction(writes, Sectors(written).bytes, float(write_ms)),
         float(busy_ms),
     )
+
+
+def bytes_read(machine: Machine, device: PurePosixPath) -> Bytes:
+    """Read from a block device, a partition or a disk, since the machine's start."""
+    path = f"/sys/dev/block/{device_number(machine, device)}/stat"
+    return parse_stat(machine.run(["cat", path]).stdout).read.size
 
 
 def parse_engine(devices: list[dict[str, Any]]) -> dict[str, IoCounters]:
@@ -228,11 +234,11 @@ class ServedDevice:
         cls, machine: Machine, name: str, control: PurePosixPath, file: str = "disk"
     ) -> ServedDevice:
         """:param machine: on which the control socket lies."""
-        return cls(name, engine_program.on(machine), control, file)
+        return cls(name, programs.engine(machine), control, file)
 
     @property
     def command(self) -> str:
-        return shlex.join(engine_program.look_argv(self.program, self.control, '{"devices": {}}'))
+        return shlex.join(programs.look_argv(self.program, self.control, '{"devices": {}}'))
 
     def parse(self, line: str) -> Readings:
         try:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, put_lines
 from hotset.core.progress import Measured, Reporter
 from hotset.core.units import Bytes, mb_per_s
 
-from . import engine_program
+from . import programs
 from .devicemapper import device_size
 from .extents import Run
 
@@ -90,7 +90,7 @@ def copy_exclusively(
 def sequential_rate(machine: Machine, device: PurePosixPath) -> float:
     """The sequential read rate in MB/s, measured on a device's first megabytes."""
     size = min(_RATE_PROBE, device_size(machine, device))
-    read = engine_program.copy(machine, ["--from", str(device), "--bytes", str(int(size))])
+    read = programs.copy(machine, ["--from", str(device), "--bytes", str(int(size))])
     return mb_per_s(Bytes(size), read)
 
 
@@ -102,8 +102,6 @@ def _transfer(
     rate: Bytes | None,
 ) -> float:
     limit = [] if rate is None else ["--rate", str(int(rate))]
-    with scratch.folder(machine, None) as folder:
+    with locks.scratch_folder(machine, None) as folder:
         put_lines(machine, lines, folder / "runs")
-        return engine_program.copy(
-            machine, [*argv, "--runs", str(folder / "runs"), *limit], on_bytes
-        )
+        return programs.copy(machine, [*argv, "--runs", str(folder / "runs"), *limit], on_bytes)

@@ -1,26 +1,67 @@
-"""Progress of a long job: on a terminal a live line, elsewhere plain lines, and for a program
-the JSON that :mod:`~hotset.core.structured` describes.
+"""Progress of a long job: on a terminal a live line, elsewhere plain lines, and for a program that
+runs hotset (HOTSET_PROGRESS=json) JSON, one object a line.
+
+The objects have ``at``, seconds since the start, and one of ``say``, ``task``, ``figure``,
+``error`` (text) and ``tick`` (a second of TPC-C). Figures and ticks have ``done``, ``total``,
+``unit`` and ``eta_s`` where these are known. An error that hotset foresees has a ``message`` of its
+own, the ``field`` it is about, or null, the HTTP ``status`` it is, and ``remedies``.
 
 Everything goes to standard error; standard output is for data.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from rich.console import Console
-from rich.status import Status
+from . import errors
+from .errors import FAILED, HotsetError, field_of, remedies_of
 
-from . import structured
-from .units import Blocks, Bytes, mb_per_s
+if TYPE_CHECKING:
+    from rich.status import Status
 
 _PLAIN_INTERVAL_S = 5.0
 _JSON_INTERVAL_S = 0.5
+_BEGUN = time.monotonic()
+
+
+def is_read_by_a_program() -> bool:
+    """True if a program reads the messages."""
+    return os.environ.get("HOTSET_PROGRESS") == "json"
+
+
+def emit(**fields: Any) -> None:  # noqa: ANN401 - what JSON has
+    """Say one thing, at once."""
+    line = json.dumps({"at": round(time.monotonic() - _BEGUN, 1), **fields}, ensure_ascii=False)
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def emit_error(error: BaseException) -> int:
+    """Say why it failed; returns the exit code."""
+    if isinstance(error, ExceptionGroup):
+        for exception in error.exceptions:
+            emit(error=f"{error.message}: {exception}")
+        return FAILED
+    if not isinstance(error, HotsetError):
+        emit(error=f"unexpected {type(error).__name__}: {error}")
+        return FAILED
+    emit(
+        error=errors.of_api(error),
+        message=str(error),
+        field=field_of(error),
+        status=error.http_status,
+        remedies=[asdict(remedy) for remedy in remedies_of(error)],
+    )
+    for note in getattr(error, "__notes__", ()):
+        emit(error=str(note))
+    return error.exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +103,9 @@ class Reporter:
     """Says what happens; chosen once as quiet, live, plain or for a program."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.json = structured.is_wanted() and not quiet
+        from rich.console import Console
+
+        self.json = is_read_by_a_program() and not quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
         self.live = self.console.is_terminal and not quiet and not self.json
         self._begun = time.monotonic()
@@ -77,16 +120,18 @@ class Reporter:
     def say(self, text: str) -> None:
         """One line that stays, with the seconds since the start."""
         if self.json:
-            structured.emit(say=text)
+            emit(say=text)
             return
         self.console.print(f"[dim]{self.seconds:6.1f} s[/dim]  ", end="")
         self.console.print(text, markup=False)
 
     def warn(self, text: str) -> None:
         """Print a warning, even where messages are switched off."""
-        if structured.is_wanted():
-            structured.emit(say=text)
+        if is_read_by_a_program():
+            emit(say=text)
         else:
+            from rich.console import Console
+
             Console(stderr=True, highlight=False, soft_wrap=True).print(
                 f"warning: {text}", markup=False
             )
@@ -95,7 +140,7 @@ class Reporter:
     def task(self, text: str) -> Iterator[None]:
         """A step that takes a while: live figures on a terminal until it ends."""
         if self.json:
-            structured.emit(task=text)
+            emit(task=text)
             yield
             return
         self.say(text)
@@ -119,47 +164,13 @@ class Reporter:
             return
         self._last_plain = time.monotonic()
         if self.json:
-            structured.emit(figure=text, **(measured or Measured()).as_dict())
+            emit(figure=text, **(measured or Measured()).as_dict())
         else:
             self.console.print(f"progress: {text}", markup=False)
 
     def on_step(self, step: Step) -> None:
         """A step of long work, as an observer of it."""
         step.show(self)
-
-
-class FlushWatch:
-    """Progress of a flush, with the time it will still take by the rate measured so far.
-
-    The kernel writes back, and counts, in batches, and takes its time to begin: a rate is taken
-    from the first drop of the count to its latest, and between drops the estimate only counts down.
-    """
-
-    def __init__(self, reporter: Reporter, block: Bytes) -> None:
-        self._reporter = reporter
-        self._block = block
-        self._drops: list[tuple[float, int]] = []
-        self.estimates: list[tuple[float, float]] = []
-        """(when by ``time.monotonic()``, seconds it will still take)."""
-
-    def __call__(self, left: Blocks) -> None:
-        """:param left: dirty blocks; the first call says how many there were."""
-        now = time.monotonic()
-        if not self._drops or left < self._drops[-1][1]:
-            self._drops.append((now, int(left)))
-        text = f"{left.bytes(self._block)} dirty"
-        if len(self._drops) > 2:
-            (begun, first), (last, known) = self._drops[1], self._drops[-1]
-            rate = (first - known) / (last - begun)
-            rest = max(0.0, known / rate - (now - last))
-            self.estimates.append((now, rest))
-            speed = mb_per_s(Blocks(first - known).bytes(self._block), last - begun)
-            text += f", {speed:.1f} MB/s, ETA {rest:.0f} s"
-        first, eta = self._drops[0][1], self.estimates[-1][1] if len(self._drops) > 2 else None
-        done, total = (
-            int(Blocks(number).bytes(self._block)) for number in (max(0, first - int(left)), first)
-        )
-        self._reporter.figure(text, Measured(done, total, "bytes", eta))
 
 
 def to_stdout(text: str) -> None:

@@ -23,7 +23,7 @@ _COMMON = "common"
 _SEPARATOR = re.compile(r"^\s*(?:--\s*)?GO\s*$", re.IGNORECASE | re.MULTILINE)
 EngineName = Literal["postgres", "sqlserver"]
 """Database products, by their names on the command line and of their folders of SQL; what each is
-has `databases/products.py`."""
+has `databases/connect.py`."""
 TimeClass = Literal["cpu", "data_read", "data_write", "log", "lock", "client", "other"]
 """Classes of the time of a database's users."""
 Value: TypeAlias = int | float | str | Decimal | datetime | date | None

@@ -14,12 +14,12 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
+from hotset.core.errors import RequestError
 from hotset.core.machines.base import Machine
 from hotset.core.sql import Aborted, EngineName, Row, Session
 from hotset.core.units import Bytes
 
 from .file_labels import Label, Level
-from .targets import Offer, Target
 
 FileKind: TypeAlias = Literal["data", "log", "temp"]
 LOOK_WAIT_S = 10
@@ -254,3 +254,45 @@ def _since(old: Figure, new: Figure) -> Figure:
             return new
         gained[name] = None if was is None or now is None else now - was
     return replace(new, **gained)
+
+
+Kind = Literal["path", "table", "index", "database", "region", "heat", "snapshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Target as a user named it: its kind, and the name behind the colon (or the path)."""
+
+    text: str
+    kind: Kind
+    name: str
+
+    @property
+    def of_database(self) -> bool:
+        """Only a database server knows where it lies."""
+        return self.kind in ("table", "index", "database")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A target that there is. ``bytes``: of its files, None where the server does not tell at
+    once."""
+
+    target: str
+    bytes: int | None
+
+
+class TargetError(RequestError):
+    """A target that cannot be warmed; the message names it and what would do."""
+
+
+class TargetGoneError(TargetError):
+    """Where it was looked for, there is no such thing (any more)."""
+
+
+def no_database(target: Target, databases: list[str]) -> TargetGoneError:
+    """Build the error for a database that the server does not have."""
+    return TargetGoneError(
+        f"{target.text}: the server has no such database; it has: {', '.join(databases)}",
+        field="targets",
+    )

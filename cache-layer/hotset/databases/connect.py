@@ -1,4 +1,5 @@
-"""From what a user types (`--engine`, `--dsn`) to a database that workloads can open.
+"""From what a user types (`--engine`, `--dsn`) to a database that workloads can open. A product is
+loaded when one of its databases is named.
 
 A password is never taken from the command line, where every user of the computer can read it:
 it comes from the environment (HOTSET_PASSWORD), from a file, from libpq's own places, or is asked
@@ -7,18 +8,56 @@ for on a terminal.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 from hotset.core import environment
 from hotset.core.errors import RequestError
+from hotset.core.machines.base import Machine, PrerequisiteMissingError
 from hotset.core.sql import EngineName
+from hotset.hitratio import attribution
 
+from .base import Unavailable
+from .file_labels import Label
 from .product import SqlDatabase
-from .products import product_of_name
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
+
+
+def _postgres() -> type[SqlDatabase]:
+    from .postgres.product import PostgresDatabase
+
+    return PostgresDatabase
+
+
+def _sqlserver() -> type[SqlDatabase]:
+    from .sqlserver.product import SqlServerDatabase
+
+    return SqlServerDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product: its name on the command line, and its databases."""
+
+    name: EngineName
+    load: Callable[[], type[SqlDatabase]]
+
+
+PRODUCTS = [
+    Product("postgres", _postgres),
+    Product("sqlserver", _sqlserver),
+]
+"""One a line."""
+
+
+def product_of_name(name: EngineName) -> type[SqlDatabase]:
+    """Databases of the product of that name."""
+    return next(product for product in PRODUCTS if product.name == name).load()
 
 
 class NamesDatabase(Protocol):
@@ -63,3 +102,28 @@ def check_dsn(engine: EngineName, dsn: str) -> None:
     :raises DsnError: it does not, or does.
     """
     database(engine, dsn, "")
+
+
+def label_of(
+    machine: Machine, device: PurePosixPath | None, by: str, request: NamesDatabase
+) -> Label:
+    """Return a function that names the owner of a file: itself, its database or its table.
+
+    :param device: the accelerated disk, where one is meant: the server's files may be there under
+        other names than the server has for them.
+    :raises PrerequisiteMissingError: the server does not tell, or has no file there.
+    """
+    if by not in ("database", "table"):
+        return str
+    if request.dsn is None:
+        raise RequestError(
+            f"by {by} hotset has to ask the database server for its files: name the server, or use"
+            " by file",
+            field="by",
+        )
+    below = None if device is None else attribution.mount_point(machine, device)
+    with closing(of_request(request).administer()) as server:
+        label = server.labels("database" if by == "database" else "table", machine, below)
+    if isinstance(label, Unavailable):
+        raise PrerequisiteMissingError(label.unavailable)
+    return label

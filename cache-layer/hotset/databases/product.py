@@ -45,7 +45,7 @@ class Says(Protocol):
 @dataclass(frozen=True, slots=True)
 class SqlDatabase(ABC):
     """Where a database is and who asks; nothing is connected yet. Each product has its own in its
-    folder, and :mod:`.products` lists them.
+    folder, and :mod:`.connect` lists them.
 
     :cvar engine: the product's name, and that of its folders of SQL.
     :cvar title: what people call the product.

@@ -11,6 +11,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from hotset.core import fields
 from hotset.core.errors import HotsetError, RequestError
+from hotset.core.machines import names as machines
+from hotset.core.machines.base import MachineGoneError
 from hotset.core.operation import Cli, Context, Kind, Lines, Lock, Request, operation
 from hotset.core.rights import Needs, Right
 from hotset.core.units import Bytes
@@ -206,13 +208,12 @@ def activate(request: Activate, context: Context) -> Lines:
 
     What may lose data is done to one that is named. Damaged metadata is found before it is used.
     """
-    from hotset.core.machines.base import MachineGoneError
     from hotset.tier.base import TierFailedError
 
     from . import flash_devices
 
     commands: list[str] | None = [] if request.dry_run else None
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         names = [disk.disk.name for disk in flash_devices.list_disks(machine)]
         if request.disk or not names:
             names = [flash_devices.find(machine, request.disk).disk.name]
@@ -281,7 +282,7 @@ def deactivate(request: NamedDisk, context: Context) -> Lines:
 @operation("tier flush", Kind.JOB, Right.OPERATE, ("Sync", "HotsetTier"), progress=True, lock=_lock)
 def flush(request: OneDisk, context: Context) -> Lines:
     """Write all dirty data back to the origin. The cache stays in use."""
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import lifecycle
 
@@ -317,7 +318,7 @@ def resize(request: Resize, context: Context) -> Lines:
 
     The file system may stay mounted.
     """
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import resize as resizing
 
@@ -364,7 +365,7 @@ def set_(request: Set, context: Context) -> Lines:
     Before write-through starts, all dirty data is written back. A new name of the origin is taken
     only if it leads to the same disk, by World Wide Name, serial number or UUID.
     """
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import settings as rename
     from . import settings as retuning
@@ -401,7 +402,7 @@ class Detach(NamedDisk):
 )
 def detach(request: Detach, context: Context) -> Lines:
     """Write back dirty data, then remove the cache: the origin is a plain disk again."""
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import lifecycle
 
@@ -490,7 +491,7 @@ class Destroy(Request):
 def destroy(request: Destroy, context: Context) -> Lines:
     """Detach all disks of a flash device, then remove its volume and its label."""
     from hotset.block import devices
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import flash_devices, lifecycle
 

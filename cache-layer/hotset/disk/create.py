@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from hotset.block import boot_program, devicemapper, devices
+from hotset.block import devicemapper, devices, programs
 from hotset.block.devicemapper import RESERVED, UNIT, Part, total
 from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
@@ -229,7 +229,7 @@ def _check_devices(
     """:raises DeviceRefusedError: one of them may not be used."""
     devices.check(origin, "origin", yes)
     # On the whole computer: who has it goes on past the cache, which nobody could tell later.
-    boot_program.require_unused(machine, origin.node)
+    programs.require_unused(machine, origin.node)
     if flash is not None:
         if not devices.ours(device):
             raise DeviceRefusedError(
@@ -247,7 +247,7 @@ def _check_devices(
             field="flash",
         )
     devices.check(device, "flash", yes)
-    boot_program.require_unused(machine, device.node)
+    programs.require_unused(machine, device.node)
 
 
 @contextmanager
@@ -328,7 +328,7 @@ def _undo(left: AttachedDisk, had_volume: bool = True) -> FlashDevice | None:
     tier.uninstall()
     udev.show_origin(left)
     flash = left.flash.without(left.disk.name)
-    if flash.new or not (had_volume or boot_program.users(machine, flash.volume_slice.path)):
+    if flash.new or not (had_volume or programs.users(machine, flash.volume_slice.path)):
         flash_devices.remove_volume(machine, flash)
     if flash.new:
         flash = replace(flash, volume=())

@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from hotset.block import boot_program, devicemapper, loop
+from hotset.block import devicemapper, loop, programs
 from hotset.block import label as labels
 from hotset.block.devicemapper import PREFIX, RESERVED, UNIT, Part, Place, Slice, total
 from hotset.block.label import Label, LabelError
@@ -247,7 +247,7 @@ def remove_volume(machine: Machine, flash: FlashDevice) -> None:
 
     :raises InUseError: it is in use. (A loop device would let itself be detached all the same.)
     """
-    boot_program.require_unused(machine, flash.volume_slice.path)
+    programs.require_unused(machine, flash.volume_slice.path)
     if flash.devices == "loop":
         for part in flash.volume_slice.parts:
             loop.detach(machine, flash.volume_slice.path, flash.path, part.start)

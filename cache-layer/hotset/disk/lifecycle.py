@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from hotset.block import boot_program, devicemapper, devices, label
-from hotset.block.boot_program import InUseError
+from hotset.block import devicemapper, devices, label, programs
+from hotset.block.programs import InUseError
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
@@ -203,7 +203,7 @@ def activate(
         tier.discard()
     attached = _with_origin(attached)
     # Nothing claims it from who has it open or behind a loop: he would go on past the cache.
-    boot_program.require_unused(attached.machine, attached.disk.origin, writers=True)
+    programs.require_unused(attached.machine, attached.disk.origin, writers=True)
     # First: nobody writes to it any more once it is looked at.
     with claim_origin(attached, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it
@@ -745,7 +745,7 @@ def _give_up(machine: Machine, flash: FlashDevice, yes: bool) -> None:
     :raises TierRefusedError: it may hold something and ``yes`` is not.
     """
     volume = flash.volume_slice
-    boot_program.require_unused(machine, volume.path)
+    programs.require_unused(machine, volume.path)
     if yes or not flash.volume:
         return
     if not flash_devices.volume_is_active(machine, flash):

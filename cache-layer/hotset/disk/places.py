@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Cli, Lock
 from hotset.core.rights import Names
 
@@ -26,21 +27,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def machine(name: str) -> Iterator[Machine]:
-    """The machine of a name; see :mod:`hotset.core.machines.names`."""
-    from hotset.core.machines import names
-
-    with names.open_machine(name) as opened:
-        yield opened
-
-
-@contextmanager
 def maybe_machine(name: str | None) -> Iterator[Machine | None]:
     """The machine of a name, where one is given."""
     if name is None:
         yield None
         return
-    with machine(name) as opened:
+    with machines.open_machine(name) as opened:
         yield opened
 
 
@@ -59,7 +51,7 @@ def repartitioning(name: str, what: str, commands: list[str] | None = None) -> I
 
     from . import flash_devices
 
-    with machine(name) as opened:
+    with machines.open_machine(name) as opened:
         flash_devices.need_root(opened)
         if commands is not None:
             yield DryRun(opened, commands.append)
@@ -79,7 +71,7 @@ def disk_of(
     :raises FlashError: there is no such disk, or more than one to choose from.
     :raises MachineBusyError: another operation has it.
     """
-    with machine(name) as opened, locked(opened, disk, what, mode) as attached:
+    with machines.open_machine(name) as opened, locked(opened, disk, what, mode) as attached:
         yield attached
 
 
@@ -100,7 +92,7 @@ def disk_as_root(
 
     from . import flash_devices
 
-    with machine(name) as opened:
+    with machines.open_machine(name) as opened:
         flash_devices.need_root(opened)
         with locked(opened, disk, what if commands is None else "", alone=alone) as attached:
             if commands is None:
@@ -157,7 +149,7 @@ def flash_names(name: str) -> list[str]:
 def _flash_devices(name: str) -> tuple[FlashDevice, ...]:
     from . import flash_devices
 
-    with machine(name) as opened:
+    with machines.open_machine(name) as opened:
         known = flash_devices.inventory(opened)
     if known.problems:
         raise flash_devices.FlashError("; ".join(known.problems))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.rights import Right
 from hotset.disk import places
@@ -40,14 +41,14 @@ def health(request: Examine, context: Context) -> Health:  # noqa: ARG001
     nothing is to be done; 5: something is; 3: nothing that is known, but something could not be
     looked at, or there is no disk to look at. Advice counts as nothing to be done.
     """
-    from hotset.databases import owners
+    from hotset.databases import connect
     from hotset.warmup.commands.warmup import planning_of
 
     from . import examination
 
     label = None
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         if request.dsn is not None:
-            label = owners.label_of(machine, None, "table", request)
+            label = connect.label_of(machine, None, "table", request)
         server = planning_of(request, request.machine)
         return examination.examine(machine, request.disk, label, server)

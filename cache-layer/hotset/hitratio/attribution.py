@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import extents, filesystem, usage
+from hotset.block import extents, filesystem
 from hotset.block.extents import Extent, parse_filefrag
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
@@ -51,7 +51,7 @@ def mount_point(machine: Machine, device: PurePosixPath) -> PurePosixPath:
 
     :raises NotMountedError: nowhere.
     """
-    for mount in usage.mounts_of(machine, device):
+    for mount in filesystem.mounts_of(machine, device):
         return mount.folder
     raise NotMountedError(
         f"{device} is not mounted, so its files are not known: mount it",

@@ -18,13 +18,12 @@ from hotset.hitratio.heat import Grid, Tally, total
 from hotset.hitratio.hit_report import Label, Target
 from hotset.hitratio.tracepoints import NotCountedError
 from hotset.tier import kinds, pins
-from hotset.tier.base import Counters
+from hotset.tier.base import Counters, TierKind, TierSpec
 from hotset.tier.disk_tier import Contents
 from hotset.tier.division import Owners
 from hotset.tier.pins import Kind, Preferences
+from hotset.tier.policies import ALL, NONE
 from hotset.warmup.division import MOVED_SHARE
-
-from . import policy_outlook
 
 _KEPT_TO: Mapping[Kind, str] = {
     "pinned": "It is pinned: what is cached of it is never evicted, and the rest has room.",
@@ -110,7 +109,7 @@ def explain(target: Target, name: str, label: Label | None) -> Explanation:
     share = _share(where, contents.cached)
     tally, notes = _tally(target, owners, mine, label or str)
     heat, times = _heat(target, mine)
-    words = policy_outlook.describe_outlook(tier.kind, tier.spec, counters, share)
+    words = describe_outlook(tier.kind, tier.spec, counters, share)
     wanted = pins.read_preferences(machine, disk.name)
     preference = _preference(wanted, mine.name, label is not None)
     if preference is not None and (cache := tier.divisible()) is not None:
@@ -230,3 +229,24 @@ def _heat(target: Target, mine: Owner) -> tuple[float | None, float | None]:
             bytes_ += part
     whole = sum(heats.values())
     return heat, heat / bytes_ / (whole / grid.disk) if whole and bytes_ else None
+
+
+def describe_outlook(
+    kind: TierKind, spec: TierSpec, counters: Counters, resident: float
+) -> tuple[str, ...]:
+    """Whole sentences.
+
+    :param resident: the share of the blocks that is in the cache, 0 to 1.
+    """
+    words: list[str] = []
+    if resident >= ALL:
+        words.append("All of it is in the cache: the next read of any block is a hit.")
+    elif resident <= NONE:
+        words.append("Nothing of it is in the cache: the next read of a block goes to the origin.")
+    else:
+        words.append(
+            f"Of reads spread evenly over it {percent(resident)} would hit now; the others go to"
+            " the origin."
+        )
+    full = counters.used >= counters.total
+    return (*words, *kinds.kind_of_name(kind).what_next(spec, full, resident))

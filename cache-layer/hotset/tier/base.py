@@ -7,11 +7,12 @@ every kind become the same record, and a hit ratio always comes from the differe
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal
 
 from hotset.block.extents import Run, count, nth_blocks
 from hotset.block.io_counters import Readings
@@ -330,20 +331,19 @@ def _were_taken_back(name: str, before: Counters, after: Counters, counting: Cou
     return name == "read_hits" and was - now <= min(counting.early, was // _EARLY_PART)
 
 
-class Tier(Protocol):
-    """A flash tier on a machine."""
+class Tier(ABC):
+    """A flash tier on a machine: of a disk (`DiskTier`), or of an experiment.
+
+    :ivar machine: where it is.
+    :ivar spec: how it was asked for.
+    """
 
     kind: TierKind
     counting: Counting
+    machine: Machine
+    spec: TierSpec
 
-    @property
-    def machine(self) -> Machine:
-        """Where it is."""
-
-    @property
-    def spec(self) -> TierSpec:
-        """How it was asked for."""
-
+    @abstractmethod
     def prepare(self) -> PurePosixPath:
         """Make the tier's parts, the cache empty.
 
@@ -351,40 +351,50 @@ class Tier(Protocol):
         the cache is filled or :meth:`create` is called.
         """
 
+    @abstractmethod
     def create(self) -> PurePosixPath:
         """Make (or find) the accelerated device and return its path."""
 
     @property
+    @abstractmethod
     def volume(self) -> PurePosixPath:
         """The flash VOLUME, for logs and temporary space."""
 
+    @abstractmethod
     def status_argv(self) -> list[str]:
         """The command, on the machine, that prints the counters as one line."""
 
+    @abstractmethod
     def parse(self, line: str) -> Counters:
         """Read that line.
 
         :raises TierFailedError: the tier says that it failed.
         """
 
+    @abstractmethod
     def counters(self) -> Counters:
         """The counters now; raises as :meth:`parse` does."""
 
+    @abstractmethod
     def devices(self) -> dict[str, PurePosixPath]:
         """The block devices below it by what they are (`io_counters.ORIGIN`, …); empty where the
         tier counts what goes through them."""
 
+    @abstractmethod
     def parse_devices(self, line: str) -> Readings:
         """Parse the I/O of the devices below it, latencies included, from the line of its
         counters; empty where the kernel counts that, or nothing does. Raises as :meth:`parse`."""
 
     @property
+    @abstractmethod
     def regions(self) -> Regions:
         """By what its requests are counted region by region."""
 
+    @abstractmethod
     def resident(self) -> list[Run]:
         """List the cached runs of origin blocks, in origin order."""
 
+    @abstractmethod
     def fill(self, wanted: Filling) -> Warmup:
         """Have the blocks cached; the accelerated device is active afterwards.
 
@@ -392,6 +402,7 @@ class Tier(Protocol):
         :raises WarmupFailedError: the fill cannot be trusted.
         """
 
+    @abstractmethod
     def flush(self, progress: Callable[[Blocks], None] = ..., *, final: bool = False) -> int:
         """Write every dirty block back; returns how many there were. None becomes dirty meanwhile.
 
@@ -399,6 +410,7 @@ class Tier(Protocol):
         :param final: the tier goes away afterwards, so nothing need be as it was before.
         """
 
+    @abstractmethod
     def discard(self) -> None:
         """Remove the tier without writing back: for an origin that is restored anyway."""
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from hotset.block import boot_program, engine_program
-from hotset.block.boot_program import InUseError
+from hotset.block import programs
 from hotset.block.devicemapper import IN_USER_SPACE, Place, active_names, device_size
+from hotset.block.programs import InUseError
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.machines import copies
 from hotset.core.machines.base import (
@@ -84,7 +84,7 @@ class Devices:
         :raises PrerequisiteMissingError: the kernel lacks the cache, or the machine a program.
         :raises EngineRefusedError: its engine does not take what it is given.
         """
-        argv, limit_s = [boot_program.on(self.machine), "devices", action], _LIMIT_S
+        argv, limit_s = [programs.boot(self.machine), "devices", action], _LIMIT_S
         if action in _SWAPS:
             argv, limit_s = to_its_end(argv), _SWAP_LIMIT_S
         elif action == "remove":
@@ -106,8 +106,8 @@ class Devices:
             **more,
         }
         if self.kind == "userspace":
-            described["engine_program"] = copies.install(self.machine, engine_program.find_built())
-            described["own_program"] = boot_program.on(self.machine)
+            described["engine_program"] = copies.install(self.machine, programs.find_engine())
+            described["own_program"] = programs.boot(self.machine)
         return described
 
     def _failure(self, done: Result) -> Exception:
@@ -143,7 +143,7 @@ def rehearse(action: str, described: dict[str, Any], machine: Machine) -> str:
 
     :param described: the tier, with the facts that a dry run needs.
     """
-    argv = [str(boot_program.find_built()), "devices", action, "--dry-run"]
+    argv = [str(programs.find_boot()), "devices", action, "--dry-run"]
     answer = ""
     lines = Local().run(argv, stdin=_render(described)).stdout.splitlines()
     for step in map(json.loads, lines):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.block.devicemapper import Place
 from hotset.block.extents import Extent, Run
 from hotset.block.io_counters import Readings
@@ -16,10 +16,8 @@ from hotset.block.salvage import Salvage
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 
-from .base import Counters, Counting, MetadataDamagedError, Report, TierKind, TierSpec, Warmup
+from .base import MetadataDamagedError, Report, Tier, TierSpec
 from .division import Divisible
-from .filling import Filling
-from .regions import Regions
 
 OnFlush = Callable[[Blocks], None]
 HOTTEST = 63
@@ -63,12 +61,10 @@ class Resized:
     free: Callable[[], object]
 
 
-class DiskTier(ABC):
+class DiskTier(Tier):
     """Interface to a disk of any kind. What differs from kind to kind is here: no other code
     asks which kind it is."""
 
-    kind: TierKind
-    counting: Counting
     cache_min = Bytes(0)
     """A smaller cache cannot be had."""
 
@@ -95,14 +91,6 @@ class DiskTier(ABC):
         """The accelerated device."""
 
     @abstractmethod
-    def prepare(self) -> PurePosixPath:
-        """See `base.Tier.prepare`."""
-
-    @abstractmethod
-    def create(self) -> PurePosixPath:
-        """See `base.Tier.create`."""
-
-    @abstractmethod
     def activate(self, on_usable: Callable[[], None] = lambda: None) -> None:
         """Make the devices again out of what lies on flash and origin.
 
@@ -121,7 +109,7 @@ class DiskTier(ABC):
 
     def require_unused(self) -> None:
         """:raises InUseError: somebody uses the accelerated device."""
-        boot_program.require_unused(self.machine, self.path)
+        programs.require_unused(self.machine, self.path)
 
     @abstractmethod
     def report(self) -> Report:
@@ -131,42 +119,12 @@ class DiskTier(ABC):
         """True if a warm-up can begin, or continue."""
         return self.is_active()
 
-    @abstractmethod
-    def fill(self, wanted: Filling) -> Warmup:
-        """See `base.Tier.fill`."""
-
-    @abstractmethod
-    def status_argv(self) -> list[str]:
-        """See `base.Tier.status_argv`."""
-
-    @abstractmethod
-    def parse(self, line: str) -> Counters:
-        """See `base.Tier.parse`."""
-
-    @abstractmethod
-    def devices(self) -> dict[str, PurePosixPath]:
-        """See `base.Tier.devices`."""
-
     def parse_devices(self, line: str) -> Readings:  # noqa: ARG002 - the kernel counts them
-        """See `base.Tier.parse_devices`."""
         return {}
-
-    @property
-    @abstractmethod
-    def regions(self) -> Regions:
-        """See `base.Tier.regions`."""
 
     def divisible(self) -> Divisible | None:
         """Its cache, as one that keeps to pins, exclusions and shares; None: it keeps to none."""
         return None
-
-    @abstractmethod
-    def counters(self) -> Counters:
-        """See `base.Tier.counters`."""
-
-    @abstractmethod
-    def resident(self) -> list[Run]:
-        """See `base.Tier.resident`."""
 
     @abstractmethod
     def by_level(self) -> dict[int, list[Run]]:
@@ -237,7 +195,7 @@ class DiskTier(ABC):
         """Remove the tier's devices without writing back; what is cached, also dirty, stays on the
         flash, and so does the volume."""
 
-    def uninstall(self) -> None:  # noqa: B027 - the kernel's caches have nothing
+    def uninstall(self) -> None:
         """Remove what works for the disk beside its devices."""
 
     @abstractmethod

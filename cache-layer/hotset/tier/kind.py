@@ -15,10 +15,10 @@ from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
 
-from . import outlook
 from .base import Counting, TierKind, TierSpec
 from .choice import Choice, Sizes, Wanted
 from .disk_tier import DiskTier
+from .policies import by_policy
 
 _ANY = Bytes(0)
 MadeBy = Literal["mapper", "loop"]
@@ -65,7 +65,7 @@ class Kind:
     :ivar counting: how it counts.
     :ivar counted_by: whose word its figures are.
     :ivar counted_since: since when, and what of it.
-    :ivar what_next: what it will do next with blocks, as `outlook.by_policy`.
+    :ivar what_next: what it will do next with blocks, as `policies.by_policy`.
     """
 
     name: TierKind
@@ -91,7 +91,7 @@ class Kind:
     policies: tuple[str, ...] = ()
     fillable: Fraction = Fraction(1)
     grown: Fraction = Fraction(3, 4)
-    what_next: Callable[[TierSpec, bool, float], list[str]] = outlook.by_policy
+    what_next: Callable[[TierSpec, bool, float], list[str]] = by_policy
 
     @property
     def instead(self) -> tuple[Remedy, ...]:

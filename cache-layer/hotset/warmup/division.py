@@ -16,7 +16,7 @@ from hotset.block.extents import Run, count, difference, intersection, union
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
-from hotset.databases.targets import Target, TargetGoneError
+from hotset.databases.base import Target, TargetGoneError
 from hotset.disk.flash_devices import AttachedDisk
 from hotset.tier.division import Divisible, Division, Owner, Owners, SharedOwner
 from hotset.tier.filling import Filling

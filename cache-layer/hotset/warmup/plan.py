@@ -19,8 +19,7 @@ from hotset.core.errors import Remedy, RequestError
 from hotset.core.sql import DatabaseError, EngineName
 from hotset.core.units import Blocks, Bytes
 from hotset.databases import connect
-from hotset.databases.base import Engine
-from hotset.databases.targets import Target, TargetError, TargetGoneError
+from hotset.databases.base import Engine, Target, TargetError, TargetGoneError
 from hotset.disk import lifecycle
 from hotset.disk.flash_devices import AttachedDisk, Disk
 from hotset.hitratio import attribution, heatstore

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run, count, difference
+from hotset.block.programs import InUseError
 from hotset.core import record
 from hotset.core.errors import HotsetError, NotFoundError, Remedy
 from hotset.core.paths import data_dir, write_whole

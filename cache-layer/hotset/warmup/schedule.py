@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from hotset.core.errors import Remedy
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
 from hotset.databases import connect
 from hotset.disk.boot import schedules, systemd_unit
@@ -228,7 +228,7 @@ def _verify(machine: Machine, wanted: Sequence[schedules.Unit]) -> None:
     """Ask systemd before anything is changed, where it can be asked."""
     if not _has_systemd_analyze(machine):
         return
-    with scratch.folder(machine, None) as folder:
+    with locks.scratch_folder(machine, None) as folder:
         paths = [folder / unit.name for unit in wanted]
         for unit, path in zip(wanted, paths, strict=True):
             put_text(machine, unit.text, path)

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from hotset.block import extents, filesystem, usage
+from hotset.block import extents, filesystem
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Extent, Run
 from hotset.block.filesystem import FileSystem
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.units import Bytes
-from hotset.databases.targets import Kind, Target, TargetError, TargetGoneError
+from hotset.databases.base import Kind, Target, TargetError, TargetGoneError
 
 _NAMED = re.compile(r"^(table|index|database|region|snapshot):(.+)$")
 _FORMS = (
@@ -193,7 +193,7 @@ class MountedView:
                 ),
                 field="targets",
             )
-        number = usage.device_number(self.machine, self.device)
+        number = filesystem.device_number(self.machine, self.device)
         files: list[str] = []
         for path, device, is_folder in self._kinds(paths, number):
             if device != number:
@@ -209,7 +209,7 @@ class MountedView:
 
     def split(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Split the paths into those on the disk, and the others."""
-        number = usage.device_number(self.machine, self.device)
+        number = filesystem.device_number(self.machine, self.device)
         on = {path: device for path, device, _ in self._kinds(paths, number)}
         here = [path for path in paths if on[path] == number]
         return here, [path for path in paths if on[path] != number]
@@ -267,12 +267,12 @@ def inspect(
     :raises TargetError: something else is mounted there.
     """
     kind, size = filesystem.kind_if_any(machine, device), device_size(machine, device)
-    mounted = usage.mounts_of(machine, device)
+    mounted = filesystem.mounts_of(machine, device)
     if mounted or usual is None or kind is None:
         folder = mounted[0].folder if mounted else None
         yield MountedView(machine, device, folder, kind, block, size)
         return
-    if any(mount.folder == usual for mount in usage.mounts(machine)):
+    if any(mount.folder == usual for mount in filesystem.mounts(machine)):
         raise TargetError(f"something else is mounted on {usual}", field="mount_point")
     machine.run(["mkdir", "-p", str(usual)])
     machine.run(["mount", "-o", filesystem.LOOK_OPTIONS[kind], str(device), str(usual)])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from hotset.core.record import Record
 from hotset.core.units import Blocks, Bytes
 from hotset.core.words import duration, part_of_all, text_table
-from hotset.databases.targets import Offer
+from hotset.databases.base import Offer
 from hotset.tier import pins
 from hotset.tier.base import Warmup, WarmupMethod
 from hotset.tier.filling import Way

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.core.clock import wait_until
 from hotset.core.machines import local
 from hotset.core.machines.base import CommandTimeoutError
@@ -74,7 +74,7 @@ def test_what_is_interrupted_is_not_left_suspended(
     monkeypatch.setattr(local, "_TIDY_UP_S", 0.5)
     monkeypatch.setattr(devices, "_SWAP_LIMIT_S", 1.0)
     monkeypatch.setattr(dmcache, "_TOOL_TIMEOUT_S", 1.0)
-    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.find_built()))
+    monkeypatch.setattr(programs, "boot", lambda _: str(programs.find_boot()))
     origin = state / "origin"
     origin.write_bytes(bytes(MIB))
     with pytest.raises(CommandTimeoutError):

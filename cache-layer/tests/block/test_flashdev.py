@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.block import engine_program, flashdev
+from hotset.block import flashdev, programs
 from hotset.core.machines.base import PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
@@ -29,7 +29,7 @@ def test_a_user_could_not_unmount_without_a_table_of_mounts(
 
 def test_the_engine_maps_no_library_that_an_upgrade_replaces() -> None:
     """Whose users are restarted by then; `make build` links it statically."""
-    elf = engine_program.find_built().read_bytes()
+    elf = programs.find_engine().read_bytes()
     (at,), (size, count) = struct.unpack_from("<Q", elf, 32), struct.unpack_from("<HH", elf, 54)
     kinds = {struct.unpack_from("<I", elf, at + size * number)[0] for number in range(count)}
     pt_load, pt_interp = 1, 3
@@ -41,4 +41,4 @@ def test_a_servers_program_holds_no_model_of_a_device() -> None:
     """The built-in models are in the lab's program, and in no other."""
     model = b"nas-2014"
     assert model in flashdev.program(Local()).read_bytes()
-    assert model not in engine_program.find_built().read_bytes()
+    assert model not in programs.find_engine().read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import boot_program, devices
+from hotset.block import devices, programs
 from hotset.core.machines.local import Local
 
 HERE = Local()
@@ -31,7 +31,7 @@ def loop(tmp_path: Path) -> Iterator[str]:
 def test_a_loop_device_over_another_name_of_a_file_is_known(loop: str, tmp_path: Path) -> None:
     file = PurePosixPath(tmp_path / "data")
     assert loop in devices.loops_over(HERE, file).over
-    assert f"data is behind {loop}" in boot_program.users(HERE, file, writers=True)
+    assert f"data is behind {loop}" in programs.users(HERE, file, writers=True)
     assert devices.inspect(HERE, file).uses == (f"data is behind {loop}",)
 
 
@@ -40,7 +40,7 @@ def test_a_loop_device_that_does_not_tell_its_file_is_not_known(
     loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     """No answer, and a computer without losetup, were taken for a loop device over another file."""
-    boot_program.on(HERE)
+    programs.boot(HERE)
     asked = tmp_path / "bin/losetup"
     asked.parent.mkdir()
     asked.write_text(f"#!/bin/sh\n{answer}\n")
@@ -48,8 +48,8 @@ def test_a_loop_device_that_does_not_tell_its_file_is_not_known(
     monkeypatch.setenv("PATH", f"{asked.parent}:{os.environ['PATH']}")
     file = PurePosixPath(tmp_path / "data")
     text = f"whether {file} is in use is not known: nothing tells which file is behind "
-    with pytest.raises(boot_program.InUseError, match=text) as refused:
-        boot_program.require_unused(HERE, file, writers=True)
+    with pytest.raises(programs.InUseError, match=text) as refused:
+        programs.require_unused(HERE, file, writers=True)
     assert loop in str(refused.value)
     with pytest.raises(devices.DeviceRefusedError, match=text) as error:
         devices.check(devices.inspect(HERE, file), "origin", yes=True)

@@ -28,9 +28,8 @@ from hotset.core.machines.cleanup import (
     end_process,
     exclusive,
     read_journal,
-    start_time,
 )
-from hotset.core.machines.local import Local
+from hotset.core.machines.local import Local, start_time
 from hotset.lab import lab as labs
 
 

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset import __version__
-from hotset.block import boot_program, engine_program
+from hotset.block import programs
 from hotset.core import clock
 from hotset.core.errors import HotsetError, NotFoundError
 from hotset.core.machines import copies, fit
@@ -29,8 +29,8 @@ from tests.ssh_server import Server, serving
 # A build of its own: an engine at work is used by whoever serves a disk, in whatever namespace, and
 # is not to be ended.
 _FOLDER = tempfile.TemporaryDirectory(prefix="hotset-copies-")
-ENGINE = Path(_FOLDER.name) / engine_program.find_built().name
-ENGINE.write_bytes(engine_program.find_built().read_bytes() + os.urandom(8))
+ENGINE = Path(_FOLDER.name) / programs.find_engine().name
+ENGINE.write_bytes(programs.find_engine().read_bytes() + os.urandom(8))
 ENGINE.chmod(0o755)
 PLACE = copies.place_of(ENGINE)
 
@@ -280,9 +280,9 @@ def test_on_another_architecture_each_program_is_found_for_itself(
     own = fit.architecture_of(ENGINE)
     (other,) = set(fit.ARCHITECTURES.values()) - {own}
     number = next(number for number, name in fit.ARCHITECTURES.items() if name == other)
-    programs = (ENGINE, boot_program.find_built())
+    both = (ENGINE, programs.find_boot())
     (tmp_path / other).mkdir()
-    for one in programs:
+    for one in both:
         shutil.copy(one, tmp_path / one.name)
         held = bytearray(one.read_bytes())
         held[18] = number
@@ -290,7 +290,7 @@ def test_on_another_architecture_each_program_is_found_for_itself(
     machine = FakeMachine({"uname -sm": f"Linux {other}\n"})
     monkeypatch.setattr(copies, "_is_there", lambda _, place: str(place) in machine.files)
     for _ in range(2):
-        for one in programs:
+        for one in both:
             path = copies.install(machine, tmp_path / one.name)
             assert path == str(copies.place_of(tmp_path / other / one.name))
 

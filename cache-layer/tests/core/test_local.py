@@ -20,8 +20,7 @@ from hotset.core.machines.base import (
     check_declared,
     missing,
 )
-from hotset.core.machines.cleanup import start_time
-from hotset.core.machines.local import Local, search_path
+from hotset.core.machines.local import Local, search_path, start_time
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hotset.core.clock import wait_until
-from hotset.core.machines.cleanup import start_time
+from hotset.core.machines.local import start_time
 
 pytestmark = pytest.mark.database
 

@@ -17,10 +17,10 @@ from hotset.bench.sql import driver
 from hotset.bench.sql.workload import SqlWorkload
 from hotset.core.errors import RequestError
 from hotset.core.sql import Aborted, Argument, EngineName, Row, Value
-from hotset.databases import base, connect, products
+from hotset.databases import base, connect
 from hotset.databases.base import Engine
+from hotset.databases.connect import Product
 from hotset.databases.product import DsnError, DsnKeywordError, SqlDatabase
-from hotset.databases.products import Product
 from hotset.databases.readings import Readings
 from hotset.hammerdb import settings
 from hotset.hammerdb.process.failures import HammerdbRefused
@@ -99,7 +99,7 @@ class Sqlite(SqlDatabase):
 
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> SqlDatabase:
-    monkeypatch.setattr(products, "PRODUCTS", [*products.PRODUCTS, Product(NAME, lambda: Sqlite)])
+    monkeypatch.setattr(connect, "PRODUCTS", [*connect.PRODUCTS, Product(NAME, lambda: Sqlite)])
     return connect.database(NAME, "sqlite:shop", "")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import boot_program, flashdev, label
+from hotset.block import flashdev, label, programs
 from hotset.core.errors import PrerequisiteError
 from hotset.core.machines.base import Result
 from hotset.core.machines.local import Local
@@ -58,7 +58,7 @@ class OnFiles:
         label.write(HERE, self.device.path, label.Label(generation, text))
 
     def run(self, *words: str) -> Result:
-        boot = flashdev.program(HERE).with_name(boot_program.NAME)
+        boot = flashdev.program(HERE).with_name(programs.BOOT)
         verb, *rest = words
         argv = [str(boot), verb, "--flash", str(self.flash), self.disk.name, *rest]
         return HERE.run(argv, check=False)
@@ -216,7 +216,7 @@ def test_a_disk_of_a_kind_that_a_boot_does_not_know_is_left_alone(
 
 
 def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
-    boot = flashdev.program(HERE).with_name(boot_program.NAME)
+    boot = flashdev.program(HERE).with_name(programs.BOOT)
     argv = [str(boot), "content", str(there.origin)]
     assert HERE.run(argv).stdout.strip() == ""
     uuid = "5f3c9f4e-7a0e-4d8e-9d53-0a1f1c7f4b00"
@@ -225,10 +225,10 @@ def test_what_lies_on_an_origin_is_known_by_its_uuid(there: OnFiles) -> None:
 
 
 def test_every_write_to_an_origin_is_seen(there: OnFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.find_built()))
-    before = boot_program.count_writes(HERE, PurePosixPath(there.origin))
+    monkeypatch.setattr(programs, "boot", lambda _: str(programs.find_boot()))
+    before = programs.count_writes(HERE, PurePosixPath(there.origin))
     there.write_to_the_origin(4096)
-    assert boot_program.count_writes(HERE, PurePosixPath(there.origin)) != before
+    assert programs.count_writes(HERE, PurePosixPath(there.origin)) != before
     silent = FakeMachine({"hotset-boot writes": "uncounted\n"})
     with pytest.raises(PrerequisiteError, match=r"queue/iostats is 0"):
-        boot_program.count_writes(silent, PurePosixPath("/dev/sda"))
+        programs.count_writes(silent, PurePosixPath("/dev/sda"))

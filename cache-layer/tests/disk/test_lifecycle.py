@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.block.boot_program import InUseError
 from hotset.block.devices import DeviceRefusedError
+from hotset.block.programs import InUseError
 from hotset.core.machines.base import Command, CommandError, CommandTimeoutError, Machine, Result
 from hotset.core.machines.dry_run import DryRun
 from hotset.core.units import Bytes

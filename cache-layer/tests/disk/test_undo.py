@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block.boot_program import InUseError
 from hotset.block.devices import DeviceRefusedError
+from hotset.block.programs import InUseError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes

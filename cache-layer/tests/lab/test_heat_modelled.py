@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import engine_program, flashdev
+from hotset.block import flashdev, programs
 from hotset.core.machines.cleanup import Cleanup
 from hotset.core.machines.local import Local
 from hotset.hitratio.heat import difference, total
@@ -60,7 +60,7 @@ def tier(tmp_path: Path) -> Iterator[Path]:
 
 
 def ask(tier: Path, what: object) -> dict[str, int]:
-    argv = [str(engine_program.find_built()), "ask", str(tier / "control"), json.dumps(what)]
+    argv = [str(programs.find_engine()), "ask", str(tier / "control"), json.dumps(what)]
     answer: dict[str, int] = json.loads(Local().run(argv).stdout.splitlines()[-1])
     return answer
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.block import engine_program, flashdev, loop
+from hotset.block import flashdev, loop, programs
 from hotset.core import paths
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.cleanup import Cleanup
@@ -411,9 +411,9 @@ def test_a_disk_that_is_refused_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, "flashdev: model field `disks` is 0", 2)
-    with pytest.raises(engine_program.RefusedError, match="the slow disk is refused: model field"):
+    with pytest.raises(programs.RefusedError, match="the slow disk is refused: model field"):
         slow_disk(tmp_path, 2**20).attach(Cleanup(tmp_path, Local()))
-    with pytest.raises(engine_program.RefusedError, match=r"^model field"):
+    with pytest.raises(programs.RefusedError, match=r"^model field"):
         flashdev.read_promise(Local(), {"name": "x", "device": {"hdd": {"rpm": 0}}}, [])
 
 
@@ -422,7 +422,7 @@ def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("HOTSET_FLASHDEV", str(tmp_path / "flashdev"))
     machine = FakeMachine({"hotset-engine copy": 'copied 5\nnote\ncopied 9\n{"seconds": 1.5}\n'})
     seen: list[Bytes] = []
-    assert engine_program.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
+    assert programs.copy(machine, ["--from", "/dev/x"], seen.append) == 1.5
     assert seen == [5, 9]
     assert machine.commands[-1] == "hotset-engine copy --from /dev/x"
 
@@ -430,19 +430,19 @@ def test_progress_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_engine_is_put_onto_a_machine_once_for_each_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, built = tmp_path / "hotset-engine", engine_program.find_built().read_bytes()
+    program, built = tmp_path / "hotset-engine", programs.find_engine().read_bytes()
     program.write_bytes(built)
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program.with_name("flashdev")))
     machine = FakeMachine({"test -x": 1})
-    path = engine_program.on(machine)
+    path = programs.engine(machine)
     assert machine.files.keys() == {path}
     assert machine.files[path][1] == 0o755
     machine = FakeMachine()
-    assert engine_program.on(machine) == path
+    assert programs.engine(machine) == path
     assert machine.files == {}
     program.write_bytes(built + b"a later one")
     os.utime(program, ns=(1, 1))
-    assert engine_program.on(machine) != path
+    assert programs.engine(machine) != path
 
 
 def test_a_device_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def test_after_ctrl_c_no_command_gets_the_answer_of_another() -> None:
             raise KeyboardInterrupt
         return json.dumps([0, "of another\n", ""])
 
-    machine = QuickGuest(cast(Any, Local()), ask)
+    machine = QuickGuest(cast("Any", Local()), ask)
     assert machine.run(["sh", "-c", "echo own"]).stdout == "of another\n"
     with pytest.raises(KeyboardInterrupt):
         machine.run(["sh", "-c", "sleep 9"])

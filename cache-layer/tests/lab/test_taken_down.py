@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import boot_program
-from hotset.block.boot_program import InUseError
+from hotset.block import programs
+from hotset.block.programs import InUseError
 from hotset.core.errors import HotsetError
 from hotset.core.units import Blocks
 from hotset.disk import adopt, flash_devices, lifecycle
@@ -386,7 +386,7 @@ class Computer:
 
     def boot(self, *words: str) -> str:
         """What ``hotset-boot`` says; empty: it did what it was told."""
-        argv = [boot_program.on(self.site.machine), *words]
+        argv = [programs.boot(self.site.machine), *words]
         done = self.site.machine.run(argv, check=False)
         return done.stderr if done.rc else ""
 

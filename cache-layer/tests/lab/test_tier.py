@@ -19,7 +19,7 @@ from typing import Literal
 import asyncssh
 import pytest
 
-from hotset.block import boot_program, devicemapper, devices, extents, label
+from hotset.block import devicemapper, devices, extents, label, programs
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run
 from hotset.core.clock import wait_until
@@ -291,7 +291,7 @@ def test_a_life(  # noqa: PLR0915 - one life, told in its order
     assert bench.sums() == before, "in place: the data are as they were"
     bench.write("f2", 8)
     bench.soil()
-    with pytest.raises(boot_program.InUseError, match="mounted on"):
+    with pytest.raises(programs.InUseError, match="mounted on"):
         lifecycle.detach(bench.found(), False, False, lambda _: None, print)
     now = bench.sums()
     assert bench.inspect().report.state == "active"
@@ -550,7 +550,7 @@ def test_no_tier_is_activated_over_an_origin_that_somebody_may_write_to(
     lifecycle.deactivate(bench.found(), print)
     start = program.command(bench.found(), "start")
     with bench.opened(by_id(ORIGIN)) as who:
-        with pytest.raises(boot_program.InUseError, match=re.escape(who)):
+        with pytest.raises(programs.InUseError, match=re.escape(who)):
             lifecycle.activate(bench.found(), print)
         done = bench.machine.run(start, check=False)
         assert done.rc == 5
@@ -579,15 +579,15 @@ def test_who_looks_into_a_part_of_a_tier_leaves_it_in_order(bench: Bench, kind: 
         (own,) = bench.sh("ls -d /dev/bcache[0-9]*").split()
         with (
             bench.opened(PurePosixPath(own)) as who,
-            pytest.raises(boot_program.InUseError, match=re.escape(f"{who} has {own} open")),
+            pytest.raises(programs.InUseError, match=re.escape(f"{who} has {own} open")),
         ):
             lifecycle.deactivate(bench.found(), print)
         assert bench.inspect().report.state == "active"
     part = PurePosixPath(f"{bench.found().disk.device}-cache")
     with bench.opened(part, "<") as who:
-        with pytest.raises(boot_program.InUseError, match=re.escape(who)):
+        with pytest.raises(programs.InUseError, match=re.escape(who)):
             lifecycle.deactivate(bench.found(), print)
-        with pytest.raises(boot_program.InUseError, match=re.escape(who)):
+        with pytest.raises(programs.InUseError, match=re.escape(who)):
             lifecycle.activate(bench.found(), print)
     lifecycle.activate(bench.found(), print)
 
@@ -601,7 +601,7 @@ def test_a_disk_has_no_part_of_one_that_had_its_name(bench: Bench) -> None:
             lifecycle.detach(bench.found(), True, True, lambda _: None, print)
         sizes = (Bytes(64 * MIB), Bytes(8 * MIB))
         wanted = CreateRequest("oltp", by_id(OTHER), by_id(ORIGIN), "dm-cache", "oltp", *sizes)
-        with pytest.raises(boot_program.InUseError):
+        with pytest.raises(programs.InUseError):
             creation.create(bench.machine, wanted, True, print)
     creation.create(bench.machine, wanted, True, print)
     below = bench.sh("dmsetup deps -o devname hotset-oltp-cache hotset-oltp-meta hotset-volume")

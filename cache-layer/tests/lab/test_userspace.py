@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import engine_program
-from hotset.block.boot_program import InUseError
+from hotset.block import programs
 from hotset.block.devices import DeviceRefusedError
 from hotset.block.extents import Run, count, intersection
+from hotset.block.programs import InUseError
 from hotset.core.errors import HotsetError
 from hotset.core.machines import locks
 from hotset.core.machines.base import PrerequisiteMissingError
@@ -625,7 +625,7 @@ def test_disks_share_a_flash_device_and_no_part_of_it_has_two_engines(site: Site
     words = ["tier", *json.loads(tier.perform("cache-options")), "--policy", tier.spec.policy]
     other = str(site.folder / "other")
     where = ("--mode", tier.spec.mode, "--mount", other, "--control", f"{other}.control")
-    argv = [engine_program.on(site.machine), *words, *where]
+    argv = [programs.engine(site.machine), *words, *where]
     site.sh(f"mkdir {other}")
     done = site.machine.run(argv, check=False)
     assert done.rc == 2
@@ -736,7 +736,7 @@ def test_the_engine_answers_its_own_user_alone(site: Site) -> None:
     site.create("shop")
     control = site.tier("shop").control
     # Where anybody may run it.
-    program = engine_program.find_built()
+    program = programs.find_engine()
     site.sh(f"mount -t tmpfs none /mnt; cp {program} /mnt/engine; chmod 755 /mnt /mnt/engine")
     argv = ["/mnt/engine", "ask", str(control), '{"counters": {}}']
     done = site.machine.run(argv, check=False, user="nobody")

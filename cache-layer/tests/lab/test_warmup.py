@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hotset.block import boot_program, extents
-from hotset.block.boot_program import InUseError
+from hotset.block import extents, programs
 from hotset.block.extents import Run, difference
+from hotset.block.programs import InUseError
 from hotset.block.transfer import Progress
 from hotset.core.machines.base import CommandError
 from hotset.core.machines.local import Local
@@ -210,4 +210,4 @@ def test_after_a_crash_of_hotset_what_was_written_down_counts_unless_the_origin_
     backend.dd("if=/dev/urandom", f"of={tier.origin}", "seek=1050", "count=1", "oflag=direct")
     done = fill(tier, wanted, 5, lambda _: None)
     assert done.bytes == 200 * BLOCK
-    assert boot_program.count_writes(backend.lab.machine, tier.origin)
+    assert programs.count_writes(backend.lab.machine, tier.origin)

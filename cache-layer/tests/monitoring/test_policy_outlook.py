@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hotset.core.units import Blocks, Bytes
-from hotset.monitoring import policy_outlook
+from hotset.monitoring import explain
 from hotset.tier.base import Counters, TierKind, TierSpec
 
 SPEC = TierSpec("writeback", "smq", Bytes(65536), Bytes(1), Bytes(1), Bytes(0))
@@ -77,7 +77,7 @@ def test_words_fit_policy_and_state(
     said: list[str],
     unsaid: list[str],
 ) -> None:
-    text = " ".join(policy_outlook.describe_outlook(kind, spec, counters, resident))
+    text = " ".join(explain.describe_outlook(kind, spec, counters, resident))
     for words in said:
         assert words in text
     for words in unsaid:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.block.devicemapper import Part, Place, Slice
 from hotset.core.machines.base import Command, CommandTimeoutError, Result
 from hotset.core.machines.local import Local
@@ -385,7 +385,7 @@ def test_activation_refuses_what_has_no_superblock(
         (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(boot_program, "on", lambda _: str(boot_program.find_built()))
+    monkeypatch.setattr(programs, "boot", lambda _: str(programs.find_boot()))
     (tmp_path / "lost").write_text(f"{lost or 'none'}\n")
     flash, origin = tmp_path / "flash", tmp_path / "origin"
     origin.write_bytes(bytes(MIB))

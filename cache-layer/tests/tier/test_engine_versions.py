@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from hotset.block import programs
 from hotset.core.machines.local import Local
 from hotset.core.units import Blocks, Bytes
 from hotset.hitratio.region_counters import EngineCounters
 from hotset.tier.base import TierFailedError, TierSpec
 from hotset.tier.division import Owners
 from hotset.tier.engine import control as engine
-from hotset.tier.engine import service
 from hotset.tier.engine.control import PROTOCOL, OtherVersionError
 from hotset.tier.engine.tier import Userspace
 from tests.fake_machine import place
@@ -158,7 +158,7 @@ def test_one_that_speaks_another_protocol_is_refused_and_asked_to_do_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Change, speaks: str
 ) -> None:
     """What it is asked may mean something else to it; `settle` ended its process, as if it hung."""
-    monkeypatch.setattr(service, "SCRIPTS", PurePosixPath(tmp_path / "scripts"))
+    monkeypatch.setattr(programs, "SCRIPTS", PurePosixPath(tmp_path / "scripts"))
     with answering(tmp_path, change) as (tier, asked):
         for act in _ACTS:
             with pytest.raises(OtherVersionError, match=rf"{speaks}, this hotset 1") as raised:

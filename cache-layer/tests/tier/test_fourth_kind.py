@@ -25,7 +25,7 @@ from hotset.disk.flash_devices import FlashError
 from hotset.experiment import table_hits
 from hotset.hitratio import region_counters
 from hotset.hitratio.tracepoints import NotCountedError
-from hotset.monitoring import policy_outlook, tier_status, top
+from hotset.monitoring import explain, tier_status, top
 from hotset.tier import kinds
 from hotset.tier.base import Counters, Counting, Report, TierKind, TierSpec, Warmup
 from hotset.tier.choice import Choice, ChoiceError, Sizes, Wanted, block_of
@@ -296,7 +296,7 @@ def test_what_it_does_next_is_in_its_own_words() -> None:
     there, _ = created()
     found = flash_devices.find(there, "oltp")
     disk = found.disk
-    words = policy_outlook.describe_outlook(DRAM, disk.spec, found.tier.counters(), resident=0.5)
+    words = explain.describe_outlook(DRAM, disk.spec, found.tier.counters(), resident=0.5)
     assert words[-1] == "fifo, False, 50%"
 
 

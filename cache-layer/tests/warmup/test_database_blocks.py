@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.block.extents import Run, count
 from hotset.block.transfer import Progress
 from hotset.core.machines import locks
@@ -180,7 +180,7 @@ def test_nothing_to_compare() -> None:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
     program = tmp_path / "hotset-engine"
     program.touch()
-    program.with_name(boot_program.NAME).symlink_to(boot_program.find_built())
+    program.with_name(programs.BOOT).symlink_to(programs.find_boot())
     monkeypatch.setenv("HOTSET_FLASHDEV", str(program.with_name("flashdev")))
     return FakeMachine(
         {

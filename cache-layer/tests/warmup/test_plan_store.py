@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
-from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run
+from hotset.block.programs import InUseError
 from hotset.core import errors
 from hotset.core.errors import HotsetError
 from hotset.core.paths import data_dir

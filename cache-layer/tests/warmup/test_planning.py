@@ -11,7 +11,7 @@ import pytest
 from hotset.block.extents import Extent, Run, count
 from hotset.core.errors import of_command_line
 from hotset.core.units import Blocks, Bytes
-from hotset.databases.targets import TargetError
+from hotset.databases.base import TargetError
 from hotset.disk.flash_devices import Disk
 from hotset.hitratio import heatstore
 from hotset.hitratio.attribution import Owner

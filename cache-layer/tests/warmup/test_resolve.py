@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.block import usage
-from hotset.block.boot_program import InUseError
+from hotset.block import filesystem, programs
 from hotset.block.extents import Extent
-from hotset.block.usage import Mount
+from hotset.block.filesystem import Mount
+from hotset.block.programs import InUseError
 from hotset.core.units import Bytes
-from hotset.databases.targets import TargetError
+from hotset.databases.base import TargetError
 from hotset.warmup import targets
 from hotset.warmup.targets import MountedView
 from tests.fake_machine import FakeMachine
@@ -39,18 +39,18 @@ def machine(**more: str | int) -> FakeMachine:
 
 
 def test_mounts_are_read_by_device_and_folder() -> None:
-    found = usage.mounts(machine())
+    found = filesystem.mounts(machine())
     assert found[1] == Mount("253:3", PurePosixPath("/srv/my data"), "xfs")
-    assert usage.mounts_of(machine(), DEVICE) == found[1:]
+    assert filesystem.mounts_of(machine(), DEVICE) == found[1:]
 
 
 def test_who_has_a_device_is_named() -> None:
-    usage.require_idle(machine(), DEVICE)
+    programs.require_idle(machine(), DEVICE)
     used = "/dev/mapper/hotset-pg is in use: dm-3 is mounted on /srv/my data: unmount it first"
     there = machine()
     there.answers["hotset-boot users"] = f"{used}\n"
     with pytest.raises(InUseError, match=f"needs it idle: {used}$"):
-        usage.require_idle(there, DEVICE)
+        programs.require_idle(there, DEVICE)
 
 
 def test_what_is_mounted_is_looked_at_where_it_is() -> None:

@@ -15,17 +15,24 @@ from pathlib import Path, PurePosixPath
 import psycopg
 import pytest
 
-from hotset.block import usage
+from hotset.block import filesystem
 from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
 from hotset.core.sql import Aborted
 from hotset.core.units import Bytes
-from hotset.databases.base import DatabaseFile, Engine, Unavailable
+from hotset.databases.base import (
+    DatabaseFile,
+    Engine,
+    Offer,
+    Target,
+    TargetError,
+    TargetGoneError,
+    Unavailable,
+)
+from hotset.databases.postgres.admin import segments
 from hotset.databases.postgres.client import PostgresSession
 from hotset.databases.postgres.product import PostgresDatabase
-from hotset.databases.postgres.targets import segments
 from hotset.databases.sqlserver.admin import SqlServerEngine
-from hotset.databases.targets import Offer, Target, TargetError, TargetGoneError
 from hotset.warmup.targets import MountedView, parse
 from tests.postgres_cluster import Cluster
 
@@ -374,7 +381,7 @@ def test_a_path_is_gone_only_if_the_disks_own_file_system_says_so(
     """A mount that was missing passed for a table that was dropped: its pin was advised away."""
     number = tmp_path.stat().st_dev
     here = f"{os.major(number)}:{os.minor(number)}"
-    monkeypatch.setattr(usage, "device_number", lambda *_: here)
+    monkeypatch.setattr(filesystem, "device_number", lambda *_: here)
     device = PurePosixPath("/dev/origin")
     view = MountedView(Local(), device, PurePosixPath(tmp_path), "ext4", Bytes(2**20), Bytes(2**30))
     (tmp_path / "there").mkdir()

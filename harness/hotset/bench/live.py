@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from hotset.core import structured
+from hotset.core import progress
 from hotset.core.progress import Measured, Reporter
 from hotset.core.words import sparkline
 from hotset.load.record import Phase, Tick, WindowOptions
@@ -90,7 +90,7 @@ def line_printer(report: Reporter, total_s: float) -> Callable[[Tick | Phase], N
 def _show(report: Reporter, tick: Tick, total_s: float) -> None:
     if report.json:
         done = min(tick.second + 1, total_s)
-        structured.emit(
+        progress.emit(
             **Measured(done, total_s, "s", round(total_s - done, 1)).as_dict(),
             tick={
                 "second": tick.second,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotset.reports.model.windows import RESPONSE_LIMITS_S, Repeat
-from hotset.tpcc.workload import KINDS
+from hotset.tpcc.transactions import KINDS
 
 from . import window
 from .thresholds import Threshold, parse, require_known

@@ -22,7 +22,7 @@ import typer
 
 from hotset import __version__
 from hotset.core import errors as wording
-from hotset.core import extras, structured
+from hotset.core import extras, progress
 from hotset.core.environment import hide_password
 from hotset.core.errors import FAILED, INTERRUPTED, USAGE, HotsetError
 
@@ -142,13 +142,13 @@ def _interrupted() -> int:
 def _explain(error: Exception) -> int:
     usage = getattr(error, "show", None)
     if callable(usage):  # click's own usage errors print themselves
-        if structured.is_wanted():
-            structured.emit(error=str(error), status=422)
+        if progress.is_read_by_a_program():
+            progress.emit(error=str(error), status=422)
         else:
             usage()
         return int(getattr(error, "exit_code", USAGE))
-    if structured.is_wanted():
-        return structured.emit_error(error)
+    if progress.is_read_by_a_program():
+        return progress.emit_error(error)
     if isinstance(error, ExceptionGroup):
         for exception in error.exceptions:
             _say(f"{error.message}: {exception}")
@@ -180,7 +180,7 @@ def _of_another(path: Path) -> str:
 
 
 def _say(text: str) -> None:
-    if structured.is_wanted():
-        structured.emit(error=text)
+    if progress.is_read_by_a_program():
+        progress.emit(error=text)
     else:
         sys.stderr.write(f"hotset: {text}\n")

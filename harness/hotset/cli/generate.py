@@ -27,6 +27,7 @@ from .options import (
     asking_here,
     one_disk,
     password_of,
+    screen,
 )
 
 _PASSWORD_FILE = "password_file"  # noqa: S105 - an option's name
@@ -167,8 +168,6 @@ def show(result: Result, form: Format) -> None:
     import json
 
     from hotset.core.progress import to_stdout
-
-    from .screen import screen
 
     if form is Format.JSON:
         to_stdout(json.dumps(result.document(), indent=1))

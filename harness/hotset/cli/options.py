@@ -1,20 +1,29 @@
-"""Options of the commands that are no operations."""
+"""Options of commands, and what they have in common besides: passwords, the screen."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from getpass import getpass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hotset.core import environment
 from hotset.core.errors import RequestError
 from hotset.core.sql import EngineName
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LEAST_COLUMNS = 80
+"""Below this, tables cut numbers off; lines that are too long merely wrap."""
+_IN_A_PIPE = 10_000
+"""No table is wider: a file or the next program gets times and paths whole."""
 
 
 class Format(StrEnum):
@@ -93,3 +102,16 @@ def password_of(file: Path | None) -> str | None:
             f"{file} has more than one line: the password is one", field="password_file"
         )
     return password
+
+
+def screen() -> Console:
+    """Standard output for people: as wide as their terminal, and as wide as need be in a pipe or a
+    file, unless ``COLUMNS`` says how wide."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if console.is_terminal or os.environ.get("COLUMNS", "").isdecimal():
+        console.width = max(console.width, _LEAST_COLUMNS)
+    else:
+        console.width = _IN_A_PIPE
+    return console

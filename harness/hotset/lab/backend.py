@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol
 
-from hotset.block import engine_program, flashdev, io_counters, loop
+from hotset.block import flashdev, io_counters, loop, programs
 from hotset.block.devicemapper import PREFIX, Place, device_size, make, mapper_path, remove, stack
 from hotset.block.flashdev import Model
 from hotset.block.io_counters import FLASH, KernelDevice, ServedDevice, Source
@@ -145,7 +145,7 @@ class KernelBackend:
     ) -> FlatFlash:
         self._split(cleanup, (_FLAT, size), (VOLUME, volume))
         flat = mapper_path(_FLAT)
-        engine_program.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
+        programs.copy(self._machine, ["--from", str(saved.device), "--to", str(flat)])
         return FlatFlash(
             flat, mapper_path(VOLUME), (self._source_with_counters(FLASH, flat), self._volume())
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hotset.block import boot_program, engine_program, flashdev
+from hotset.block import flashdev, programs
 from hotset.core.errors import PrerequisiteError
 from hotset.core.machines import fit
 from hotset.core.machines.base import Machine, PrerequisiteMissingError
@@ -21,7 +21,7 @@ from hotset.databases.sqlserver.freetds import is_freetds
 from hotset.disk import flash_devices, prerequisites
 from hotset.hammerdb import release
 from hotset.tier import kinds
-from hotset.tpcc import program as users
+from hotset.tpcc import native as users
 from hotset.tpcc.record import DriverMissing
 
 from . import image
@@ -46,8 +46,8 @@ _WITHOUT_ROOT = (
 State = Literal["ok", "missing", "note"]
 _BUILT: dict[str, Callable[[], Path]] = {
     flashdev.NAME: lambda: flashdev.program(Local()),
-    engine_program.NAME: engine_program.find_built,
-    boot_program.NAME: boot_program.find_built,
+    programs.ENGINE: programs.find_engine,
+    programs.BOOT: programs.find_boot,
 }
 """Programs that no package has, and where they are."""
 
@@ -124,7 +124,7 @@ def _programs_of(machine: Machine) -> Finding:
     """Check that there are programs for it, before one is copied there."""
     what = "hotset's programs"
     try:
-        program = fit.choose(machine, engine_program.find_built())
+        program = fit.choose(machine, programs.find_engine())
     except PrerequisiteMissingError as error:
         return Finding(what, "missing", str(error))
     return Finding(what, "ok", f"for Linux on {fit.architecture_of(program)}, as this machine is")

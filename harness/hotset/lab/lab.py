@@ -31,9 +31,8 @@ from hotset.core.machines.cleanup import (
     clear_journal,
     exclusive,
     read_journal,
-    start_time,
 )
-from hotset.core.machines.local import Local, free_port
+from hotset.core.machines.local import Local, free_port, start_time
 from hotset.core.paths import state_dir
 from hotset.core.units import Bytes
 from hotset.tier import kinds

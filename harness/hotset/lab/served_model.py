@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hotset.block import engine_program, flashdev
+from hotset.block import flashdev, programs
 from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.cleanup import Cleanup
@@ -186,14 +186,14 @@ def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
 
 
 def _ask_device(local: Local, socket: Path, question: dict[str, Any]) -> dict[str, Any]:
-    argv = [engine_program.on(local), "ask", str(socket), json.dumps(question)]
+    argv = [programs.engine(local), "ask", str(socket), json.dumps(question)]
     result = local.run(argv, check=False, timeout_s=30)
     answer = result.stdout.strip()
     loaded: dict[str, Any] = json.loads(answer) if answer.startswith("{") else {}
     if "error" in loaded:
         raise ArrayError(str(loaded["error"]))
     if result.rc != 0 or not loaded:
-        detail = engine_program.last_message(result.stderr)
+        detail = programs.last_message(result.stderr)
         raise ArrayError(f"no served device answers at {socket}: {detail}")
     return loaded
 

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from hotset.block import devices, engine_program, flashdev, loop
+from hotset.block import devices, flashdev, loop, programs
 from hotset.block.flashdev import Model
 from hotset.block.io_counters import KernelDevice, ServedDevice, Source
 from hotset.core.clock import wait_until
@@ -221,7 +221,7 @@ class RealDisk:
     def attach(self, cleanup: Cleanup) -> PurePosixPath:  # noqa: ARG002 - it is there
         if self._image is not None:
             words = ["--from", str(self._image), "--to", str(self.device)]
-            engine_program.copy(self._machine, words)
+            programs.copy(self._machine, words)
         return self.device
 
     def counter_source(self, machine: Machine, name: str) -> Source:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.core.errors import HotsetError, PrerequisiteError
-from hotset.core.machines.cleanup import start_time
+from hotset.core.machines.local import start_time
 from hotset.core.paths import data_dir, lock_file
 from hotset.core.record import Record
 from hotset.core.rights import Right

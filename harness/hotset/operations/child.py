@@ -44,7 +44,7 @@ def main() -> NoReturn:
 
 def _run(folder: Path) -> tuple[int, str]:
     """Its exit code, and why it failed."""
-    from hotset.core import structured
+    from hotset.core import progress
     from hotset.core.progress import Reporter
 
     from . import remote, room, table
@@ -59,7 +59,7 @@ def _run(folder: Path) -> tuple[int, str]:
         request = operation.parse(task["request"], strict=False)
         context = Context(
             Reporter(),
-            lambda text: structured.emit(say=text),
+            lambda text: progress.emit(say=text),
             require_files=remote.require_files,
             require_room=room.require_lab,
         )
@@ -78,10 +78,10 @@ def _run(folder: Path) -> tuple[int, str]:
         context.outcome(result)
     except KeyboardInterrupt as error:
         why = interruption_reason(error) or "interrupted"
-        structured.emit(error=why)
+        progress.emit(error=why)
         return INTERRUPTED, why
     except Exception as error:
-        return structured.emit_error(error), str(error)
+        return progress.emit_error(error), str(error)
     return 0, ""
 
 

@@ -127,7 +127,7 @@ def _require(allowed: Permitted, field: str, names: Names, text: str, engine: En
     for path in _FILES_IN.get(names, _no_files)(text):
         _require_below(allowed, field, path, _shipped_folders() if names is Names.FILE else ())
     if names is Names.DATABASE:
-        from hotset.databases.products import product_of_name
+        from hotset.databases.connect import product_of_name
 
         for keyword, path in product_of_name(engine).files_of(text):
             more = _CERTIFICATES if keyword == "sslrootcert" else ()

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from hotset.block import flashdev
-from hotset.block.engine_program import OnRead
+from hotset.block.programs import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
 from hotset.core.paths import state_dir
@@ -21,9 +21,6 @@ from hotset.core.units import Bytes
 from hotset.core.words import percent, text_table
 
 from .choices import BOUNDS, Mode, Policy
-
-if TYPE_CHECKING:
-    pass
 
 _FOLDER = "whatif"
 LOADS = ("tpcc", "tpch")

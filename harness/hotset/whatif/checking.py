@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import mean
-from typing import TYPE_CHECKING
 
 from hotset.core.errors import HotsetError, RequestError
 from hotset.core.record import Versioned
@@ -28,9 +27,6 @@ from .doubt import Kind
 from .prediction import FAST, PredictedLine, Taught, predict_by, rates, taught_users, teach, windows
 from .storage import own_flash, own_iops
 from .traffic import Traffic, kind_of
-
-if TYPE_CHECKING:
-    pass
 
 _ARMS: tuple[ArmName, ...] = ("baseline", *CACHED_ARMS, "all-flash")
 _ANOTHER: tuple[Kind, ...] = ("another run",)

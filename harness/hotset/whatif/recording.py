@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 
-from hotset.block import engine_program
-from hotset.block.engine_program import OnRead
+from hotset.block import programs
+from hotset.block.programs import OnRead
 from hotset.core.clock import wait_until
 from hotset.core.errors import Interrupted, RequestError
 from hotset.core.machines.base import Machine
@@ -41,7 +41,7 @@ def record(machine: Machine, device: str, output: str, seconds: float, on_read: 
     trace = PurePosixPath(output) if local else _THERE / f"hotset-{token_hex(8)}.trace"
     words = ["record", device, f"--to={trace}", f"--seconds={seconds}"]
     try:
-        figures = engine_program.figures(machine, engine_program.on(machine), words, on_read)
+        figures = programs.figures(machine, programs.engine(machine), words, on_read)
         if not local:
             machine.get(trace, target)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hotset.bench.disks import serving_path
 from hotset.bench.disks.mounted_model import RootError
-from hotset.block.engine_program import RefusedError
+from hotset.block.programs import RefusedError
 from hotset.core.paths import repository_file
 from hotset.core.progress import Reporter
 from hotset.experiment import disk_plan, disk_scenario

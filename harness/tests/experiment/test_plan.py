@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.core.machines.programs import PROGRAMS
 from hotset.core.paths import repository_file
 from hotset.experiment import plan as experiment_plan
@@ -67,8 +67,8 @@ def plan(cli_server: subprocess.Popen[str], root: Path, machine: str) -> Planned
         (stubs / name).write_text(STUB)
         (stubs / name).chmod(0o755)
     # It is asked what it would run, and runs nothing.
-    (stubs / boot_program.NAME).unlink()
-    (stubs / boot_program.NAME).symlink_to(boot_program.find_built())
+    (stubs / programs.BOOT).unlink()
+    (stubs / programs.BOOT).symlink_to(programs.find_boot())
     started.touch()
     own = {name: str(root / "xdg" / name) for name in XDG}
     hotset = CommandLine(

@@ -45,7 +45,7 @@ def closed_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_build_without_root_is_where_its_namespaces_users_may_go(closed_home: Path) -> None:
     machine = NoBuild()
     with pytest.raises(BuildRefusedError):
-        image.ensure(cast(Local, machine), print)
+        image.ensure(cast("Local", machine), print)
     assert machine.root is not None
     assert all(
         folder.stat().st_mode & stat.S_IXOTH

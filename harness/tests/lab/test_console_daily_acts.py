@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from hotset.block import programs as userspace_service
 from hotset.core.machines.local import Local
 from hotset.experiment.site import live
 from hotset.tier import pins
-from hotset.tier.engine import service as userspace_service
 from tests.console_browser import Served, Visitor, chromium, served
 from tests.one_lab import one_lab
 

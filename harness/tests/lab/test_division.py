@@ -19,7 +19,7 @@ from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.operation import Context
 from hotset.core.units import Blocks, Bytes
-from hotset.databases.targets import TargetError
+from hotset.databases.base import TargetError
 from hotset.disk import commands as tier
 from hotset.disk import create as creation
 from hotset.disk import flash_devices, lifecycle

@@ -16,7 +16,8 @@ import pytest
 from playwright.sync_api import expect
 
 from hotset.core.clock import wait_until
-from hotset.core.machines.cleanup import read_journal, start_time
+from hotset.core.machines.cleanup import read_journal
+from hotset.core.machines.local import start_time
 from hotset.core.record import SCHEMA_VERSION
 from tests.console_browser import Visitor, chromium, served
 

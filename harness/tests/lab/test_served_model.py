@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block.engine_program import RefusedError
 from hotset.block.io_counters import ServedDevice
+from hotset.block.programs import RefusedError
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Sampler

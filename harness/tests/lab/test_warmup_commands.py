@@ -9,12 +9,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from hotset.block import devices
-from hotset.block.boot_program import InUseError
 from hotset.block.extents import Run, count, difference, intersection
+from hotset.block.programs import InUseError
 from hotset.core.machines.base import Machine
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
-from hotset.databases.targets import TargetError
+from hotset.databases.base import TargetError
 from hotset.disk import create as creation
 from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest

@@ -11,8 +11,7 @@ from hotset.load.record import Tick
 from hotset.load.samples import Recorder, RunLog
 from hotset.reports.model.windows import Unfinished
 from hotset.tpcc.record import RunOptions
-from hotset.tpcc.transactions import Kind
-from hotset.tpcc.workload import KINDS
+from hotset.tpcc.transactions import KINDS, Kind
 
 OPTIONS = RunOptions(users=1, warehouses=1, rampup_s=2, duration_s=3)
 START = 1000.0

@@ -22,8 +22,7 @@ from hotset.load.steady import (
 )
 from hotset.reports.model.windows import Steadiness
 from hotset.tpcc.record import RunOptions
-from hotset.tpcc.transactions import Kind
-from hotset.tpcc.workload import KINDS
+from hotset.tpcc.transactions import KINDS, Kind
 
 STARTS = [0, 6, 12, 18, 24]
 values = st.lists(st.floats(1, 1e6), min_size=5, max_size=5)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hotset.cli.screen import screen
+from hotset.cli.options import screen
 from hotset.core.errors import ForbiddenError
 from hotset.core.paths import data_dir
 from hotset.core.rights import Right

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import usage
+from hotset.block import filesystem
 from hotset.block.extents import Run, difference, union
 from hotset.core import environment, errors
 from hotset.core.errors import HotsetError
@@ -22,8 +22,8 @@ from hotset.core.machines.local import Local
 from hotset.core.operation import Context
 from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
+from hotset.databases.base import TargetGoneError
 from hotset.databases.postgres.product import PostgresDatabase
-from hotset.databases.targets import TargetGoneError
 from hotset.disk import places
 from hotset.disk.flash_devices import AttachedDisk, Disk, FlashDevice
 from hotset.health import tier_now
@@ -169,7 +169,7 @@ def disk(
     if Local().run(["filefrag", str(cluster.root / "data/PG_VERSION")], check=False).rc:
         pytest.skip("the tests' folder lies on a file system that tells no places of files")
     here = f"{os.major(number)}:{os.minor(number)}"
-    monkeypatch.setattr(usage, "device_number", lambda *_: here)
+    monkeypatch.setattr(filesystem, "device_number", lambda *_: here)
     folder, device = PurePosixPath(cluster.root), PurePosixPath("/dev/origin")
     view = View(Local(), device, folder, "ext4", BLOCK, Bytes(2**60))
     flash = FlashDevice("main", PurePosixPath("/dev/flash"), Bytes(2**30), (), (DISK,))
@@ -279,7 +279,7 @@ def test_a_server_that_has_nothing_on_the_disk_does_not_know_what_is_gone(
     """`tier health --dsn` asks it about all disks of the machine."""
     disk.prefer(Preferences((ORDERS, LINES)))
     disk.sql("DROP TABLE lines")
-    monkeypatch.setattr(usage, "device_number", lambda *_: "0:0")
+    monkeypatch.setattr(filesystem, "device_number", lambda *_: "0:0")
     assert {one.lies for one in disk.listed(disk.dsn).preferences} == {"not known"}
 
 

@@ -19,7 +19,7 @@ from hotset.core.operation import FieldKind, Kind, Lock, Operation
 from hotset.core.paths import data_dir
 from hotset.core.rights import Names
 from hotset.core.units import Bytes
-from hotset.databases.postgres import dsn as dsn_rules
+from hotset.databases.postgres.product import PostgresDatabase, require_known
 from hotset.databases.product import DsnKeywordError
 from hotset.operations import audit, remote, run, table
 from hotset.operations.jobs import store
@@ -188,7 +188,7 @@ def test_ways_round_are_refused(name: str, field: str, text: str, said: str) -> 
 def test_keywords_that_nobody_may_use(dsn: str, said: str) -> None:
     """The command line neither: they reach process lists."""
     with pytest.raises(ValueError, match=said) as refused:
-        dsn_rules.require_known(conninfo_to_dict(dsn))
+        require_known(conninfo_to_dict(dsn))
     assert "s3cret" not in str(refused.value)
 
 
@@ -231,7 +231,7 @@ def test_no_list_of_hosts_leads_to_the_servers_own_socket(
     pairs = zip_longest(hosts or [""], addresses or [""], fillvalue="")
     local = [not address and (not host or host[0] in "/@") for host, address in pairs]
     try:
-        files = [path for _, path in dsn_rules.files_of(dsn)]
+        files = [path for _, path in PostgresDatabase.files_of(dsn)]
     except DsnKeywordError:
         return
     # What is a socket's folder is for the lists of what is allowed.

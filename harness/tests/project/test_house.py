@@ -20,7 +20,7 @@ from hotset.cli.groups import GROUPS, SINGLE
 from hotset.core.errors import option
 from hotset.core.record import Result, types_of
 from hotset.core.sql import EngineName
-from hotset.databases import products
+from hotset.databases import connect
 from hotset.disk.commands import Create
 from hotset.operations import table
 from hotset.reports.model import setup
@@ -461,7 +461,7 @@ def test_nobody_asks_which_product_a_database_is() -> None:
 
 
 def test_the_table_of_products_has_every_product_that_can_be_named() -> None:
-    table = {product.name: product.load() for product in products.PRODUCTS}
+    table = {product.name: product.load() for product in connect.PRODUCTS}
     assert set(table) == set(get_args(EngineName))
     assert all(database.engine == name for name, database in table.items())
 
@@ -547,7 +547,7 @@ def test_they_are_seen_side_by_side(source: str) -> None:
 
 # Who asks for a form by its name is told it by the caller: a list of the command line's own, and
 # the environment.
-FORMS_BY_NAME = frozenset(("hotset.cli.jobs", "hotset.core.words", "hotset.core.structured"))
+FORMS_BY_NAME = frozenset(("hotset.cli.jobs", "hotset.core.words", "hotset.core.progress"))
 
 
 def record_modules() -> dict[str, ast.Module]:

@@ -147,7 +147,7 @@ def test_what_is_unpacked_runs_with_the_systems_python_alone(deb: Path, tmp_path
     home = f"home = {sys.base_exec_prefix}/bin"
     config.write_text(config.read_text().replace("home = /usr/bin", home))
     code = (
-        "import hotset.cli, sys; from hotset.block import engine_program as e;"
+        "import hotset.cli, sys; from hotset.block import programs as e;"
         "from importlib.metadata import version; print(sys.prefix, version('hotset'), e.built())"
     )
     found = said(str(prefix / "bin/python3"), "-I", "-c", code).split()

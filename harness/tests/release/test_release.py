@@ -80,9 +80,9 @@ def test_what_is_installed_finds_its_programs(wheel: Path, tmp_path: Path) -> No
     run(*argv, UV_PROJECT_ENVIRONMENT=str(environment), VIRTUAL_ENV="")
     run("uv", "pip", "install", "--quiet", "--no-deps", f"--python={environment}", str(wheel))
     code = (
-        "from hotset.block import boot_program, engine_program, flashdev;"
-        "from hotset.core.machines.local import Local; from hotset.tpcc.program import program;"
-        "print(engine_program.find_built(), boot_program.find_built(), flashdev.program(Local()),"
+        "from hotset.block import flashdev, programs;"
+        "from hotset.core.machines.local import Local; from hotset.tpcc.native import program;"
+        "print(programs.find_engine(), programs.find_boot(), flashdev.program(Local()),"
         " program())"
     )
     found = run(str(environment / "bin/python"), "-c", code, cwd=tmp_path, PATH="/nowhere").split()

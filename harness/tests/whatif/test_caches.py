@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hotset.block.engine_program import RefusedError
+from hotset.block.programs import RefusedError
 from hotset.core.clock import wait_until
 from hotset.core.errors import ConflictError, RequestError
 from hotset.core.machines.base import CommandError

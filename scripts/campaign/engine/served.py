@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hotset.block import engine_program
+from hotset.block import programs
 from hotset.core.clock import BOOT_ID
 from hotset.core.machines.local import Local
 
@@ -58,7 +58,7 @@ def enclose(folder: Path) -> Path:
 def ask(socket: Path, question: dict[str, Any]) -> dict[str, Any]:
     """The last of what a control socket answers; empty: it refuses, or nobody is there."""
     done = subprocess.run(
-        [_program(engine_program.NAME), "ask", socket, json.dumps(question)],
+        [_program(programs.ENGINE), "ask", socket, json.dumps(question)],
         capture_output=True,
         text=True,
         timeout=_LIMIT_S,
@@ -70,7 +70,7 @@ def ask(socket: Path, question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(name: str) -> Path:
-    return engine_program.find(Local(), name)
+    return programs.find(Local(), name)
 
 
 def _ready(process: subprocess.Popen[str]) -> bool:
@@ -110,7 +110,7 @@ class Drive:
         words += ["--model", model, "--backing", backing]
         words += ["--mount", self.file.parent, "--control", self._socket]
         self.process = subprocess.Popen(
-            [_program(engine_program.LAB_NAME), *words],
+            [_program(programs.LAB), *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -176,7 +176,7 @@ class Engine:
 
     def run(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
         """One of its other programs."""
-        argv: list[str | Path] = [_program(engine_program.NAME), verb, *words]
+        argv: list[str | Path] = [_program(programs.ENGINE), verb, *words]
         return subprocess.run(argv, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
 
     def format(self) -> None:
@@ -211,7 +211,7 @@ class Engine:
         return [*words, "--discard"] if self.given_up.exists() else words
 
     def _launch(self) -> subprocess.Popen[str]:
-        program = _program(engine_program.NAME)
+        program = _program(programs.ENGINE)
         argv: list[str | Path] = [program, "tier", "--die-with-parent", *self._options()]
         with (self.folder / "log").open("w") as log:
             self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, text=True)

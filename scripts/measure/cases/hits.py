@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from hotset.block import devicemapper, engine_program, flashdev
+from hotset.block import devicemapper, flashdev, programs
 from hotset.block.extents import Run
 from hotset.core.machines.base import Machine
 from hotset.core.machines.cleanup import Cleanup
@@ -154,7 +154,7 @@ class Tier:
     pid: int
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        program, control = engine_program.on(self.local), str(self.folder / "control")
+        program, control = programs.engine(self.local), str(self.folder / "control")
         output = self.local.run([program, "ask", control, json.dumps(question)]).stdout
         answer: dict[str, Any] = json.loads(output.splitlines()[-1])
         return answer

@@ -21,11 +21,11 @@ from pathlib import PurePosixPath
 from typing import Literal
 from uuid import uuid4
 
-from hotset.block import engine_program, extents, transfer
+from hotset.block import extents, programs, transfer
 from hotset.block.devicemapper import remove
 from hotset.block.extents import Run
 from hotset.core.machines.base import Machine, put_lines
-from hotset.core.progress import FlushWatch, Reporter
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes, mb_per_s
 from hotset.disk import sizing
 from hotset.disk.sizing import KernelKind
@@ -35,6 +35,7 @@ from hotset.lab.lab import Lab, LabSpec
 from hotset.tier.base import Counters, hits_between, sample
 from hotset.tier.bcache.tier import Bcache
 from hotset.tier.dmcache.tier import DmCache
+from hotset.tier.stalled import FlushWatch
 from hotset.warmup.fill import fill
 
 from ..page import Page, table
@@ -177,14 +178,14 @@ def _copy(
     machine, runs, noise = tier.machine, _FOLDER / "spots", _FOLDER / "noise"
     if what == "read":
         put_lines(machine, (f"{at} {int(size)}\n" for at, size in spots), runs)
-        engine_program.copy(machine, ["--from", str(tier.path), "--runs", str(runs)])
+        programs.copy(machine, ["--from", str(tier.path), "--runs", str(runs)])
         return
     mib = -(-sum(size for _, size in spots) // MIB)
     machine.run(f"dd if=/dev/urandom of={noise} bs=1M count={mib} status=none".split())
     lines = (f"{number * size} {int(size)} {at}\n" for number, (at, size) in enumerate(spots))
     put_lines(machine, lines, runs)
     words = f"--from {noise} --to {tier.path} --runs {runs}"
-    engine_program.copy(machine, words.split())
+    programs.copy(machine, words.split())
     machine.run(["rm", str(noise)])
 
 

@@ -25,8 +25,7 @@ from .schema import (
     statement,
     unqualified,
 )
-from .transactions import hottest_fifth
-from .workload import TpccWorkload
+from .transactions import TpccWorkload, hottest_fifth
 
 
 def run(database: Database, options: RunOptions, observe: Observer = lambda _: None) -> Repeat:

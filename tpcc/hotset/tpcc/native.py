@@ -8,13 +8,16 @@ processes' messages, so a run cannot tell the two apart.
 import json
 import os
 import select
+import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from hotset.core.paths import shipped_folder
 from hotset.core.sql import Libpq
 from hotset.load.processes import WorkerDied, deaf_to_interrupts
 from hotset.load.record import DRAIN_S
@@ -33,7 +36,6 @@ from hotset.load.worker import (
 )
 
 from .data.nurand import Constants
-from .program import PROGRAM, program
 from .record import DriverMissing, RunOptions
 from .transactions import DECKS, KEYING_S, PROCEDURE, THINK_S, Kind, home_of
 
@@ -212,3 +214,23 @@ def _tally(
         (outcome[0], outcome[1], outcome[2], outcome[3], outcome[4]) for outcome in outcomes
     )
     return Tally(second, tuple(histograms), tuple(committed), named, due, late, skipped)
+
+
+PROGRAM = "hotset-tpcc"
+
+
+def program() -> Path:
+    """HOTSET_TPCC_DRIVER, this checkout's release build, the one that was installed with hotset, or
+    PATH.
+
+    Raises DriverMissing.
+    """
+    named = os.environ.get("HOTSET_TPCC_DRIVER") or None
+    built = Path(__file__).resolve().parents[2] / "driver/target/release" / PROGRAM
+    for candidate in (named, built, shipped_folder(PROGRAM), shutil.which(PROGRAM)):
+        if candidate is not None and Path(candidate).exists():
+            return Path(candidate)
+    raise DriverMissing(
+        f"{PROGRAM} is not here: run `make build` in hotset's folder, or install a wheel for this"
+        " kind of computer"
+    )

@@ -19,24 +19,11 @@ from typing import Any
 from ..clock import wait_until
 from ..errors import PrerequisiteError, Remedy
 from .base import CommandError, CommandTimeoutError, PrerequisiteMissingError
-from .local import Local
+from .local import Local, start_time
 
 
 class BusyError(PrerequisiteError):
     """Another hotset holds the lab; the message names it and the remedy."""
-
-
-def start_time(pid: int) -> str | None:
-    """When a process began, in clock ticks since boot (field 22 of /proc/PID/stat).
-
-    Together with the pid it names one process for good; None when there is none (or a zombie).
-    """
-    try:
-        # The command name in parentheses may hold spaces: count the fields after it.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
 
 
 def end_process(pid: int, started: str, at_once: bool = False, grace_s: float = 10.0) -> None:

@@ -28,6 +28,19 @@ def search_path() -> str:
     return os.pathsep.join([*parts, *(folder for folder in _SBIN if folder not in parts)])
 
 
+def start_time(pid: int) -> str | None:
+    """When a process began, in clock ticks since boot (field 22 of /proc/PID/stat).
+
+    Together with the pid it names one process for good; None when there is none (or a zombie).
+    """
+    try:
+        # The command name in parentheses may hold spaces: count the fields after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
 def free_port() -> int:
     """A TCP port of the loopback address that nobody uses now."""
     with socket.socket() as probe:

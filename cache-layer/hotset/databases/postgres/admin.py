@@ -6,11 +6,13 @@ The statements lie in `sql/postgres/`, with the oldest version they are for in t
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import ClassVar, cast
 
 from hotset.core.machines.base import Machine
-from hotset.core.sql import EngineName, Session
+from hotset.core.sql import Aborted, EngineName, Row, Session
 from hotset.core.units import Bytes
 from hotset.hitratio.attribution import SystemName
 
@@ -23,17 +25,26 @@ from ..base import (
     FileIo,
     FileKind,
     Memory,
+    Offer,
+    Target,
+    TargetError,
+    TargetGoneError,
     Unavailable,
     Version,
     Wait,
+    no_database,
     number,
+    sql,
 )
 from ..file_labels import Label, Level
-from ..targets import Offer, Target, TargetError, no_database
-from . import targets, whereabouts
-from .extensions import extension_schema
+from . import whereabouts
+from .client import extension_schema
+from .whereabouts import Whereabouts
 
 _MIB = 1024**2
+
+_BYTE = re.compile(r"\\x([89a-f][0-9a-f])")
+_INDEXES, _TABLES = "iI", "rmtp"
 
 
 class PostgresEngine(Engine):
@@ -90,8 +101,8 @@ class PostgresEngine(Engine):
         if isinstance(place, Unavailable):
             raise TargetError(f"{target.text}: {place.unavailable}", field="dsn")
         if target.kind != "database":
-            return targets.find_relation(machine, self._connection, place, target)
-        if folders := targets.folders_of(self._connection, place, target):
+            return find_relation(machine, self._connection, place, target)
+        if folders := folders_of(self._connection, place, target):
             return folders
         raise no_database(target, self.databases())
 
@@ -201,3 +212,89 @@ class PostgresEngine(Engine):
 def _ms(value: object) -> float | None:
     """Null where the server measures no times (track_io_timing is off)."""
     return None if value is None else float(str(value))
+
+
+def find_relation(
+    machine: Machine, connection: Session, place: Whereabouts, target: Target
+) -> list[str]:
+    """Files of a table or an index.
+
+    :raises TargetError: there is no such thing in this database, or the server does not say.
+    """
+    rows = _rows(connection, "relation_files", target, _quote)
+    if not rows:
+        ((database,),) = connection.query("SELECT current_database()")
+        raise TargetGoneError(
+            f"{target.text}: database {database} has no such {target.kind}; is the schema in"
+            " the search path (table:schema.name), is it this database?",
+            field="targets",
+        )
+    kinds, wanted = str(rows[0][0]), _INDEXES if target.kind == "index" else _TABLES
+    if kinds not in wanted:
+        other = "index" if kinds in _INDEXES else "table" if kinds in _TABLES else None
+        raise TargetError(
+            f"{target.text} is no {target.kind}: "
+            + (f"write {other}:{target.name}" if other else "it has no files of its own"),
+            field="targets",
+        )
+    return segments(machine, [str(place.path(str(path))) for _, path in rows if path is not None])
+
+
+def folders_of(connection: Session, place: Whereabouts, target: Target) -> list[str]:
+    """Folders of a database; none where there is no such database."""
+    rows = _rows(connection, "database_folders", target, _as_bytes)
+    return [str(place.path(str(path))) for (path,) in rows]
+
+
+def _rows(
+    connection: Session, name: str, target: Target, quoted: Callable[[str], str]
+) -> list[Row]:
+    """Query rows about a target, by the first spelling that has any."""
+    for spelling in _spellings(target.name):
+        try:
+            rows = connection.query(sql("postgres", name).format(name=quoted(spelling)))
+        except Aborted as refused:
+            raise TargetError(
+                f"{target.text}: the server says: {refused.detail or refused.cause}",
+                field="targets",
+            ) from None
+        if rows:
+            return rows
+    return []
+
+
+def segments(machine: Machine, bases: Sequence[str]) -> list[str]:
+    """The files of relations: main fork, further segments (``.1``), other forks (``_fsm``).
+
+    Source: PostgreSQL's manual, "Database File Layout".
+    """
+    files: list[str] = []
+    folders: dict[str, set[str]] = {}
+    for base in map(PurePosixPath, bases):
+        folders.setdefault(str(base.parent), set()).add(base.name)
+    for folder, names in folders.items():
+        argv = ["find", folder, "-maxdepth", "1", "-type", "f", "-size", "+0", "-print0"]
+        for path in machine.run(argv).stdout.split("\0"):
+            if re.split(r"[._]", PurePosixPath(path).name)[0] in names:
+                files.append(path)
+    return sorted(files)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    r"""Yield the spellings of a name: itself, then, if it has escapes for bytes that are no UTF-8,
+    the name with these bytes.
+
+    >>> [spelling.encode(errors="surrogateescape") for spelling in _spellings(r"bl\xe4tter")]
+    [b'bl\\xe4tter', b'bl\xe4tter']
+    """
+    yield name
+    if (bare := _BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), name)) != name:
+        yield bare
+
+
+def _as_bytes(name: str) -> str:
+    return f"'\\x{name.encode(errors='surrogateescape').hex()}'::bytea"
+
+
+def _quote(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"

@@ -33,9 +33,11 @@ from hotset.core.sql import (
     Libpq,
     Row,
     ServerGone,
+    Session,
     Value,
 )
 
+from .. import base
 from ..product import SqlDatabase
 from . import limits
 
@@ -358,3 +360,10 @@ class _RepeatedDatetime(DatetimeNoTzDumper):
 
     def upgrade(self, obj: datetime, format: object) -> _RepeatedDatetime:  # noqa: ARG002
         return self
+
+
+def extension_schema(connection: Session, name: str) -> str | None:
+    """Where an extension lies, quoted: it need not be in a schema that is searched;
+    None: this database has none."""
+    rows = connection.query(base.sql("postgres", "extension_schema").format(name=name))
+    return str(rows[0][0]) if rows else None

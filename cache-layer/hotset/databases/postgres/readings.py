@@ -11,7 +11,7 @@ from hotset.core.sql import Aborted, Session, TimeClass
 
 from ..base import number, sql
 from ..readings import Counts, OverConnection, Spent, counts
-from .extensions import extension_schema
+from .client import extension_schema
 
 _INTERVAL_S = 0.1
 _PROFILE_INTERVAL_S = 1.0

@@ -25,13 +25,16 @@ from ..base import (
     FileIo,
     FileKind,
     Memory,
+    Offer,
+    Target,
+    TargetError,
     Unavailable,
     Version,
     Wait,
+    no_database,
     number,
 )
 from ..file_labels import Label, Level
-from ..targets import Offer, Target, TargetError, no_database
 from . import whereabouts
 
 _MIB = 1024**2

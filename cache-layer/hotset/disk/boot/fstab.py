@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block.usage import unescape
+from hotset.block.filesystem import unescape
 from hotset.core.machines.base import Machine
 
 from ..flash_devices import AttachedDisk, Disk, FlashError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.core.machines.base import CommandError, Machine, to_its_end
 
 from ..flash_devices import AttachedDisk
@@ -52,13 +52,13 @@ def decide(attached: AttachedDisk) -> Verdict | None:
 def content(machine: Machine, origin: PurePosixPath) -> str | None:
     """The UUID of what lies on an origin, by which a boot knows one without numbers; empty: it does
     not. None as of :func:`decide`."""
-    result = machine.run([boot_program.on(machine), "content", str(origin)])
+    result = machine.run([programs.boot(machine), "content", str(origin)])
     return None if result.made_up else result.stdout.strip()
 
 
 def describe_unchecked(what: str) -> str:
     """Describe a check that a dry run skips as it lacks the program."""
-    return f"not checked: {what}, as {boot_program.NAME} is not on the machine yet"
+    return f"not checked: {what}, as {programs.BOOT} is not on the machine yet"
 
 
 def stop(attached: AttachedDisk) -> None:
@@ -71,7 +71,7 @@ def stop(attached: AttachedDisk) -> None:
     argv = to_its_end([*command(attached, "stop"), "--held"])
     done = attached.machine.run(argv, timeout_s=_TIMEOUT_S, check=False)
     if done.rc == _IN_USE:
-        raise boot_program.InUseError(done.stderr.strip().partition(": ")[2])
+        raise programs.InUseError(done.stderr.strip().partition(": ")[2])
     if done.rc:
         raise CommandError(attached.machine.kind, done)
 
@@ -84,4 +84,4 @@ def mark(attached: AttachedDisk, word: Word | Literal["flushed"]) -> None:
 
 def _words(attached: AttachedDisk, verb: Verb | Literal["mark"]) -> list[str]:
     flash = str(attached.flash.path)
-    return [boot_program.on(attached.machine), verb, "--flash", flash, attached.disk.name]
+    return [programs.boot(attached.machine), verb, "--flash", flash, attached.disk.name]

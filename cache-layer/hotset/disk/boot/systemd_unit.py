@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import boot_program
+from hotset.block import programs
 from hotset.core.machines import locks
 from hotset.core.machines.base import Machine
 
@@ -78,7 +78,7 @@ def start(attached: AttachedDisk, say: Callable[[str], None]) -> None:
 def count_starts(machine: Machine) -> None:
     """Have systemd put down every start of the machine, for as long as it has a disk: after a crash
     only the very next start knows that nobody wrote to an origin meanwhile."""
-    lines = _boots_text(boot_program.on(machine))
+    lines = _boots_text(programs.boot(machine))
     if not runs(machine) or machine.run(["cat", str(BOOTS)], check=False).stdout == lines:
         return
     machine.replace(lines, BOOTS)
@@ -99,7 +99,7 @@ def forget_starts(machine: Machine, inventory: Inventory) -> None:
 def _write(attached: AttachedDisk) -> bool:
     """Write the units; returns whether that changes something."""
     machine, disk = attached.machine, attached.disk
-    remote, called = origin.is_remote(machine, disk.origin), boot_program.on(machine)
+    remote, called = origin.is_remote(machine, disk.origin), programs.boot(machine)
     files = {
         path_of(disk): text(disk, attached.flash, remote, called, apart=_is_apart(machine, called)),
         **_waits(attached.flash, disk),

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from hotset.block import boot_program, devices
+from hotset.block import devices, programs
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
@@ -59,7 +59,7 @@ class OriginId:
 
     def compare(self, now: OriginId) -> Compared:
         """Compare this disk with a disk as it is now."""
-        argv = [str(boot_program.find_built()), "compare"]
+        argv = [str(programs.find_boot()), "compare"]
         both = json.dumps({"known": asdict(self), "now": asdict(now)})
         return Compared(**json.loads(Local().run(argv, stdin=both).stdout))
 
@@ -204,7 +204,7 @@ def same(machine: Machine, path: PurePosixPath, other: PurePosixPath) -> bool:
 def require_same(machine: Machine, disk: str, origin: PurePosixPath, known: OriginId) -> None:
     """:raises DeviceRefusedError: another disk has the origin's name now, or may have it, or it is
     gone."""
-    if machine.run([boot_program.on(machine), "await", str(origin)], check=False).rc:
+    if machine.run([programs.boot(machine), "await", str(origin)], check=False).rc:
         raise DeviceRefusedError(
             f"disk {disk}: {origin} is not there: connect it (iSCSI: log in), then try again"
         )

@@ -110,7 +110,7 @@ class Top(Request):
 )
 def top(request: Top, context: Context) -> HeatRanking:
     """List the hottest files, tables, databases or extents of a disk."""
-    from hotset.databases import owners
+    from hotset.databases import connect
     from hotset.hitratio import attribution, hit_report
 
     from .. import heat_view
@@ -121,7 +121,7 @@ def top(request: Top, context: Context) -> HeatRanking:
         if request.by == "extent":
             rows = heat_view.by_extent(heats, grid, cached)
         else:
-            label = owners.label_of(target.machine, target.disk.device, request.by, request)
+            label = connect.label_of(target.machine, target.disk.device, request.by, request)
             files = attribution.files(target.machine, target.disk.device)
             groups = attribution.group_by(files, label)
             rows = heat_view.by_owner(heats, grid, groups, cached, request.by)

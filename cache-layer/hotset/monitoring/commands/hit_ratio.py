@@ -10,6 +10,7 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.errors import RequestError
+from hotset.core.machines import names as machines
 from hotset.core.operation import (
     Context,
     Kind,
@@ -66,7 +67,7 @@ class HitRatio(Request):
 )
 def hit_ratio(request: HitRatio, context: Context) -> HitRatios:  # noqa: ARG001
     """Show reads, writes, hits and bypassed requests, from counter differences."""
-    from hotset.databases import owners
+    from hotset.databases import connect
     from hotset.hitratio import hit_report
 
     start = fields.parse_field("since", lambda: hit_report.parse_since(request.since, time.time()))
@@ -79,7 +80,7 @@ def hit_ratio(request: HitRatio, context: Context) -> HitRatios:  # noqa: ARG001
             return hit_report.of_disk(target, start, mark=request.mark)
         if request.by == "volume":
             return hit_report.of_flash(target)
-        label = owners.label_of(target.machine, target.disk.device, request.by, request)
+        label = connect.label_of(target.machine, target.disk.device, request.by, request)
         return hit_report.of_parts(target, request.by, label, start, mark=request.mark)
 
 
@@ -106,7 +107,7 @@ def metrics(request: Metrics, context: Context) -> Lines:  # noqa: ARG001
 
     output = request.output
     check_output(output)
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         condition = conditions.inspect(machine)
     measured = [disk.measured for disk in condition]
     tier_metrics.keep(request.machine, measured)

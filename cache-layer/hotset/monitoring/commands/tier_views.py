@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Cli, Context, Kind, Request, operation
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
@@ -36,7 +37,7 @@ def status(request: OneDisk, context: Context) -> TierStatus:
 
     from .. import tier_status
 
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         known = flash_devices.inventory(machine)
         named = [flash_devices.find(machine, request.disk)] if request.disk else None
         shown = named or known.list_disks(machine)
@@ -104,7 +105,7 @@ def explain(request: Explain, context: Context) -> Explanation:  # noqa: ARG001
 
     Also shows its hits so far, and what would happen to its next requests.
     """
-    from hotset.databases import owners
+    from hotset.databases import connect
     from hotset.hitratio import hit_report
 
     from .. import explain as explaining
@@ -113,7 +114,7 @@ def explain(request: Explain, context: Context) -> Explanation:  # noqa: ARG001
     with hit_report.target_of(request.machine, request.disk) as target:
         label = None
         if by == "table":
-            label = owners.label_of(target.machine, target.disk.device, by, request)
+            label = connect.label_of(target.machine, target.disk.device, by, request)
         return explaining.explain(target, request.name, label)
 
 
@@ -137,7 +138,7 @@ def scan(request: Scan, context: Context) -> LabelledFlash:  # noqa: ARG001
 
     from ..tier_status import FlashLabel, LabelledFlash, UnreadFlash
 
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         labelled, unread = adopt.scan(machine)
     labels, others = map(FlashLabel.from_label, labelled), map(UnreadFlash.from_device, unread)
     return LabelledFlash(tuple(labels), tuple(others))

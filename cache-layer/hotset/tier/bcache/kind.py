@@ -16,7 +16,7 @@ from hotset.core.units import Bytes
 from ..base import TierSpec
 from ..choice import Choice, ChoiceError, Sizes, Wanted
 from ..kind import Kind
-from ..outlook import ALL, NONE
+from ..policies import ALL, NONE
 from .tier import BLOCK, CACHE_MIN, COUNTING, HEADER, Bcache, bucket_bytes
 
 _POLICY = "lru"
@@ -65,7 +65,7 @@ def _modules(machine: Machine) -> None:
 
 
 def _next(spec: TierSpec, full: bool, resident: float) -> list[str]:
-    """Implement `outlook.by_policy`; a full bcache does the same as one with room."""
+    """Implement `policies.by_policy`; a full bcache does the same as one with room."""
     del full
     words: list[str] = []
     if resident < ALL:

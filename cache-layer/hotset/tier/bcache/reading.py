@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from hotset.block import transfer, usage
+from hotset.block import io_counters, transfer
 from hotset.block.extents import Run, count, difference
 from hotset.core.machines.base import Machine
-from hotset.core.units import SECTOR_BYTES, Blocks, Bytes
+from hotset.core.units import Blocks, Bytes
 
 from ..base import TierSpec, Warmup
 from ..filling import Filling
@@ -93,7 +93,7 @@ def _read_until_cached(
         def on_bytes(done: Bytes, offset: int = Blocks(all_runs - before).bytes(block)) -> None:
             progress(Bytes(min(offset + done, all_runs.bytes(block))))
 
-        asked = usage.read(tier.machine, tier.origin)
+        asked = io_counters.bytes_read(tier.machine, tier.origin)
         transfer.read_runs(
             tier.machine, missing, block, tier.path, on_bytes, rate, tier.kept_read_max
         )
@@ -102,7 +102,7 @@ def _read_until_cached(
             left = count(missing)
         else:
             # Which ones were missing is not known, but how much the origin had to give is.
-            gave = (usage.read(tier.machine, tier.origin) - asked) * SECTOR_BYTES
+            gave = io_counters.bytes_read(tier.machine, tier.origin) - asked
             left = Blocks(-(-gave // block))
         vain = 0 if left < before else vain + 1
         if left <= all_runs * _MISSING_MAX or vain == _VAIN_MAX:

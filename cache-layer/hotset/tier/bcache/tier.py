@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from hotset.block import devicemapper
 from hotset.block.devicemapper import UNIT, Place
 from hotset.block.extents import Run
+from hotset.block.filesystem import device_number
 from hotset.block.transfer import READ_MAX
-from hotset.block.usage import device_number
 from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes
 from hotset.core.words import plural

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from hotset.block import boot_program, engine_program, extents, transfer, usage
+from hotset.block import extents, programs, transfer
 from hotset.block.devicemapper import Place, remove
 from hotset.block.transfer import Progress
 from hotset.core.errors import Remedy
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import (
     CommandError,
     Machine,
@@ -212,7 +212,7 @@ def _take_down(tier: CacheTier, before: Slots, records: Records | None) -> Slots
 
     :param before: has the levels, which the policy that writes back forgets.
     """
-    usage.require_idle(tier.machine, tier.path)
+    programs.require_idle(tier.machine, tier.path)
     tier.flush(final=True)
     remove(tier.machine, (tier.path.name,))
     _write_note(tier)
@@ -249,7 +249,7 @@ def _clean(tier: CacheTier) -> Slots:
 
 def _write(tier: CacheTier) -> int:
     """Return a count that every write to the origin raises; 0 in a dry run, which does not ask."""
-    return boot_program.count_writes(tier.machine, tier.origin) or 0
+    return programs.count_writes(tier.machine, tier.origin) or 0
 
 
 def _note(tier: CacheTier) -> PurePosixPath:
@@ -283,6 +283,6 @@ def compare(tier: CacheTier, pieces: Sequence[Piece], samples: int) -> tuple[int
         f"{at * block} {block} {slot * block}\n"
         for slot, (_, at) in zip(slots, chosen, strict=True)
     )
-    with scratch.folder(tier.machine, tier.place.name) as folder:
+    with locks.scratch_folder(tier.machine, tier.place.name) as folder:
         put_lines(tier.machine, lines, folder / "samples")
-        return engine_program.compare(tier.machine, tier.origin, tier.cache, folder / "samples")
+        return programs.compare(tier.machine, tier.origin, tier.cache, folder / "samples")

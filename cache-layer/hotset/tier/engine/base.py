@@ -4,19 +4,18 @@ through the control socket, by commands on the machine, as a kernel's tier is.""
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import boot_program, engine_program, extents
+from hotset.block import extents, programs
 from hotset.block.extents import Run
 from hotset.block.io_counters import Readings
 from hotset.block.transfer import Progress
-from hotset.core.machines.base import Machine
 from hotset.core.units import Blocks, Bytes, mb_per_s
 
-from ..base import Counters, TierKind, TierSpec, Warmup, WarmupFailedError, sample
+from ..base import Counters, Tier, TierKind, Warmup, WarmupFailedError, sample
 from ..filling import Filling
 from ..regions import EngineRegions
 from . import control as engine
@@ -36,13 +35,11 @@ class _Fetched:
     skipped: int
 
 
-class EngineTier(ABC):
+class EngineTier(Tier):
     """A tier whose engine answers at ``control`` on its machine."""
 
     kind: TierKind = "userspace"
     counting = engine.COUNTING
-    machine: Machine
-    spec: TierSpec
     control: PurePosixPath
 
     @property
@@ -55,12 +52,8 @@ class EngineTier(ABC):
     def origin(self) -> PurePosixPath:
         """Device or file on the machine that holds the origin's bytes."""
 
-    @abstractmethod
-    def create(self) -> PurePosixPath:
-        """Implement `base.Tier.create`: the engine runs afterwards."""
-
     def status_argv(self) -> list[str]:
-        return engine.counters_argv(engine_program.on(self.machine), self.control)
+        return engine.counters_argv(programs.engine(self.machine), self.control)
 
     def parse(self, line: str) -> Counters:
         """Read the engine's counters.
@@ -153,7 +146,7 @@ class EngineTier(ABC):
     def _compare(self, runs: Sequence[Run], samples: int) -> tuple[int, int]:
         """Read sampled blocks through the tier and beside it: how many, and how many differ.
         While somebody uses the disk, or blocks are dirty, they may differ rightly."""
-        if boot_program.users(self.machine, self.path) or self._patiently().dirty:
+        if programs.users(self.machine, self.path) or self._patiently().dirty:
             return 0, 0
         chosen, differing, block = sample(runs, samples), 0, int(self.spec.block)
         for _, at in chosen:

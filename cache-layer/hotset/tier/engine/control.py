@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from hotset.block import engine_program
+from hotset.block import programs
 from hotset.block.extents import Run
 from hotset.block.io_counters import ENGINE_NAMES, Readings, parse_engine
 from hotset.core.errors import Remedy, RequestError
@@ -26,7 +26,7 @@ from ..division import Division, Owner, Owners, Part, SharedOwner
 
 COUNTING = Counting(64)
 _TIMEOUT_S = 24 * 3600.0
-_LOOK_S = engine_program.LOOK_S
+_LOOK_S = programs.LOOK_S
 PATIENCE_S = 60.0
 """After which an engine hangs, as systemd has it."""
 _TOO_MUCH = "can be promised"  # as an engine says it: crates/engine/src/tier/shares.rs
@@ -125,7 +125,7 @@ class Answer(dict[str, Any]):
 
 def counters_argv(program: str, control: PurePosixPath) -> list[str]:
     """The command that prints the counters as one line, the devices' with them."""
-    return engine_program.look_argv(program, control, '{"counters": {"devices": true}}')
+    return programs.look_argv(program, control, '{"counters": {"devices": true}}')
 
 
 def parse_serving(line: str) -> Serving:
@@ -250,13 +250,13 @@ def _exchange(
         replies.append(parse_reply(line))
         on_reply(replies[-1])
 
-    argv = [engine_program.on(machine), "ask", str(control), json.dumps(what)]
+    argv = [programs.engine(machine), "ask", str(control), json.dumps(what)]
     try:
         machine.run(argv, timeout_s=limit_s, on_line=on_line)
     except CommandTimeoutError:
         raise TierFailedError(f"its cache engine has not answered within {limit_s:.0f} s") from None
     except CommandError as error:
-        message = engine_program.last_message(error.result.stderr)
+        message = programs.last_message(error.result.stderr)
         raise TierFailedError(message or str(error)) from None
     return replies
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-from hotset.block import engine_program, extents, loop, salvage
+from hotset.block import extents, loop, programs, salvage
 from hotset.block.devicemapper import Part, Place
 from hotset.block.extents import Run
 from hotset.core.machines import needrestart
@@ -29,7 +29,6 @@ from ..devices import Action, Devices, EngineRefusedError
 from ..disk_tier import Contents, InPlaceTier
 from ..division import Division, Owners
 from . import control as engine
-from . import service
 from .base import EngineTier
 
 BLOCK_MIN, BLOCK_MAX = Bytes(4096), Bytes(1024**3)
@@ -81,7 +80,7 @@ class Userspace(EngineTier, InPlaceTier):
         """:param identity: the disk's UUID; the engine's metadata remember it."""
         super().__init__(machine, spec, place)
         self.identity = identity
-        self.control = service.control_of(place.name)
+        self.control = programs.control_of(place.name)
 
     @property
     def origin(self) -> PurePosixPath:
@@ -163,7 +162,7 @@ class Userspace(EngineTier, InPlaceTier):
         if done.rc in (salvage.COMPLETE, salvage.INCOMPLETE):
             return salvage.parse(done.stdout)
         message = (
-            done.stderr.strip().rpartition(f"{engine_program.NAME}: ")[2]
+            done.stderr.strip().rpartition(f"{programs.ENGINE}: ")[2]
             or f"it ended with code {done.rc}"
         )
         refused = done.rc == _REFUSED
@@ -175,9 +174,9 @@ class Userspace(EngineTier, InPlaceTier):
         return shlex.join(self._salvage_argv("--write", "--unidentified"))
 
     def _salvage_argv(self, *more: str) -> list[str]:
-        witness = ("--witness", str(service.witness_of(self.place.name)))
+        witness = ("--witness", str(programs.witness_of(self.place.name)))
         options = json.loads(self.perform("cache-options"))
-        return [engine_program.on(self.machine), "salvage", *options, *witness, *more]
+        return [programs.engine(self.machine), "salvage", *options, *witness, *more]
 
     def may_be_dirty(self) -> bool:
         """True if the flash may hold writes that the origin lacks; the engine does not run. Its
@@ -220,7 +219,7 @@ class Userspace(EngineTier, InPlaceTier):
             "cache_bytes": int(self.spec.cache),
             "flash_parts": parts,
         }
-        script = service.script_of(self.place.name)
+        script = programs.script_of(self.place.name)
         before = self.machine.run(["cat", str(script)]).stdout
         # First what starts it, should it end meanwhile: the engine tells of another size.
         self.perform("install")
@@ -390,7 +389,7 @@ class Userspace(EngineTier, InPlaceTier):
 
     def _script(self, verb: Literal["alive", "attached", "check", "restarting"]) -> Result:
         """Ask what starts the engine; one that was never installed says no."""
-        script = str(service.script_of(self.place.name))
+        script = str(programs.script_of(self.place.name))
         return self.machine.run(["sh", script, verb], check=False, timeout_s=_START_TIMEOUT_S)
 
     def _has_systemd(self) -> bool:

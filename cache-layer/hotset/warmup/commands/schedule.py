@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import (
     Cli,
     Context,
@@ -16,7 +17,6 @@ from hotset.core.operation import (
     operation,
 )
 from hotset.core.rights import Right
-from hotset.disk import places
 
 from ..schedule_request import Add
 
@@ -37,7 +37,7 @@ def add(request: Add, context: Context) -> Lines:
     from .. import schedule
 
     schedule.check(request)
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         disk = flash_devices.find(machine, request.disk).disk
         hotset = schedule.find_program(machine, request.program)
         mounts = fstab.folders(machine, disk.device)
@@ -77,7 +77,7 @@ def list_schedules(request: Listing, context: Context) -> Schedules:
     """
     from hotset.disk.boot import schedules, systemd_unit
 
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         listed = schedules.Schedules(tuple(schedules.rows(machine, schedules.list_units(machine))))
         if listed.schedules and not systemd_unit.runs(machine):
             context.note(f"systemd does not run on {machine.kind}, so nothing starts them")
@@ -108,7 +108,7 @@ def remove(request: Remove, context: Context) -> Lines:
     """Disable a schedule and remove its units."""
     from hotset.disk.boot import schedules
 
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         for unit in schedules.remove(machine, request.name):
             context.message(f"removed {unit}")
     return Lines()

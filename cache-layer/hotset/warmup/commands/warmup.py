@@ -376,7 +376,7 @@ def _look_again(
 ) -> tuple[SavedPlan, str]:
     """A plan with its targets where they lie now, and why that is not known; empty: it is. Off line
     a database is down and its files are not mounted: then they are cached where they lay."""
-    from hotset.databases.targets import TargetGoneError
+    from hotset.databases.base import TargetGoneError
 
     from .. import plan_store
     from ..plan import CANNOT_BE_LOOKED_UP

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from hotset.core import fields
 from hotset.core.extras import Extra
+from hotset.core.machines.local import Local
 from hotset.core.operation import Context, Kind, Lock, Request, operation
 from hotset.core.record import extend
 from hotset.core.rights import Makes, Needs, Right
@@ -68,7 +69,6 @@ def measure_arrays(request: MeasureArrays, context: Context) -> DiskArrays:
     The published table beside ours, a member that fails under load, a power cut with and without
     power-loss protection; with --search a full-text search on each array.
     """
-    from hotset.core.machines.local import Local
 
     from ..disks import arrays, serving_path
     from ..disks.search import SearchLoad

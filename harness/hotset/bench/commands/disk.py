@@ -12,6 +12,7 @@ from pydantic import Field
 
 from hotset.core import extras, fields
 from hotset.core.extras import Extra
+from hotset.core.machines.local import Local
 from hotset.core.operation import (
     Cli,
     Context,
@@ -84,7 +85,6 @@ def write_page(page: Path | None, operation: str, result: Result, context: Conte
 )
 def models(request: Nothing, context: Context) -> DiskModels:  # noqa: ARG001
     """List the device models that come with hotset, and the values they should reach."""
-    from hotset.core.machines.local import Local
 
     from ..disks import disk_models
 
@@ -230,7 +230,6 @@ def bench(request: Bench, context: Context) -> BenchResult:
 def _bench(
     request: Bench, directions: Sequence[Direction], kept: Kept, context: Context
 ) -> DiskBench:
-    from hotset.core.machines.local import Local
 
     from ..disks import bench_target, disk_bench, serving_path
     from ..kept import tier
@@ -324,7 +323,6 @@ def hold_raffle(request: Raffle, context: Context) -> DiskRaffle:
 @contextmanager
 def _raffle_files(request: Raffle, context: Context) -> Iterator[TenFiles]:
     """The ten files, in a folder of the user's or on a model."""
-    from hotset.core.machines.local import Local
 
     from ..disks import raffle, reread
 
@@ -376,7 +374,6 @@ def _lock_socket(request: Served) -> Lock:
 )
 def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG001
     """Show the members of a served array, and how far a rebuild is."""
-    from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     array = served_model.status(Local(), Path(request.socket))
@@ -394,7 +391,6 @@ def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG00
 )
 def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     """Make a member of a served array fail. A hot spare takes its place if there is one."""
-    from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     array = served_model.fail(Local(), Path(request.socket), request.member)
@@ -411,7 +407,6 @@ def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
 )
 def replace_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     """Replace a failed member of a served array with a new device, and rebuild it."""
-    from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     array = served_model.replace(Local(), Path(request.socket), request.member)
@@ -432,7 +427,6 @@ def cut_power(request: Served, context: Context) -> DiskPowerCut:  # noqa: ARG00
 
     Serve its backing file again to see what is left.
     """
-    from hotset.core.machines.local import Local
     from hotset.lab import served_model
 
     lost = served_model.power_cut(Local(), Path(request.socket))

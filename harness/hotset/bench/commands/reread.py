@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines.local import Local
 from hotset.core.operation import Context, Kind, Lock, Request, operation
 from hotset.core.rights import Makes, Right
 from hotset.core.units import Bytes
@@ -52,7 +53,6 @@ def reread(request: RereadDisks, context: Context) -> DiskRereads:
     The raffle on each disk, first without the page cache, which would serve what is read again
     on any disk, then with it. Takes root.
     """
-    from hotset.core.machines.local import Local
 
     from ..disks import mounted_model, serving_path
     from ..disks import reread as benchmark

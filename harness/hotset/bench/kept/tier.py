@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.block import extents, usage
+from hotset.block import extents, filesystem
 from hotset.core.errors import HotsetError
 from hotset.core.machines.base import Machine
 from hotset.core.machines.local import Local
@@ -123,7 +123,7 @@ def _place(machine: Machine, folders: list[PurePosixPath]) -> Place:
 
 
 def _number(disk: AttachedDisk) -> str:
-    return usage.device_number(disk.machine, disk.disk.device)
+    return filesystem.device_number(disk.machine, disk.disk.device)
 
 
 def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
@@ -132,9 +132,9 @@ def _devices_below(machine: Machine, folder: PurePosixPath) -> set[str] | None:
     if folder.is_relative_to("/proc"):
         return None
     if machine.run(["test", "-b", str(folder)], check=False).rc == 0:
-        return _with_those_below(machine, usage.device_number(machine, folder))
+        return _with_those_below(machine, filesystem.device_number(machine, folder))
     real = PurePosixPath(machine.run(["readlink", "-f", str(folder)]).stdout.strip())
-    mounts = [mount for mount in usage.mounts(machine) if real.is_relative_to(mount.folder)]
+    mounts = [mount for mount in filesystem.mounts(machine) if real.is_relative_to(mount.folder)]
     # Of several mounts at one place the last is seen.
     mount = max(enumerate(mounts), key=lambda item: (len(item[1].folder.parts), item[0]))[1]
     if mount.device.startswith("0:"):

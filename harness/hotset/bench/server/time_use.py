@@ -10,18 +10,17 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Self, TypeVar, get_args
 
 import numpy as np
 
 from hotset.core.sql import DatabaseError, TimeClass
+from hotset.databases.base import sql
 from hotset.databases.product import SqlDatabase
 from hotset.databases.readings import COUNTED, Counts, Readings, Spent
 from hotset.reports.model.windows import ServerIo, TimeUse
-
-from . import settings as server_settings
 
 CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
 _IO_INTERVAL_S = 1.0
@@ -163,7 +162,7 @@ class TimeSampler(AbstractContextManager["TimeSampler"]):
 
 def sample(database: SqlDatabase) -> TimeSampler:
     """A sampler over connections of its own. Raises CannotConnect."""
-    return TimeSampler(database.readings(), lambda: server_settings.read(database))
+    return TimeSampler(database.readings(), lambda: read_settings(database))
 
 
 def between(first: Counts, last: Counts, seconds: float) -> ServerIo | None:
@@ -175,3 +174,13 @@ def between(first: Counts, last: Counts, seconds: float) -> ServerIo | None:
     if seconds <= 0 or any(value is not None and value < 0 for value in gained.values()):
         return None
     return ServerIo(**gained, seconds=seconds)
+
+
+def read_settings(database: SqlDatabase) -> dict[str, str] | None:
+    """By name, as a session like the users' has them; None: the server does not tell."""
+    try:
+        with closing(database.session()) as session:
+            rows = session.query(sql(database.engine, "deciding_settings"))
+    except DatabaseError:
+        return None
+    return {str(name): str(value) for name, value in rows if value is not None} or None

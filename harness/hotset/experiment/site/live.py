@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from hotset.block import filesystem
+from hotset.block import programs as userspace_service
 from hotset.block.flashdev import Model
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
@@ -36,7 +37,6 @@ from hotset.lab.lab import LabSpec, Status
 from hotset.lab.machines import chroot
 from hotset.lab.slow_disk import LoopDevice, ModelledStorage
 from hotset.tier import pins
-from hotset.tier.engine import service as userspace_service
 
 if TYPE_CHECKING:
     from hotset.databases.postgres.server import PostgresServer

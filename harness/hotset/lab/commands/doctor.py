@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hotset.core import extras, fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.rights import Right
-from hotset.disk import places
 
 if TYPE_CHECKING:
     from ..doctor import Findings
@@ -38,5 +38,5 @@ def doctor(request: Examine, context: Context) -> Findings:  # noqa: ARG001
     if machine is None:
         return Findings(tuple(examine()))
     here = () if request.machine else (examine_sql_server(),)
-    with places.machine(machine) as opened:
+    with machines.open_machine(machine) as opened:
         return Findings((*examine_server(opened), *here))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
 from hotset.core.operation import Cli, Context, Kind, Lines, Request, operation
 from hotset.core.rights import Right
 from hotset.disk import places
@@ -33,7 +34,7 @@ def list_programs(request: Listing, context: Context) -> Copies:  # noqa: ARG001
     """
     from hotset.core.machines import copies
 
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         return copies.copies(machine)
 
 

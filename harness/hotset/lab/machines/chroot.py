@@ -26,8 +26,8 @@ from hotset.core.machines.base import (
     check_declared,
     missing,
 )
-from hotset.core.machines.cleanup import Cleanup, start_time
-from hotset.core.machines.local import Local, OwnPorts, lacks_device
+from hotset.core.machines.cleanup import Cleanup
+from hotset.core.machines.local import Local, OwnPorts, lacks_device, start_time
 
 from ..image import Image
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from hotset.core.clock import wait_until
 from hotset.core.machines.base import Command, CommandError, MachineGoneError, Result
-from hotset.core.machines.cleanup import start_time
+from hotset.core.machines.local import start_time
 from hotset.core.machines.ssh import Account, Remote
 
 from ..image import Image

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from hotset.core import record
 from hotset.core.environment import of_server
 from hotset.core.errors import INTERRUPTED, NotFoundError, PrerequisiteError, Remedy
-from hotset.core.machines.cleanup import start_time
+from hotset.core.machines.local import start_time
 from hotset.core.operation import Lock, conflict
 from hotset.core.paths import data_dir, lock_file, write_whole
 from hotset.reports.archive import new_folder

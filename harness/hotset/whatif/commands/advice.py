@@ -9,6 +9,7 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.extras import Extra
+from hotset.core.machines.local import Local
 from hotset.core.operation import Context, Kind, operation
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
@@ -70,7 +71,6 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
 
     A recording that is too short to tell gets bounds of that size, and how long one is needed.
     """
-    from hotset.core.machines.local import Local
 
     from .. import advice, caches
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.extras import Extra
+from hotset.core.machines.local import Local
 from hotset.core.operation import (
     Cli,
     Context,
@@ -62,7 +63,6 @@ class Mrc(Request):
 )
 def mrc(request: Mrc, context: Context) -> HitCurve:
     """Show the hit ratio of an LRU cache of each size, in one pass over a trace."""
-    from hotset.core.machines.local import Local
 
     from .. import caches
 
@@ -170,7 +170,6 @@ def simulate(request: Simulate, context: Context) -> Simulations:
 
 
 def _workers(request: Simulate) -> Cores | Cluster:
-    from hotset.core.machines.local import Local
 
     from ..workers import Cluster, Cores
 

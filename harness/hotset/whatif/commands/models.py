@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from hotset.core import fields
 from hotset.core.errors import RequestError
 from hotset.core.fields import Run
+from hotset.core.machines.local import Local
 from hotset.core.operation import Context, Kind, Request, operation
 from hotset.core.record import extend
 from hotset.core.rights import Right
@@ -183,7 +184,6 @@ def storages(
 
 def _require_known(model: str) -> None:
     from hotset.block import flashdev
-    from hotset.core.machines.local import Local
 
     known = flashdev.library(Local())
     if model not in known:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hotset.core import fields
+from hotset.core.machines import names as machines
+from hotset.core.machines.local import Local
 from hotset.core.operation import Cli, Context, Kind, Request, operation
 from hotset.core.record import extend
 from hotset.core.rights import Right
 from hotset.core.units import Bytes
 from hotset.core.words import percent
-from hotset.disk import places
 
 if TYPE_CHECKING:
-    from hotset.block.engine_program import OnRead
+    from hotset.block.programs import OnRead
 
     from ..caches import RecordedTrace, Trace
 
@@ -45,7 +46,6 @@ class Show(Request):
 )
 def show(request: Show, context: Context) -> Trace:  # noqa: ARG001
     """Read a whole trace and sum it up: how many requests, when, to which part of the disk."""
-    from hotset.core.machines.local import Local
 
     from .. import caches
 
@@ -92,7 +92,6 @@ class Convert(Request):
 )
 def convert(request: Convert, context: Context) -> Trace:
     """Convert another program's recording to hotset's own format, compact and checked."""
-    from hotset.core.machines.local import Local
 
     from .. import caches
 
@@ -180,7 +179,6 @@ def tpch(request: Tpch, context: Context) -> Trace:
 
 
 def _make(words: list[str], output: str, context: Context) -> Trace:
-    from hotset.core.machines.local import Local
 
     from .. import caches
 
@@ -219,7 +217,7 @@ def record(request: Record, context: Context) -> RecordedTrace:
     from ..caches import RecordedTrace
 
     fields.require_new(request.output, request.force)
-    with places.machine(request.machine) as machine:
+    with machines.open_machine(request.machine) as machine:
         seconds = request.minutes * 60
 
         def tell(requests: int, share: float | None) -> None:

@@ -1,6 +1,8 @@
-"""``hotset-engine``, the program that a server runs: where it lies, what it is asked.
+"""hotset's own programs that a server runs: ``hotset-engine``, the cache in user space, and
+``hotset-boot``, which makes the devices of disks and knows who uses one. Where they and their files
+are, and what they are asked.
 
-It holds no model of a device; the lab's program, :mod:`.flashdev`, does.
+Neither holds a model of a device; the lab's program, :mod:`.flashdev`, does.
 """
 
 from __future__ import annotations
@@ -11,15 +13,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hotset.core.errors import RequestError
+from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.machines import copies
 from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.paths import shipped_folder
 from hotset.core.units import Bytes
 
-NAME = "hotset-engine"
-LAB_NAME = "flashdev"
+ENGINE, BOOT, LAB = "hotset-engine", "hotset-boot", "flashdev"
+RUNTIME = PurePosixPath("/run/hotset/engine")
+SCRIPTS = PurePosixPath("/etc/hotset/engine")
+"""Where an engine keeps what it needs on its machine; ``hotset-boot`` starts it there."""
 
 REFUSED = 2
 """Exit code: it cannot do what was asked for as it stands."""
@@ -56,22 +60,52 @@ def find(local: Local, name: str) -> Path:
 
 
 def _beside(lab: Path, name: str) -> Path:
-    return lab if name == LAB_NAME else lab.with_name(name)
+    return lab if name == LAB else lab.with_name(name)
 
 
-def find_built() -> Path:
+def find_engine() -> Path:
     """The program as it was built. Raises as :func:`find`."""
-    return find(Local(), NAME)
+    return find(Local(), ENGINE)
 
 
-def on(machine: Machine) -> str:
+def engine(machine: Machine) -> str:
     """The program on a machine, this very build of it; put there if need be."""
-    return place(machine, find_built())
+    return place(machine, find_engine())
+
+
+def find_boot() -> Path:
+    """The program as it was built. Raises as :func:`find`."""
+    return find(Local(), BOOT)
+
+
+def boot(machine: Machine) -> str:
+    """The program where a boot of the machine finds it, put there if need be."""
+    return copies.install(machine, find_boot())
 
 
 def place(machine: Machine, here: Path) -> str:
     """A program of this computer's on a machine: on this one where it was built."""
     return str(here) if machine.kind == "local" else copies.install(machine, here)
+
+
+def control_of(disk: str) -> PurePosixPath:
+    """The engine's control socket."""
+    return RUNTIME / disk / "control"
+
+
+def witness_of(disk: str) -> PurePosixPath:
+    """Where an engine says, until the computer stops, that both devices have all it wrote."""
+    return RUNTIME / disk / "control.witness"
+
+
+def script_of(disk: str) -> PurePosixPath:
+    """Return the script that starts the engine, and reports whether it is there."""
+    return SCRIPTS / f"{disk}.sh"
+
+
+def shares_of(disk: str) -> PurePosixPath:
+    """Where the engine keeps what is pinned, excluded and shared."""
+    return SCRIPTS / f"{disk}.shares.json"
 
 
 def look_argv(program: str, control: PurePosixPath, what: str) -> list[str]:
@@ -84,7 +118,7 @@ def digest(here: Path) -> str:
     return copies.digest(here)[:12]
 
 
-def last_message(stderr: str, name: str = NAME) -> str:
+def last_message(stderr: str, name: str = ENGINE) -> str:
     """Extract a failed program's message, without the program's name before it."""
     return stderr.strip().removeprefix(f"{name}: ")[-600:]
 
@@ -103,7 +137,7 @@ def copy(
         if word == "copied":
             on_bytes(Bytes(int(figure)))
 
-    argv = [on(machine), "copy", *words]
+    argv = [engine(machine), "copy", *words]
     result = machine.run(argv, timeout_s=_COPY_TIMEOUT_S, on_line=on_line)
     return float(json.loads(result.stdout.splitlines()[-1])["seconds"])
 
@@ -116,7 +150,7 @@ def compare(
 
     :param runs: a file there, ``OFFSET BYTES OFFSET_IN_THE_OTHER`` a line.
     """
-    argv = [on(machine), "compare", str(path), str(other), "--runs", str(runs)]
+    argv = [engine(machine), "compare", str(path), str(other), "--runs", str(runs)]
     result = json.loads(machine.run(argv, timeout_s=_COPY_TIMEOUT_S).stdout)
     return int(result["runs"]), int(result["differing"])
 
@@ -152,3 +186,50 @@ def figures(
         raise CommandError(machine.kind, result)
     loaded: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
     return loaded
+
+
+class InUseError(PrerequisiteError):
+    """A device is in use; the message says by whom, and what to do."""
+
+
+def users(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> str:
+    """Who uses a device, in whichever namespace or container of the machine, or what is built on
+    it, and who may write to a file; empty: nobody, or there is no such device, or a dry run where
+    the program is not on the machine yet.
+
+    :param writers: without who only reads it.
+    """
+    result = machine.run([boot(machine), "users", *["--writers"] * writers, str(device)])
+    return "" if result.made_up else result.stdout.strip()
+
+
+def require_unused(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> None:
+    """:raises InUseError: somebody uses it; see :func:`users`."""
+    if message := users(machine, device, writers=writers):
+        raise InUseError(message)
+
+
+def require_idle(machine: Machine, device: PurePosixPath) -> None:
+    """:raises InUseError: an offline warm-up needs it idle, and somebody uses it."""
+    if message := users(machine, device):
+        online = Remedy("warm it up while it is in use", parameters={"method": "online"})
+        raise InUseError(f"an offline warm-up needs it idle: {message}", online)
+
+
+def count_writes(machine: Machine, device: PurePosixPath) -> int | None:
+    """A number that every write to a device raises, by whatever name of it, in this boot of the
+    machine; of a file, when it was written to last. None in a dry run where the program is not on
+    the machine yet.
+
+    :raises PrerequisiteError: the kernel counts nothing there.
+    """
+    result = machine.run([boot(machine), "writes", str(device)])
+    if result.made_up:
+        return None
+    if result.stdout.strip() == "uncounted":
+        raise PrerequisiteError(
+            f"the kernel does not count what is written to {device} (its queue/iostats is 0), so"
+            " nobody would know whether it was changed meanwhile: write 1 there",
+            Remedy("warm it up while it is in use", parameters={"method": "online"}),
+        )
+    return int(result.stdout)
