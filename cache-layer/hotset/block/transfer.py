@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, put_lines
 from hotset.core.progress import Measured, Reporter
 from hotset.core.units import Bytes, mb_per_s
@@ -102,6 +102,6 @@ def _transfer(
     rate: Bytes | None,
 ) -> float:
     limit = [] if rate is None else ["--rate", str(int(rate))]
-    with scratch.folder(machine, None) as folder:
+    with locks.scratch_folder(machine, None) as folder:
         put_lines(machine, lines, folder / "runs")
         return programs.copy(machine, [*argv, "--runs", str(folder / "runs"), *limit], on_bytes)

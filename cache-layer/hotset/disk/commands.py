@@ -263,7 +263,7 @@ def deactivate(request: NamedDisk, context: Context) -> Lines:
 )
 def flush(request: places.OneDisk, context: Context) -> Lines:
     """Write all dirty data back to the origin. The cache stays in use."""
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import lifecycle
 
@@ -297,7 +297,7 @@ def resize(request: Resize, context: Context) -> Lines:
 
     The file system may stay mounted.
     """
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import resize as resizing
 
@@ -342,7 +342,7 @@ def set_(request: Set, context: Context) -> Lines:
     Before write-through starts, all dirty data is written back. A new name of the origin is taken
     only if it leads to the same disk, by World Wide Name, serial number or UUID.
     """
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import settings as rename
     from . import settings as retuning
@@ -379,7 +379,7 @@ class Detach(NamedDisk):
 )
 def detach(request: Detach, context: Context) -> Lines:
     """Write back dirty data, then remove the cache: the origin is a plain disk again."""
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import lifecycle
 
@@ -473,7 +473,7 @@ class Destroy(Request):
 def destroy(request: Destroy, context: Context) -> Lines:
     """Detach all disks of a flash device, then remove its volume and its label."""
     from hotset.block import devices
-    from hotset.core.progress import FlushWatch
+    from hotset.tier.stalled import FlushWatch
 
     from . import flash_devices, lifecycle
 

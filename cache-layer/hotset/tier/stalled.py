@@ -1,4 +1,4 @@
-"""A flush that makes no progress: noticed, explained, and ended."""
+"""The progress of a flush; and one that makes none: noticed, explained, and ended."""
 
 from __future__ import annotations
 
@@ -8,8 +8,44 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from hotset.core.machines.base import Machine
+from hotset.core.progress import Measured, Reporter
+from hotset.core.units import Blocks, Bytes, mb_per_s
 
 _ERRORS = re.compile(r"I/O error|critical (?:medium|target) error|hung|timed out", re.IGNORECASE)
+
+
+class FlushWatch:
+    """Progress of a flush, with the time it will still take by the rate measured so far.
+
+    The kernel writes back, and counts, in batches, and takes its time to begin: a rate is taken
+    from the first drop of the count to its latest, and between drops the estimate only counts down.
+    """
+
+    def __init__(self, reporter: Reporter, block: Bytes) -> None:
+        self._reporter = reporter
+        self._block = block
+        self._drops: list[tuple[float, int]] = []
+        self.estimates: list[tuple[float, float]] = []
+        """(when by ``time.monotonic()``, seconds it will still take)."""
+
+    def __call__(self, left: Blocks) -> None:
+        """:param left: dirty blocks; the first call says how many there were."""
+        now = time.monotonic()
+        if not self._drops or left < self._drops[-1][1]:
+            self._drops.append((now, int(left)))
+        text = f"{left.bytes(self._block)} dirty"
+        if len(self._drops) > 2:
+            (begun, first), (last, known) = self._drops[1], self._drops[-1]
+            rate = (first - known) / (last - begun)
+            rest = max(0.0, known / rate - (now - last))
+            self.estimates.append((now, rest))
+            speed = mb_per_s(Blocks(first - known).bytes(self._block), last - begun)
+            text += f", {speed:.1f} MB/s, ETA {rest:.0f} s"
+        first, eta = self._drops[0][1], self.estimates[-1][1] if len(self._drops) > 2 else None
+        done, total = (
+            int(Blocks(number).bytes(self._block)) for number in (max(0, first - int(left)), first)
+        )
+        self._reporter.figure(text, Measured(done, total, "bytes", eta))
 
 
 class StallWatch:

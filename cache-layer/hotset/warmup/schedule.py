@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hotset.core.errors import GIVE_PASSWORD, Remedy
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import Machine, PrerequisiteMissingError, put_text
 from hotset.core.sql import EngineName
 from hotset.databases import connect
@@ -243,7 +243,7 @@ def _verify(machine: Machine, wanted: Sequence[schedules.Unit]) -> None:
     """Ask systemd before anything is changed, where it can be asked."""
     if not _has_systemd_analyze(machine):
         return
-    with scratch.folder(machine, None) as folder:
+    with locks.scratch_folder(machine, None) as folder:
         paths = [folder / unit.name for unit in wanted]
         for unit, path in zip(wanted, paths, strict=True):
             put_text(machine, unit.text, path)

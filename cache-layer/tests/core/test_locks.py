@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.core.machines import local, locks, programs, scratch
+from hotset.core.machines import local, locks, programs
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
 from hotset.core.machines.locks import MachineBusyError, held
@@ -150,7 +150,10 @@ def test_commands_under_a_lock_fail_and_are_missing_as_without(
 
 
 def test_scratch_files_of_two_operations_never_meet() -> None:
-    with scratch.folder(Local(), "oltp") as one, scratch.folder(Local(), "oltp") as other:
+    with (
+        locks.scratch_folder(Local(), "oltp") as one,
+        locks.scratch_folder(Local(), "oltp") as other,
+    ):
         assert one != other
         assert Path(one).is_dir()
     assert not Path(one).exists()
@@ -165,7 +168,7 @@ def test_what_a_killed_operation_left_goes_and_what_another_uses_stays(
     left.mkdir(parents=True)
     with (
         held(Local(), "tier repair", other or "transfer"),
-        scratch.folder(Local(), other) as used,
+        locks.scratch_folder(Local(), other) as used,
         held(Local(), "tier flush oltp", "oltp"),
     ):
         assert not left.exists(), "of one that was killed"

@@ -10,10 +10,11 @@ import pytest
 
 from hotset.bench.live import line_printer
 from hotset.block.transfer import Progress
-from hotset.core.progress import FlushWatch, Reporter
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
 from hotset.load.record import Tick
 from hotset.operations.jobs import events
+from hotset.tier.stalled import FlushWatch
 from hotset.tpcc.data.record import LoadProgress
 from hotset.tpch import record as tpch
 

@@ -25,7 +25,7 @@ from hotset.block import extents, programs, transfer
 from hotset.block.devicemapper import remove
 from hotset.block.extents import Run
 from hotset.core.machines.base import Machine, put_lines
-from hotset.core.progress import FlushWatch, Reporter
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes, mb_per_s
 from hotset.disk import sizing
 from hotset.disk.sizing import KernelKind
@@ -35,6 +35,7 @@ from hotset.lab.lab import Lab, LabSpec
 from hotset.tier.base import Counters, hits_between, sample
 from hotset.tier.bcache.tier import Bcache
 from hotset.tier.dmcache.tier import DmCache
+from hotset.tier.stalled import FlushWatch
 from hotset.warmup.fill import fill
 
 from ..page import Page, table

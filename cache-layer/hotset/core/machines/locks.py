@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import shlex
 import socket
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -140,3 +141,18 @@ def holders(machine: Machine) -> list[str]:
         ' flock --nonblock --shared "$file" true || cat "${file%lock}holder"; done'
     )
     return machine.run(["sh", "-c", script], check=False).stdout.splitlines()
+
+
+@contextmanager
+def scratch_folder(machine: Machine, disk: str | None) -> Iterator[PurePosixPath]:
+    """A folder on the machine for the files of one operation, and of no other.
+
+    :param disk: whose lock is held; None: that of none. The next operation that holds a disk's
+        lock, or the machine's, removes what a killed one left.
+    """
+    path = scratch_of(disk) / uuid.uuid4().hex[:12]
+    machine.run(["mkdir", "-p", "-m", "700", str(RUNTIME), str(path)])
+    try:
+        yield path
+    finally:
+        machine.run(["rm", "-rf", str(path)], check=False)

@@ -25,7 +25,7 @@ from hotset.block import extents, programs, transfer
 from hotset.block.devicemapper import Place, remove
 from hotset.block.transfer import Progress
 from hotset.core.errors import Remedy
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import (
     CommandError,
     Machine,
@@ -283,6 +283,6 @@ def compare(tier: CacheTier, pieces: Sequence[Piece], samples: int) -> tuple[int
         f"{at * block} {block} {slot * block}\n"
         for slot, (_, at) in zip(slots, chosen, strict=True)
     )
-    with scratch.folder(tier.machine, tier.place.name) as folder:
+    with locks.scratch_folder(tier.machine, tier.place.name) as folder:
         put_lines(tier.machine, lines, folder / "samples")
         return programs.compare(tier.machine, tier.origin, tier.cache, folder / "samples")

@@ -15,7 +15,7 @@ from hotset.block import devicemapper, extents, programs
 from hotset.block.devicemapper import device_size
 from hotset.block.extents import Run, count
 from hotset.block.programs import InUseError
-from hotset.core.machines import scratch
+from hotset.core.machines import locks
 from hotset.core.machines.base import CommandError, CommandTimeoutError, put_lines, to_its_end
 from hotset.core.units import Blocks, Bytes
 
@@ -162,7 +162,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         return False
 
     def _read_active(self, program: str) -> Slots:
-        with scratch.folder(self.machine, self.place.name) as folder:
+        with locks.scratch_folder(self.machine, self.place.name) as folder:
             copy = folder / "metadata"
             words = [self.place.top, str(self.metadata), str(copy)]
             argv = to_its_end(["sh", "-c", program, "hotset-copy", *words])
@@ -207,7 +207,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
 
     def restore(self, slots: Slots) -> None:
         """Write the metadata on the flash again, while the accelerated device is down."""
-        with scratch.folder(self.machine, self.place.name) as folder:
+        with locks.scratch_folder(self.machine, self.place.name) as folder:
             # A file, not standard input: cache_restore wants to know its size.
             xml = folder / "cache.xml"
             put_lines(self.machine, slots.xml(self.spec.block, self.spec.policy), xml)
@@ -292,7 +292,7 @@ class DmCache(DeviceMapperTier, InPlaceTier):
         :raises MetadataDamagedError: it finds nothing that can be used.
         """
         self.perform("parts")
-        with scratch.folder(self.machine, self.place.name) as folder:
+        with locks.scratch_folder(self.machine, self.place.name) as folder:
             mended = folder / "metadata"
             self.machine.run(
                 ["truncate", "-s", str(int(self.place.slice("meta").size)), str(mended)]

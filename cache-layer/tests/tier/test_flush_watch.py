@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hotset.core import progress
-from hotset.core.progress import FlushWatch, Reporter
+from hotset.core.progress import Reporter
 from hotset.core.units import Blocks, Bytes
+from hotset.tier.stalled import FlushWatch
 
 BLOCK = Bytes(64 * 1024)
 
