@@ -81,7 +81,9 @@ def _parse(dsn: str) -> dict[str, Any]:
             " Server Configuration Manager shows under TCP/IP"
         )
     if not unquote(host).isprintable() or " " in unquote(host) or len(host) > _LONGEST_HOST:
-        raise ValueError(f"names a host with blanks, over {_LONGEST_HOST} characters, or worse: write {FORM}")
+        raise ValueError(
+            f"names a host with blanks, over {_LONGEST_HOST} characters, or worse: write {FORM}"
+        )
     options = _options(url.query)
     trusted = options.get("trusted") == "yes"
     user, dbname = unquote(url.username or ""), unquote(url.path.removeprefix("/"))
