@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import json
 import pickle
-import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, cast
 from urllib.parse import quote
@@ -169,23 +169,16 @@ def test_freetds_has_keys_of_its_own_and_no_arrays() -> None:
     assert not freetds.is_freetds("ODBC Driver 18 for SQL Server")
 
 
-@pytest.mark.parametrize("columns", [1, 3, 21])
-def test_a_driver_without_arrays_sends_many_rows_a_statement(columns: int) -> None:
+def test_a_driver_without_arrays_sends_many_rows_a_statement() -> None:
     """It took two round trips a row, and the server read the statement anew for each."""
-    rows = [tuple(range(n, n + columns)) for n in range(2_500)]
+    rows = [(n, "a", None, Decimal("2.50"), datetime(2026, 1, 2, 3, 4)) for n in range(25_000)]
     connection = Filled()
-    names = [f"c{n}" for n in range(columns)]
+    names = ["n", "t", "e", "d", "at"]
     assert odbc.insert(cast("Any", connection), "t", names, rows, by_array=False) == len(rows)
-    arrived = list[tuple[object, ...]]()
-    for statement, values in connection.executed:
-        assert len(values) <= 2_098, "sp_executesql takes 2,100, two of which are its own"
-        marks = re.findall(r"\(\?(?:, \?)*\)", statement)
-        assert len(marks) <= 1_000
-        assert statement.startswith(f"INSERT INTO t ({', '.join(names)}) VALUES (?")
-        assert statement.count("?") == len(values) == len(marks) * columns
-        arrived += zip(*[iter(values)] * columns, strict=True)
-    assert arrived == rows
-    assert len(connection.executed) == math.ceil(len(rows) / min(1_000, 2_000 // columns))
+    assert len(connection.executed) < 10
+    arrived = [row for _, text in connection.executed for row in json.loads(text)]
+    assert arrived == [[n, "a", None, "2.50", "2026-01-02T03:04:00.000"] for n in range(25_000)]
+    assert len({statement for statement, _ in connection.executed}) == 1
 
 
 class Filled:
@@ -193,17 +186,17 @@ class Filled:
 
     def __init__(self) -> None:
         self.autocommit = True
-        self.executed = list[tuple[str, list[object]]]()
+        self.executed = list[tuple[str, str]]()
 
     def cursor(self) -> Filled:
         return self
 
-    def execute(self, statement: str, values: list[object]) -> None:
-        self.executed.append((statement, values))
+    def execute(self, statement: str, text: str) -> None:
+        self.executed.append((statement, text))
 
     def executemany(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         for row in rows:
-            self.execute(statement, list(row))
+            self.execute(statement, json.dumps([row], default=str))
 
     def commit(self) -> None: ...
     def rollback(self) -> None: ...

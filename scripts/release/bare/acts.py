@@ -68,10 +68,10 @@ BENCHMARKS = (
     Act(f"hotset tpch build --scale 0.01 --processes 2 {_TPCH}", says="loaded"),
     Act(f"hotset tpch run --streams 2 {_TPCH}", says="stream 2: query"),
     Act(
-        f"echo '{_SQL}' > /tmp/one.sql && hotset sql run --script /tmp/one.sql {_SHORT} {_TPCC}",
-        says="TPS",
+        f"echo '{_SQL}' > /tmp/one.sql && hotset sql run --script /tmp/one.sql {_SHORT} {_TPCC}"
+        " && hotset runs list --format csv",
+        says="-sql,",
     ),
-    Act("hotset runs list --format csv", says="-sql,"),
     Act("hotset report last", says=".html"),
 )
 _TDS = (Path(__file__).parents[3] / "harness/tests/tds_server.py").read_text(encoding="utf-8")
@@ -102,8 +102,12 @@ DAY = (
     COLD,
     Act(f"hotset warmup run database:tpcc {_TPCC}"),
     Act("hotset heat start shop"),
-    Act(f"hotset tpcc run --warehouses 1 {_SHORT} {_TPCC}", says="NOPM"),
-    Act(f"hotset report hit-ratio shop --by table {_TPCC}", says="stock"),
+    # One act with what it is of: where that is refused by name, there are no requests to report.
+    Act(
+        f"hotset tpcc run --warehouses 1 {_SHORT} {_TPCC}"
+        f" && hotset report hit-ratio shop --by table {_TPCC}",
+        says="stock",
+    ),
     Act("hotset tier watch shop 1 2"),
     Act(f"hotset tier health {_TPCC}; test $? -ne 4", says="shop"),
 )

@@ -6,11 +6,13 @@ error means to a workload is for the adapters beside it (`sqlserver.py`, `sqlser
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -37,8 +39,6 @@ _KINDS = {4060: "unknown-database", 18456: "log-in"}
 LOCK_TIMEOUT = 1222
 """The number of an error: a lock was not had in time."""
 _ROWS_PER_SEND = 10_000
-_VALUES, _PARAMETERS = 1_000, 2_000
-"""At most, of one statement: rows behind VALUES, parameters (2,100 with those of its own)."""
 _INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
 _REMEDY = f"{missing_extra(Extra.SQLSERVER)} brings pyodbc" + (
     "; apt-get install tdsodbc brings the driver FreeTDS, Microsoft's package msodbcsql18 its own"
@@ -217,22 +217,24 @@ def insert(
     """Insert rows in one transaction; returns how many.
 
     An array of rows travels in one go, described once from the table's own columns. Without
-    arrays, a statement takes as many rows as it may: FreeTDS prepares it anew each time.
+    arrays, for which FreeTDS would prepare a statement a row, it travels as JSON, as texts.
     """
-    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-    marks = f"({', '.join('?' * len(columns))})"
-    at_once = _ROWS_PER_SEND if by_array else min(_VALUES, _PARAMETERS // len(columns))
+    names = ", ".join(columns)
+    statement = f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
+    if not by_array:
+        texts = ", ".join(f"{name} nvarchar(4000) '$[{at}]'" for at, name in enumerate(columns))
+        rows_of = f"OPENJSON(CAST(? AS nvarchar(max))) WITH ({texts})"
+        statement = f"INSERT INTO {table} ({names}) SELECT {names} FROM {rows_of}"
     count, source = 0, iter(rows)
     connection.autocommit = False
     try:
         cursor = connection.cursor()
         cursor.fast_executemany = by_array
-        while block := list(islice(source, at_once)):
+        while block := list(islice(source, _ROWS_PER_SEND)):
             if by_array:
-                cursor.executemany(into + marks, block)
+                cursor.executemany(statement, block)
             else:
-                values = [value for row in block for value in row]
-                cursor.execute(into + ", ".join([marks] * len(block)), values)
+                cursor.execute(statement, json.dumps(block, default=_text, ensure_ascii=False))
             count += len(block)
         connection.commit()
         cursor.close()
@@ -244,6 +246,15 @@ def insert(
         with suppress(_module().Error):
             connection.autocommit = True
     return count
+
+
+def _text(value: object) -> str:
+    """A value that JSON has no word for, as every server reads it.
+
+    >>> _text(datetime(2026, 11, 29, 18, 0))
+    '2026-11-29T18:00:00.000'
+    """
+    return value.isoformat(timespec="milliseconds") if isinstance(value, datetime) else str(value)
 
 
 def _brace(key: str, value: str) -> str:
