@@ -20,8 +20,8 @@ from hotset.core.progress import Reporter
 from hotset.hammerdb import batch, jobs, kept, release, server, settings, tpcc, tpch
 from hotset.hammerdb.process import output
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
-from hotset.load.record import NotServed
 from hotset.lab import doctor
+from hotset.load.record import NotServed
 from hotset.reports.model.windows import ServerErrors
 from hotset.tpcc.record import RunOptions
 from tests.support.hammerdb_database import PASSWORD, Connection
@@ -108,7 +108,7 @@ def test_a_server_that_turns_read_only_fails_the_run_by_its_state(stage: Stage) 
     """HammerDB drops the server's words, counts errors, and prints its result all the same."""
     stage.patch.setenv("FAKE_HAMMERDB_WINDOW_S", "5")
     known = stage.play("good", TPCC)
-    with pytest.raises(HammerdbFailed, match="the server cannot go on: .* read-only") as failed:
+    with pytest.raises(HammerdbFailed, match=r"the server cannot go on: .* read-only") as failed:
         tpcc.run(Connection(unable_from=3), OPTIONS, stage.folder, release=known)
     assert code_of(failed.value) == FAILED
     assert ours(stage.home) == []
