@@ -39,7 +39,7 @@ def trend(
     runs = list(islice(_same(archive, of), limit))[::-1]
     measured = [(run, value) for run in runs if (value := _value(run, metric)) is not None]
     samples = [Sample(run.run, run.started_at, value) for run, value in measured]
-    to_know = compare.way_to_know(of, of)
+    to_know = way_to_know(of, of)
     with extras.explained():
         trend = trends.find_trend(metric, samples, verdicts.lower_is_better(metric), to_know)
     with_it = tuple(
@@ -71,6 +71,16 @@ def load(archive: Archive, name: str, force: bool) -> tuple[RunDocument, Labelle
     pooled = pool.pool(name, [archive.load(run) for run in complete], force)
     unreadable = tuple(row.run for row in every if row.state == "unreadable")
     return pooled, Labelled(name, tuple(complete), left_out, unreadable)
+
+
+def way_to_know(first: RunDocument, other: RunDocument) -> str:
+    """The command that measures both in turn; of experiments, what was."""
+    if first.measurement is None or other.measurement is None:
+        return "an experiment's arms are, so the metric factor tells more"
+    names = [document.run for document in (first, other)]
+    if names[0] != names[1] and all(re.match(words.LABEL_PATTERN, name) for name in names):
+        return f"hotset runs alternate {names[0]} {names[1]}"
+    return f"hotset runs alternate before after --like {other.run}"
 
 
 def metrics(run: RunDocument) -> list[str]:

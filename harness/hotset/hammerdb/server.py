@@ -1,4 +1,4 @@
-"""What the server itself tells of a run by HammerDB, which tells no seconds and drops the server's
+"""The server's own account of a run by HammerDB, which tells no seconds and drops the server's
 words: orders, whether it can write, what its users are in."""
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Server(AbstractContextManager["Server"]):
         if self._opened is None or self._closed is None or not self._users:
             return None
         opened, closed = self._opened, self._closed
-        known = [(one.at - opened.at, one.orders) for one in self._readings if one.orders]
+        known = [
+            (reading.at - opened.at, reading.orders) for reading in self._readings if reading.orders
+        ]
         counts = [
             [orders for at, orders in known if at <= second + _LATE_S][-1]
             for second in range(int(closed.at - opened.at) + 1)
@@ -105,18 +107,18 @@ class Server(AbstractContextManager["Server"]):
     def users(self) -> int | None:
         """How many users had a session just before the window closed; None: not known."""
         closed = self._closed
-        seen = [one.ages for one in self._readings if closed and one.at < closed.at]
+        seen = [reading.ages for reading in self._readings if closed and reading.at < closed.at]
         known = [ages for ages in seen if ages is not None]
         return len(known[-1]) if any(known) else None
 
     def unfinished(self) -> Unfinished | None:
-        """What had not ended long after the window, and so began within it or before."""
+        """Transactions that began in the window or before, and had not ended long after it."""
         if self._closed is None:
             return None
-        for one in self._readings:
-            after_s = one.at - self._closed.at
-            if after_s >= DRAIN_S and one.ages is not None:
-                stuck = [age - after_s for age in one.ages if age > after_s]
+        for reading in self._readings:
+            after_s = reading.at - self._closed.at
+            if after_s >= DRAIN_S and reading.ages is not None:
+                stuck = [age - after_s for age in reading.ages if age > after_s]
                 return Unfinished(count=len(stuck), oldest_s=max(stuck)) if stuck else None
         return None
 

@@ -166,38 +166,38 @@ def _require_able(server: Server) -> None:
 def _counted(
     options: RunOptions, result: Repeat, server: Server, edges: tuple[Reading, Reading]
 ) -> dict[str, Any]:
-    """What the server counted meanwhile; by seconds where chance alone leaves none without."""
+    """Counts that the server made meanwhile; by seconds where chance alone leaves none without."""
     first, last = edges
     assert first.orders is not None
     assert last.orders is not None
     each = server.each_second() or []
-    told = each if each and sum(each) >= DUE_LEAST * len(each) else []
+    orders = each if each and sum(each) >= DUE_LEAST * len(each) else []
     transactions = result.tpm / result.rate if result.rate else 0.0
     return {
         "nopm_by_district": (last.orders - first.orders) / (last.at - first.at) * 60,
         "orders_before": first.orders - options.warehouses * DISTRICTS * FIRST_ORDER,
         "unfinished": server.unfinished(),
-        "steadiness": (steady.judge_rate(told),) if len(told) >= steady.LEAST_S else (),
+        "steadiness": (steady.judge_rate(orders),) if len(orders) >= steady.LEAST_S else (),
         "series": tuple(
-            Second(second=number, nopm=orders * 60, tpm=orders * 60 * transactions)
-            for number, orders in enumerate(told)
+            Second(second=number, nopm=count * 60, tpm=count * 60 * transactions)
+            for number, count in enumerate(orders)
         ),
     }
 
 
 def _ended(asked: int, result: Repeat, server: Server) -> list[str]:
-    """What did not go on to the end, in words: HammerDB counts errors and drops their causes."""
-    orders = [round((one.nopm or 0.0) / 60) for one in result.series]
-    told = [served.ended("new_order", orders)]
+    """List what did not go on to the end: HammerDB counts errors and drops their causes."""
+    orders = [round((second.nopm or 0.0) / 60) for second in result.series]
+    faults = [served.ended("new_order", orders)]
     idle = result.idle_seconds
     if result.failed and idle and idle[-1] == len(orders) - 1:
-        told.append(
+        faults.append(
             f"{result.failed:,} failed, and in the last second of the window none got through"
         )
     users = server.users()
     if result.failed and users is not None and users < asked:
-        told.append(f"{asked - users} of {asked} users had lost their sessions")
-    return [text for text in told if text]
+        faults.append(f"{asked - users} of {asked} users had lost their sessions")
+    return [fault for fault in faults if fault]
 
 
 def _check_warehouses(connection: SqlDatabase, warehouses: int) -> None:

@@ -52,8 +52,8 @@ class Latencies:
     def total(cls, several: Iterable["Latencies"]) -> "Latencies":
         """The sum of several."""
         merged = cls()
-        for one in several:
-            merged.add(one)
+        for latencies in several:
+            merged.add(latencies)
         return merged
 
     def __len__(self) -> int:

@@ -233,11 +233,13 @@ class RunLog:
         """Kinds of which none got through any more, in words."""
         whole = range(math.floor(self._options.duration_s))
         each = [self._tallies.get(second, ()) for second in whole]
-        told = (
-            served.ended(name, [sum(one.committed[kind] for one in tallies) for tallies in each])
+        endings = (
+            served.ended(
+                name, [sum(tally.committed[kind] for tally in tallies) for tallies in each]
+            )
             for kind, name in enumerate(self._kinds)
         )
-        return [text for text in told if text]
+        return [ending for ending in endings if ending]
 
     def tick(self, second: int) -> Tick:
         """The figures of one second from the window's opening, and with them of earlier ones what a
@@ -345,7 +347,9 @@ def _steadiness(kinds: Sequence[str], seconds: "list[_Figures]") -> tuple[Steadi
         rounds = [Latencies.total(each[span.start : span.stop]) for span in steady.spans(len(each))]
         if all(len(latencies) for latencies in rounds):
             alone = [error / mean for mean, error in map(Latencies.mean_ms, rounds)]
-            verdicts.append(steady.judge_latency(name, [one.sum_ms() for one in each], alone))
+            verdicts.append(
+                steady.judge_latency(name, [latencies.sum_ms() for latencies in each], alone)
+            )
     return tuple(verdicts)
 
 

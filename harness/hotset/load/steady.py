@@ -182,28 +182,28 @@ def _scatter(off: Sequence[Sequence[float]], assumed: bool) -> tuple[float, floa
     """
     if not assumed:
         off = sorted(off, key=_variance)[:-1]
-    squares = math.fsum(one * one for each in off for one in each)
-    products = math.fsum(one * two for each in off for one, two in pairwise(each))
+    squares = math.fsum(error * error for each in off for error in each)
+    products = math.fsum(error * after for each in off for error, after in pairwise(each))
     if not squares:
         return 0.0, 0.0
     lengths = [len(each) for each in off]
     if assumed:
         return _ALIKE, squares / _within(lengths, _ALIKE)[0]
-    found, within = 0.0, _within(lengths, 0.0)
+    likeness, within = 0.0, _within(lengths, 0.0)
     for alike in _ALIKES:
         more = _within(lengths, alike)
         if more[1] / more[0] > products / squares:
             break
-        found, within = alike, more
-    return found, squares / within[0] * _CALMER
+        likeness, within = alike, more
+    return likeness, squares / within[0] * _CALMER
 
 
 def _variance(off: Sequence[float]) -> float:
-    return math.fsum(one * one for one in off) / len(off)
+    return math.fsum(error * error for error in off) / len(off)
 
 
 def _within(lengths: Sequence[int], alike: float) -> tuple[float, float]:
-    """What the squares, and the products of neighbours, of a process of variance 1 come to, each
+    """Sums of the squares, and of the products of neighbours, of a process of variance 1, each
     round about its own mean."""
     each = [_within_one(number, alike) for number in lengths]
     squares, products = (math.fsum(column) for column in zip(*each, strict=True))

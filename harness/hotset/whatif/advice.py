@@ -23,6 +23,8 @@ from .doubt import Doubt, in_words
 from .prediction import PredictedLine
 
 _DAY_S = 24 * 3600
+_SHORT_S = 3600
+"""A shorter recording has seen one hour of a day at most."""
 CLOSE = 1.2
 """Bounds of a size within this factor of each other tell it."""
 _NEW_WANTED = 0.01
@@ -165,6 +167,16 @@ class CacheAdvice(Versioned):
             f" {percent(worn.origin_writes_share, 0)} of the writes. Its hit ratio, starting empty:"
             f" {percent(worn.hit_ratio)}."
         )
+
+
+def beside_short(recommended: Size | None, trace_s: float) -> list[str]:
+    """List what a size does not tell that a recording of so many seconds gave."""
+    if recommended is None or trace_s >= _SHORT_S:
+        return []
+    return [
+        f"The recording is of {duration(trace_s)}: size and wear are of a day that goes on like it."
+        " What is asked for in hours that it does not hold, it does not tell: record a day."
+    ]
 
 
 Gain = Callable[[float], float]

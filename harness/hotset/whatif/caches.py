@@ -225,7 +225,7 @@ BY_TIME = ("smq", "bcache")
 
 
 def beside_whole_seconds(policies: Collection[str], figures: TraceFigures | None) -> list[str]:
-    """What is to be said beside figures of these policies where a trace's times are too coarse."""
+    """List what makes figures of these policies doubtful where a trace's times are too coarse."""
     named = [policy for policy in BY_TIME if policy in policies]
     if figures is None or not figures.whole_seconds or not named:
         return []

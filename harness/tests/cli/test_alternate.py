@@ -95,7 +95,7 @@ def test_the_command_that_a_verdict_names_measures_in_turn_and_compares(
     assert shop.labelled()[-6:] == [f"{one}-in-turn" for one in states(3)]
     assert "after-in-turn against before-in-turn" in done.out
     assert "measure in turn" not in done.out
-    assert len({label for label in shop.labelled()[:-6]}) == 2, "what was there stays"
+    assert len(set(shop.labelled()[:-6])) == 2, "what was there stays"
 
 
 def test_the_command_that_a_trend_names_runs(shop: Shop) -> None:

@@ -108,7 +108,7 @@ def test_a_server_that_turns_read_only_fails_the_run_by_its_state(stage: Stage) 
     """HammerDB drops the server's words, counts errors, and prints its result all the same."""
     stage.patch.setenv("FAKE_HAMMERDB_WINDOW_S", "5")
     known = stage.play("good", TPCC)
-    with pytest.raises(HammerdbFailed, match="the server cannot go on: .* read-only") as failed:
+    with pytest.raises(HammerdbFailed, match=r"the server cannot go on: .* read-only") as failed:
         tpcc.run(Connection(unable_from=3), OPTIONS, stage.folder, release=known)
     assert code_of(failed.value) == FAILED
     assert ours(stage.home) == []

@@ -96,6 +96,23 @@ def test_bounds_hold_the_size_however_short_the_recording(
             assert found["wear"] is None
 
 
+def test_a_size_of_one_busy_second_is_told_as_that(tmp_path: Path) -> None:
+    """A thousand requests to fifty blocks tell a size, and 700 GiB of writes a day: of that one."""
+    blocks = [block % 50 for block in draw("uniform", RATE, 1)]
+    found = advise(trace=write(tmp_path / "trace", blocks))
+    (warning,) = found["warnings"]
+    assert warning.startswith("The recording is of")
+    assert "hours that it does not hold" in warning
+    long = [block for block in blocks for _ in range(3)] * 3_600
+    trace = tmp_path / "long"
+    trace.write_text(
+        "".join(
+            f"{at * 2:.3f} R {block * BLOCK} {BLOCK}\n" for at, block in enumerate(long[:3_000])
+        )
+    )
+    assert advise(trace=str(trace))["warnings"] == []
+
+
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_the_length_that_would_tell_tells(kind: str, tmp_path: Path) -> None:
     """And a twelfth of it does not."""

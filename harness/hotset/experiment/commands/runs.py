@@ -187,7 +187,10 @@ def compare_runs(request: Compare, context: Context) -> Compared:  # noqa: ARG00
             remedy = Remedy("compare them anyway", parameters={"force": True})
             raise ConflictError(str(error), remedy) from None
     differing = [difference for other in others for difference in compare.differences(first, other)]
-    differences, lines = tuple(map(str, differing)), tuple(compare.lines(documents))
+    differences, lines = (
+        tuple(map(str, differing)),
+        tuple(compare.lines(documents, history.way_to_know)),
+    )
     labels = tuple(labelled for _, labelled in loaded if labelled is not None)
     return Compared(compare.RunComparison(differences, lines, labels), tuple(differing))
 

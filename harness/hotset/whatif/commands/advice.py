@@ -108,7 +108,10 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
         wear=worn,
         sizes=tuple(sizes),
         doubts=doubts,
-        warnings=tuple(caches.beside_whole_seconds({request.policy} if worn else (), about)),
+        warnings=(
+            *advice.beside_short(best, about.seconds),
+            *caches.beside_whole_seconds({request.policy} if worn else (), about),
+        ),
     )
 
 

@@ -183,10 +183,10 @@ def comparison(lines: Iterable[Line], differing: Iterable[Difference], console: 
     for run, of_run in groupby(lines, key=lambda line: line.run):
         shown = list(of_run)
         console.print(_comparison_table(f"{run} against {shown[0].against}", shown))
-        for command in sorted({line.to_know for line in shown if line.to_know}):
+        for way in sorted({line.to_know for line in shown if line.to_know}):
             # Unbroken, so that it can be copied.
             console.print("To tell it from better and worse days, measure in turn:")
-            console.print(Text(f"    {command}"), soft_wrap=True)
+            console.print(Text(f"    {way}"), soft_wrap=True)
 
 
 def _comparison_table(title: str, lines: Iterable[Line]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -50,6 +49,7 @@ _TURNS, _STREAK = 3, 2
 """Two are measured in turn if it changed so often which of them was (A B A B), and none was oftener
 in a row."""
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
+Way = Callable[[RunDocument, RunDocument], str]
 Figures = answer.ArmFigures | power.PowerFigures
 Verdict = Literal["faster", "slower", "not significant", "not known", "no ratio"]
 
@@ -96,7 +96,7 @@ class Line:
     hit_ratio: float | None
     note: str = ""
     to_know: str = ""
-    """The command that would tell, where the verdict is not known for the days."""
+    """How to know, where the verdict is not known for the days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,14 @@ def same_over_time(first: RunDocument, other: RunDocument) -> bool:
     return all(difference.key in _CHANGED_BY_TIME for difference in refusing(first, other))
 
 
-def lines(documents: Sequence[RunDocument]) -> list[Line]:
-    """Every arm that both have, of each run against the first."""
+def lines(documents: Sequence[RunDocument], to_know: Way = lambda *_: "") -> list[Line]:
+    """Every arm that both have, of each run against the first.
+
+    :param to_know: says how to know where days alone make as much.
+    """
     first, *others = documents
     return [
-        line if measured_in_turn(first, other) else _with_days(line, way_to_know(first, other))
+        line if measured_in_turn(first, other) else _with_days(line, to_know(first, other))
         for other in others
         for line in (*_time_lines(first, other), *_tpch(first, other), *_disks(first, other))
     ]
@@ -229,16 +232,6 @@ def _opened(document: RunDocument) -> Iterator[tuple[datetime, int]]:
                 yield run.opened_at, run.repeat
     if document.disks is not None:
         yield from ((at, number) for number, at in enumerate(document.disks.began, 1))
-
-
-def way_to_know(first: RunDocument, other: RunDocument) -> str:
-    """The command that measures both in turn, or shows what was."""
-    if first.measurement is None or other.measurement is None:
-        return f"hotset runs trend {other.run} --metric factor"
-    names = [document.run for document in (first, other)]
-    if names[0] != names[1] and all(re.match(words.LABEL_PATTERN, name) for name in names):
-        return f"hotset runs alternate {names[0]} {names[1]}"
-    return f"hotset runs alternate before after --like {other.run}"
 
 
 def _with_days(line: Line, to_know: str) -> Line:

@@ -68,7 +68,7 @@ class Trend:
     """Below and above these values the next runs would be a new level; None: too few runs to know.
     """
     to_know: str = ""
-    """The command that tells a smaller change."""
+    """How to tell a smaller change."""
 
     @property
     def is_worse(self) -> bool:
@@ -153,7 +153,7 @@ def find_trend(
 ) -> Trend:
     """
     :param samples: the oldest first; their values are above 0.
-    :param to_know: the command that tells a smaller change.
+    :param to_know: how to tell a smaller change.
     """
     values = [sample.value for sample in samples]
     starts = [0, *change_points(values), len(values)]
