@@ -58,6 +58,7 @@ $here = [ordered] @{
     '-Since 8h'                          = '-Since boot'
     'report\.html|hits\.html'            = "$Folder/`$([guid]::NewGuid()).html"
     '100GiB|150GB'                       = '256MB'
+    'Disconnect-Hotset db1'              = 'Disconnect-Hotset $server'
     ' -Wait \|'                          = ' |'
 }
 # The three acts, and verbs that look.
@@ -73,8 +74,12 @@ $PSDefaultParameterValues = @{
     'Invoke-HotsetTpcc:Warehouses'      = 1
     'Measure-HotsetDatabase:IntervalSeconds' = 0.1
 }
-$run = Invoke-HotsetTpcc $env:DSN -Credential $login -Users 1 -NoCheck
+# What they look at.
 $null = Start-HotsetHeat lab -WarningAction Ignore
+$null = 1..2 | ForEach-Object { Invoke-HotsetTpcc $env:DSN -Credential $login -Users 1 -NoCheck }
+$null = New-HotsetTpccTrace -Warehouses 1 -Output "$Folder/shop.trace"
+$null = New-HotsetTpchDatabase $env:DSN -Credential $login -Scale 0.01
+$null = New-HotsetSnapshot lab -Output "$Folder/shop.snapshot"
 
 $found = foreach ($command in Get-Command -Module Hotset -CommandType Function) {
     foreach ($example in $command.ScriptBlock.Ast.GetHelpContent().Examples) {
@@ -87,6 +92,8 @@ $found = foreach ($command in Get-Command -Module Hotset -CommandType Function) 
         if (($command.Name -match $looks) -ne ($Which -eq 'reading')) { continue }
         $real = $code
         foreach ($old in $here.Keys) { $real = $real -creplace $old, $here[$old].Replace('$', '$$') }
+        # One of them disconnects.
+        $server = (Connect-Hotset $env:URI -Token $token).Server
         $failure = $null
         try {
             $null = & ([scriptblock]::Create("`$ErrorActionPreference = 'Stop'; $real")) 3> $null

@@ -39,8 +39,8 @@ _LABELS = {
     "write_hit_ratio": "Write hits",
 }
 _NARROW = (79, 80)
-"""Where a column and the blank behind it end on a screen of 80, so that the next one is left out, and
-not squeezed into the rest."""
+"""Where a column and the blank behind it end on a screen of 80: the next one is left out then,
+and not squeezed into the rest."""
 _COUNTS = {"reads": 11, "writes": 11, "value": 11, "value_against": 11}
 _TEXT_WIDTHS = {
     "disk": 13,
