@@ -196,7 +196,19 @@ _OWN = {
         ),
     ],
     "whatif check": [("Test-HotsetPrediction last -By 20261121-220932-demo", "")],
-    "whatif predict": [("Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95", "")],
+    "whatif advise": [
+        (
+            "Get-HotsetCacheAdvice /srv/hotset/shop.trace -Run last -StorageIops '1:126,16:850'",
+            "-StorageIops: what the slow storage gives at queue depths 1 and 16, where the run did not"
+            " measure it.",
+        )
+    ],
+    "whatif predict": [
+        (
+            "Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95 -StorageIops '1:126,16:850'",
+            "",
+        )
+    ],
 }
 
 
