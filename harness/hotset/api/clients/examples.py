@@ -199,13 +199,14 @@ _OWN = {
     "whatif advise": [
         (
             "Get-HotsetCacheAdvice /srv/hotset/shop.trace -Run last -StorageIops '1:126,16:850'",
-            "-StorageIops: what the slow storage gives at queue depths 1 and 16, where the run did not"
-            " measure it.",
+            "-StorageIops is what the slow storage gives at queue depths 1 and 16, where the run did"
+            " not measure it.",
         )
     ],
     "whatif predict": [
         (
-            "Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95 -StorageIops '1:126,16:850'",
+            "Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95 -StorageIops"
+            " '1:126,16:850'",
             "",
         )
     ],
