@@ -199,8 +199,8 @@ _OWN = {
     "whatif advise": [
         (
             "Get-HotsetCacheAdvice /srv/hotset/shop.trace -Run last -StorageIops '1:126,16:850'",
-            "-StorageIops is what the slow storage gives at queue depths 1 and 16, where the run did"
-            " not measure it.",
+            "-StorageIops is what the slow storage gives at queue depths 1 and 16, where the run"
+            " did not measure it.",
         )
     ],
     "whatif predict": [
