@@ -16,6 +16,7 @@ import pytest
 
 from hotset.api import tokens
 from hotset.core.rights import Right
+from tests import powershell
 from tests.cli_server import XDG
 
 _PROGRAM = Path(__file__).with_name("served_api.py")
@@ -32,17 +33,24 @@ class Served:
 
 
 @contextmanager
-def serving(environment: Mapping[str, str], port: int | None = None) -> Iterator[Served]:
+def serving(
+    environment: Mapping[str, str], port: int | None = None, password: Path | None = None
+) -> Iterator[Served]:
     """Serve it with this environment, whose XDG folders it works in.
 
     :param port: None: one that is free.
+    :param password: of a whole console, which records and has metrics as well; None: the API alone.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in set(XDG) & set(environment):
             patch.setenv(name, environment[name])
         token = tokens.create(f"tests-{os.urandom(4).hex()}", Right.ADMIN)
     port = port or _free_port()
-    with subprocess.Popen([sys.executable, str(_PROGRAM), str(port)], env=environment) as server:
+    program = [sys.executable, str(_PROGRAM), str(port)]
+    if password is not None:
+        program = [powershell.hotset(), "console", "--port", str(port)]
+        environment = {**environment, "HOTSET_CONSOLE_PASSWORD_FILE": str(password)}
+    with subprocess.Popen(program, env=environment) as server:
         try:
             _wait(server, port)
             yield Served(f"http://127.0.0.1:{port}", token, environment, server)

@@ -11,6 +11,7 @@ $boundOnly = @{
     'Get-DbaDatabase'        = 'SQL Server, and dbatools'
     'Invoke-Item'            = 'a desktop'
     'Show-HotsetReport'      = 'a desktop'
+    'Clear-HotsetDatabaseCache' = 'PostgreSQL 17, or SQL Server'
     'Get-Secret'             = 'the module SecretManagement, and a vault'
     'Read-Host'              = 'somebody who types'
     'New-HotsetTier'         = 'two devices that nothing lies on'
@@ -58,6 +59,9 @@ $here = [ordered] @{
     '-Since 8h'                          = '-Since boot'
     'report\.html|hits\.html'            = "$Folder/`$([guid]::NewGuid()).html"
     '100GiB|150GB'                       = '256MB'
+    'Disconnect-Hotset db1'              = 'Disconnect-Hotset $server'
+    '10GiB, 20GiB'                       = '10MiB, 20MiB'
+    '^(New-HotsetTpc[ch]Database .*)$'   = '$1 -Replace'
     ' -Wait \|'                          = ' |'
 }
 # The three acts, and verbs that look.
@@ -71,10 +75,15 @@ $PSDefaultParameterValues = @{
     'Invoke-Hotset*:RampupSeconds'      = 0
     'Invoke-Hotset*:DurationSeconds'    = 1
     'Invoke-HotsetTpcc:Warehouses'      = 1
+    'New-HotsetTpchDatabase:Scale'      = 0.01
     'Measure-HotsetDatabase:IntervalSeconds' = 0.1
 }
-$run = Invoke-HotsetTpcc $env:DSN -Credential $login -Users 1 -NoCheck
+# What they look at.
 $null = Start-HotsetHeat lab -WarningAction Ignore
+$null = 1..2 | ForEach-Object { Invoke-HotsetTpcc $env:DSN -Credential $login -Users 1 -NoCheck }
+$null = New-HotsetTpccTrace -Warehouses 1 -Output "$Folder/shop.trace"
+$null = New-HotsetTpchDatabase $env:DSN -Credential $login -Scale 0.01
+$null = New-HotsetSnapshot lab -Output "$Folder/shop.snapshot"
 
 $found = foreach ($command in Get-Command -Module Hotset -CommandType Function) {
     foreach ($example in $command.ScriptBlock.Ast.GetHelpContent().Examples) {
@@ -86,7 +95,9 @@ $found = foreach ($command in Get-Command -Module Hotset -CommandType Function) 
         }
         if (($command.Name -match $looks) -ne ($Which -eq 'reading')) { continue }
         $real = $code
-        foreach ($old in $here.Keys) { $real = $real -creplace $old, $here[$old].Replace('$', '$$') }
+        foreach ($old in $here.Keys) { $real = $real -creplace $old, ($here[$old] -replace '\$(?!1)', '$$$$') }
+        # One of them disconnects.
+        $server = (Connect-Hotset $env:URI -Token $token).Server
         $failure = $null
         try {
             $null = & ([scriptblock]::Create("`$ErrorActionPreference = 'Stop'; $real")) 3> $null

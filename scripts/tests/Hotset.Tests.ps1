@@ -165,6 +165,16 @@ Describe 'Connect-Hotset' {
         InModuleScope Hotset { (Get-HotsetHandler @{ Uri = 'https://db1:8480'; Proxy = 'http://p:3128' }).UseProxy } | Should -BeTrue
     }
 
+    It 'refuses what is no address of a proxy' {
+        $secret = ConvertTo-SecureString 'mine' -AsPlainText -Force
+        foreach ($proxy in 'nonsense', 'ftp://p:21', 'http://', 'http://p q', 'http://<p>') {
+            (Get-Failure { Connect-Hotset db1 -Token $secret -Proxy $proxy }).FullyQualifiedErrorId | Should -BeLike 'Hotset.BadProxy*'
+        }
+        foreach ($proxy in $null, '') {
+            (Get-Failure { Connect-Hotset db1 -Token $secret -Proxy $proxy }).FullyQualifiedErrorId | Should -BeLike 'ParameterArgumentValidationError*'
+        }
+    }
+
     It 'reads the token from a file' {
         $file = Join-Path $TestDrive 'token'
         Set-Content -LiteralPath $file -Value 'from_file'
@@ -575,6 +585,15 @@ Describe 'What arguments become' {
         Get-Content -LiteralPath $file | Should -Be 'mine'
         $line | Export-HotsetReport -Path $file -Force
         Get-Content -LiteralPath $file -Raw | Should -BeLike '*<table>*'
+    }
+
+    It 'writes no report into the place of a folder' {
+        $line = [pscustomobject] @{ PSTypeName = 'Hotset.HitRatio'; Server = 'db1'; Disk = 'shop' }
+        foreach ($force in $false, $true) {
+            $failure = Get-Failure { $line | Export-HotsetReport -Path $TestDrive -Force:$force }
+            $failure.FullyQualifiedErrorId | Should -BeLike 'Hotset.NotWritten*'
+            $failure.Exception.Message | Should -BeLike '*this is a folder*'
+        }
     }
 
     It 'asks again when the server is busy' {

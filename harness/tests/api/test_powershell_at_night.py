@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tests.powershell import MODULE
 
 pytestmark = pytest.mark.night
 TESTS = MODULE.with_name("tests")
+PAGE = MODULE.parents[1] / "docs/powershell.md"
 _CONNECT = "$token = ConvertTo-SecureString $env:TOKEN -AsPlainText -Force; "
 
 
@@ -140,6 +142,54 @@ def test_a_console_that_is_killed_while_it_is_asked(
                 rest = client.stdout.read().split()
     assert "Hotset.JobFailed,Wait-HotsetJob" in rest
     assert rest[-1] == "1"
+
+
+def block_of_the_page(heading: str) -> str:
+    text = PAGE.read_text(encoding="utf-8").partition(f"## {heading}")[2]
+    return text.partition("```powershell\n")[2].partition("```")[0]
+
+
+@pytest.mark.database
+def test_before_and_after_as_the_page_has_it(
+    served: Served, database: PostgresDatabase, tmp_path: Path
+) -> None:
+    """As it stands, but for names, sizes and the two lines that need a disk; by the token of a file
+    that Export-Clixml wrote, in the database that New-HotsetTpccDatabase returned."""
+    block = block_of_the_page("Before and after")
+    assert len(block.splitlines()) <= 15
+    dsn = f"postgresql://{database.host}:{database.port}/{database.dbname}"
+    for old, new in (
+        ("Connect-Hotset db1", f"Connect-Hotset {served.uri}"),
+        ("C:\\jobs\\hotset.xml", f"{tmp_path}/hotset.xml"),
+        ("sqlserver://db1/tpcc?trust=yes", dsn),
+        ("Get-Credential sa", "$login"),
+        ("Users = 32; Warehouses = 100", "Users = 1; Warehouses = 1"),
+        ("RampupSeconds = 300; DurationSeconds = 900", "RampupSeconds = 0; DurationSeconds = 1"),
+        ("after.html", f"{tmp_path}/after.html"),
+    ):
+        assert old in block
+        block = block.replace(old, new)
+    needs_disk = re.compile(r"^(Set-HotsetTier|Start-HotsetWarmup) .*\n", re.MULTILINE)
+    assert len(needs_disk.findall(block)) == 2
+    script = (
+        f"{_CONNECT}$token | Export-Clixml '{tmp_path}/hotset.xml'; "
+        f"$null = Connect-Hotset {served.uri} -Token $token; "
+        "$login = New-Object pscredential $env:DB_USER,"
+        " (ConvertTo-SecureString $env:DB_PASSWORD -AsPlainText -Force)\n"
+        f"$made = New-HotsetTpccDatabase {dsn} -Credential $login -Warehouses 1 -Replace"
+        " -Confirm:$false\n"
+        '"$($made.PSObject.TypeNames[0]) $($made.Dsn)"\n'
+        "$test = $made | Test-HotsetTpccDatabase -Credential $login; @($test).Count\n"
+        + needs_disk.sub("", block)
+    )
+    login = {"DB_USER": database.user, "DB_PASSWORD": database.password}
+    done = run(script, variables(served, **login))
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Hotset.Database postgresql://")
+    assert lines[1] == "12"
+    assert "Verdict" in done.stdout
+    assert (tmp_path / "after.html").stat().st_size > 10_000
 
 
 def test_what_redirects_or_is_a_page_gets_the_token_once_and_nobody_else(served: Served) -> None:

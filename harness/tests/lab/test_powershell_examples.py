@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,10 +36,15 @@ def served(tmp_path: Path, own_folders: Path) -> Iterator[tuple[Served, live.Liv
     remote = own_folders / "XDG_CONFIG_HOME" / "hotset"
     remote.mkdir(parents=True)
     (remote / "remote.toml").write_text(f'folders = ["{tmp_path}"]\n')
+    shutil.copy(MODULE.parents[1] / "experiments/demo.toml", tmp_path / "shop.toml")
+    for name in ("checkout", "search"):
+        (tmp_path / f"{name}.sql").write_text("SELECT 1\n")
+    password = tmp_path / "password"
+    password.write_text("a-password-of-the-tests\n")
     with one_lab():
         up = live.up(1, "nas-2014", Reporter(True))
         try:
-            with serving({**plain_environment(), **shell}) as found:
+            with serving({**plain_environment(), **shell}, password=password) as found:
                 yield found, up
         finally:
             live.take_down(print)

@@ -128,6 +128,10 @@ function ConvertTo-HotsetSession {
         return Get-HotsetErrorRecord 'BadThumbprint' 'InvalidArgument' `
             "-Thumbprint $($Thumbprint): give the 64 hexadecimal digits of the certificate's SHA-256, which the console prints when it starts." $Thumbprint
     }
+    if ($Proxy -and $Proxy -notmatch '^https?://[^\s/<>]+/?\z') {
+        return Get-HotsetErrorRecord 'BadProxy' 'InvalidArgument' `
+            "-Proxy $($Proxy): give the address of a proxy, such as http://proxy:3128." $Proxy
+    }
     $server = $Uri.Host
     if ($Uri.Port -ne 8480) { $server = $Uri.Authority }
     [pscustomobject] @{

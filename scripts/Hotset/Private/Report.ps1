@@ -16,6 +16,9 @@ function Get-HotsetRunOrder {
 function Get-HotsetReportFile {
     param([System.Management.Automation.PSCmdlet] $Caller, [string] $Path, [bool] $Force)
     $file = $Caller.GetUnresolvedProviderPathFromPSPath($Path)
+    if (Test-Path -LiteralPath $file -PathType Container) {
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotWritten' 'WriteError' "-Path $($Path): this is a folder; name a file in it." $file)
+    }
     if (-not $Force -and (Test-Path -LiteralPath $file)) {
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'FileExists' 'ResourceExists' `
                 "-Path $($Path): there is such a file; add -Force to overwrite it." $file)

@@ -76,8 +76,8 @@ function Connect-Hotset {
 
         [switch] $SkipCertificateCheck,
 
-        [ValidateNotNull()]
-        [uri] $Proxy
+        [ValidateNotNullOrEmpty()]
+        [string] $Proxy
     )
     process {
         $addresses = $Uri

@@ -196,8 +196,35 @@ _OWN = {
         ),
     ],
     "whatif check": [("Test-HotsetPrediction last -By 20261121-220932-demo", "")],
-    "whatif predict": [("Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95", "")],
+    "whatif advise": [
+        (
+            "Get-HotsetCacheAdvice /srv/hotset/shop.trace -Run last -StorageIops '1:126,16:850'",
+            "-StorageIops is what the slow storage gives at queue depths 1 and 16, where the run"
+            " did not measure it.",
+        )
+    ],
+    "whatif predict": [
+        (
+            "Get-HotsetPrediction last -Users 64 -HitRatio 0.8, 0.9, 0.95 -StorageIops"
+            " '1:126,16:850'",
+            "",
+        )
+    ],
 }
+
+
+def _value(cmdlet: Cmdlet, name: str) -> str:
+    """An example of a parameter's value, as this operation means it."""
+    word, _, rest = cmdlet.operation.name.partition(" ")
+    if name == "Dsn" and word in ("tpcc", "tpch"):
+        return _SHOP.replace("/shop", f"/{word}")
+    if word == "whatif" and name == "Output":
+        return _VALUES["Trace"]
+    return (
+        _VALUES["Output"]
+        if (word, rest) == ("warmup", "restore") and name == "File"
+        else _VALUES[name]
+    )
 
 
 def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
@@ -211,16 +238,18 @@ def examples(cmdlet: Cmdlet) -> Iterator[tuple[str, str]]:
         (parameter for parameter in cmdlet.parameters if parameter.position is not None),
         key=lambda parameter: parameter.position or 0,
     )
-    words += [_VALUES[parameter.name] for parameter in by_place if parameter.mandatory]
+    words += [_value(cmdlet, parameter.name) for parameter in by_place if parameter.mandatory]
     for parameter in cmdlet.parameters:
         if parameter.mandatory and parameter.position is None:
-            words.append(f"-{parameter.name} {_VALUES.get(parameter.name) or parameter.allowed[0]}")
+            value = parameter.allowed[0] if parameter.allowed else _value(cmdlet, parameter.name)
+            words.append(f"-{parameter.name} {value}")
         elif parameter.name == "Credential" and any(
             p.name == "Dsn" and p.mandatory for p in cmdlet.parameters
         ):
             words.append("-Credential sa")
     key = cmdlet.first_where(key=True)
     if key is not None and not key.mandatory:
-        first = [_VALUES[key.name]] if key.position == 0 else [f"-{key.name}", _VALUES[key.name]]
+        named = _value(cmdlet, key.name)
+        first = [named] if key.position == 0 else [f"-{key.name}", named]
         words = [words[0], *first, *words[1:]] if key.position == 0 else [*words, *first]
     yield " ".join(words), ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -17,6 +18,8 @@ _SCREEN = 100
 _SERVER = 12
 _TEXT_MIN = 10
 """A text column that would be narrower shows nothing."""
+_TEXT_NARROW = 13
+"""How far a text column is narrowed for the sake of a small screen."""
 _BYTES = {
     "fits": "Fits GiB",
     "left_out": "Left out GiB",
@@ -35,8 +38,22 @@ _LABELS = {
     "value_against": "Before",
     "write_hit_ratio": "Write hits",
 }
-_COUNTS = {"reads": 11, "writes": 11}
-_TEXT_WIDTHS = {"kind": 9, "mode": 12, "run": 22, "state": 9, "unit": 6, "verdict": 18}
+_NARROW = (79, 80)
+"""Where a column and the blank behind it end on a screen of 80: the next one is left out then,
+and not squeezed into the rest."""
+_COUNTS = {"reads": 11, "writes": 11, "value": 11, "value_against": 11}
+_TEXT_WIDTHS = {
+    "disk": 13,
+    "guarantee": 9,
+    "kind": 9,
+    "limit": 9,
+    "mode": 12,
+    "preference": 10,
+    "run": 22,
+    "state": 9,
+    "unit": 6,
+    "verdict": 18,
+}
 _SHOWN = {
     "Hotset.Comparison": (
         "verdict",
@@ -198,8 +215,9 @@ def columns(cmdlet: Cmdlet) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _widths(shown: list[tuple[str, dict[str, Any]]], more: Sequence[str]) -> list[int | None]:
-    """How wide each column is, beside the server's: fixed, so that rows are shown as they come. The
-    last text has what is left; None.
+    """How wide each column is, beside the server's: fixed, so that rows are shown as they come.
+
+    A text in the last column has what is left; None.
 
     :param more: labels of what is computed.
     """
@@ -207,10 +225,19 @@ def _widths(shown: list[tuple[str, dict[str, Any]]], more: Sequence[str]) -> lis
     widths += [max(len(label), 12) for label in more]
     while widths.count(None) and _share(widths) < _TEXT_MIN and len(widths) > 2:
         widths.pop()
-    texts = [number for number, width in enumerate(widths) if width is None]
-    for number in texts[:-1]:
-        widths[number] = _share(widths)
-    return widths
+    last = [None] if widths and widths[-1] is None else []
+    share = _share(widths)
+    tried = [
+        _sharing(widths, letters) for letters in range(share, min(share, _TEXT_NARROW) - 1, -1)
+    ]
+    fitting = (each for each in tried if set(_NARROW) & set(accumulate(each, initial=_SERVER + 1)))
+    shared = next(fitting, tried[0])
+    return [width - 1 for width in shared[: len(shared) - len(last)]] + last
+
+
+def _sharing(widths: Sequence[int | None], share: int) -> list[int]:
+    """The columns, with the blanks behind them, where each text has this share."""
+    return [(share if width is None else width) + 1 for width in widths]
 
 
 def _share(widths: Sequence[int | None]) -> int:
