@@ -102,6 +102,7 @@ def _printed(verb: str, says: str) -> Act:
 LAB = (
     Act("apt-get update"),
     Act(f"{_INSTALL} ./hotset_*.deb ./hotset-bench_*.deb"),
+    Act(f"{_INSTALL} mmdebstrap fuse3"),
     Act("hotset lab up"),
     _printed("warmup run", "warm-up"),
     _printed("tpcc run", "NOPM"),
