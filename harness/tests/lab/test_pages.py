@@ -58,6 +58,8 @@ NAMES = (
     (r"(?<=compare )RUN RUN …", f"{MEASURED} {LATER} --force"),
     (r"--cache 10GiB", "--cache 4MiB"),
     (r"--cache [12]0+GiB", "--cache 8MiB"),
+    # Of every change, so without the time that ssh takes, which other pages have.
+    (r" --machine ssh://db1$", ""),
     (r"/srv/pg\b", "/srv/db"),
     (r"/var/lib/node_exporter|/mnt/data|(?<= )\.\.\.", "{folder}"),
     (r"--policy sieve(?=\s+#| *$)", "--policy lru"),

@@ -109,8 +109,6 @@ LAB = (
     _printed("report hit-ratio", "hotset_tpcc.stock"),
     Act("hotset runs show last", says="hit ratio"),
     Act("hotset lab down --yes"),
-    Act("DEBIAN_FRONTEND=noninteractive apt-get purge --yes hotset-bench hotset"),
-    _GONE,
 )
 """What somebody tries who has no server with a flash device."""
 
