@@ -243,9 +243,10 @@ class Desk:
     def type(self, command: str) -> tuple[int, str, str]:
         if not ENDLESS.match(command):
             return self.sh("\n".join([*self.before, f"{command} < /dev/null"]), check=False)
-        ended = f"timeout --signal=INT 6 {command} < /dev/null"
+        ended = f"timeout --signal=INT 6 {command}"
         if command.startswith("hotset top"):  # on a terminal alone
             ended = f"TERM=xterm script --quiet --return --command '{ended}' typescript > screen"
+        ended = f"{ended} < /dev/null"
         rc, out, err = self.sh(ended, check=False)
         return 0 if rc in (124, 130) else rc, out, err
 
