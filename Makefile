@@ -106,6 +106,7 @@ test-all:
 	$(AND_ON) release container TRY=1 || failed=1; \
 	uv run --no-sync pytest --numprocesses 0 harness/tests/lab/test_pages.py -k package || failed=1; \
 	$(module) release.bare.try_packages --walk first --walk day || failed=1; \
+	$(module) release.bare.try_packages --system debian12 --walk lab || failed=1; \
 	$(module) release.bare.try_packages --system debian13 --walk life --walk faults || failed=1; \
 	exit $$failed
 

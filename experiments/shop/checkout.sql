@@ -6,7 +6,7 @@ BEGIN;
 SELECT price FROM product WHERE id = :first \gset first_
 SELECT price FROM product WHERE id = :second \gset second_
 INSERT INTO purchase (customer, at, total)
-VALUES (:customer, now(), :first_price + :second_price)
+VALUES (:customer, now(), :first_price::numeric + :second_price)
 RETURNING id \gset purchase_
 INSERT INTO purchase_line VALUES
     (:purchase_id, 1, :first, 1, :first_price),

@@ -56,6 +56,10 @@ NAMES = (
     (r"(?<=--run )last|(?<=predict )last|(?<=check )RUN", MEASURED),
     (r"(?<=--by )OTHER", LATER),
     (r"(?<=compare )RUN RUN …", f"{MEASURED} {LATER} --force"),
+    (r"--cache 10GiB", "--cache 4MiB"),
+    (r"--cache [12]0+GiB", "--cache 8MiB"),
+    # Of every change, so without the time that ssh takes, which other pages have.
+    (r" --machine ssh://db1$", ""),
     (r"/srv/pg\b", "/srv/db"),
     (r"/var/lib/node_exporter|/mnt/data|(?<= )\.\.\.", "{folder}"),
     (r"--policy sieve(?=\s+#| *$)", "--policy lru"),
@@ -79,7 +83,6 @@ SIZES = (
     (r"whatif trace tpch", "--scale 0.01 --buffer 1MiB"),
     (r"(?<=tpcc:)\S+", "warehouses=2,buffer=16MiB,tpm=6000,seconds=20"),
     (r"(?<=tpch:)\S+", "scale=0.01,buffer=1MiB"),
-    (r"whatif (?:simulate|mrc)", "--cache 8MiB"),
     (r"experiment run shop", "--set repeats=1 --set sql.duration_s=5 --set sql.rampup_s=1"),
     (r"experiment run hybrid", "--set reread.size=1MB"),
     (r"experiment run flash", "--set arrays.size=64MiB --set arrays.seconds=0.5"),
@@ -222,7 +225,7 @@ class Desk:
         if re.match(r"api=|hotset (tpcc run|runs|report last)", typed):
             self.need("tpcc", "hotset tpcc build --warehouses 1")
         if re.match(r"hotset (runs|report last)", typed):
-            short = "--users 2 --warehouses 1 --rampup 0 --duration 2 --no-check"
+            short = "--users 2 --warehouses 1 --rampup 1 --duration 3"
             for label in ("before", "after"):
                 self.need(label, f"hotset tpcc run {short} --label {label}")
         if typed.startswith("api="):
@@ -240,7 +243,11 @@ class Desk:
     def type(self, command: str) -> tuple[int, str, str]:
         if not ENDLESS.match(command):
             return self.sh("\n".join([*self.before, f"{command} < /dev/null"]), check=False)
-        rc, out, err = self.sh(f"timeout --signal=INT 6 {command} < /dev/null", check=False)
+        ended = f"timeout --signal=INT 6 {command}"
+        if command.startswith("hotset top"):  # on a terminal alone
+            ended = f"TERM=xterm script --quiet --return --command '{ended}' typescript > screen"
+        ended = f"{ended} < /dev/null"
+        rc, out, err = self.sh(ended, check=False)
         return 0 if rc in (124, 130) else rc, out, err
 
     def need(self, what: str, command: str) -> None:

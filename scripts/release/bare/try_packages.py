@@ -104,14 +104,13 @@ def _printed(verb: str, says: str) -> Act:
 LAB = (
     Act("apt-get update"),
     Act(f"{_INSTALL} ./hotset_*.deb ./hotset-bench_*.deb"),
+    Act(f"{_INSTALL} mmdebstrap fuse3"),
     Act("hotset lab up"),
     _printed("warmup run", "warm-up"),
     _printed("tpcc run", "NOPM"),
     _printed("report hit-ratio", "hotset_tpcc.stock"),
     Act("hotset runs show last", says="hit ratio"),
     Act("hotset lab down --yes"),
-    Act("DEBIAN_FRONTEND=noninteractive apt-get purge --yes hotset-bench hotset"),
-    _GONE,
 )
 """What somebody tries who has no server with a flash device."""
 

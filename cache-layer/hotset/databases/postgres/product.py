@@ -61,8 +61,9 @@ _SYSTEM = "system"
 _UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
 
 
-_WRONG = ("42601", "42703", "42P01", "42883")
-"""SQLSTATEs of a statement that is misspelt: no SQL, or no such column, table or function."""
+_WRONG = ("42601", "42703", "42P01", "42883", "42725", "42P18")
+"""SQLSTATEs of a statement that no run gets through: no SQL, no such column, table or function, or
+parameters of which the server cannot tell the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +128,19 @@ class PostgresDatabase(Address):
     def describe(self, statements: Iterable[str]) -> list[str | None]:
         """Return what the server has against each statement, which it reads and does not run; None:
         nothing that is lasting."""
-        found = list[str | None]()
+        refusals = list[str | None]()
         try:
             with closing(self.connect("")) as connection:
                 for statement in statements:
-                    answer = connection.pgconn.prepare(b"", statement.encode())
-                    state = (answer.error_field(DiagnosticField.SQLSTATE) or b"").decode()
-                    said = (answer.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"").decode()
-                    found.append(said if state in _WRONG else None)
+                    description = connection.pgconn.prepare(b"", statement.encode())
+                    state = (description.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+                    said = (
+                        description.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+                    ).decode()
+                    refusals.append(said if state in _WRONG else None)
         except psycopg.Error as error:
             raise self.unreached(error) from None
-        return found
+        return refusals
 
     def require_copies(self) -> None:
         """It makes them."""

@@ -66,8 +66,8 @@ def read(source: Source) -> Iterator[Statement]:
             parts.append(f"${names.index(name) + 1}")
         else:
             if match[0].startswith("'"):
-                found = re.search(r"(?<!:):([A-Za-z_]\w*)", match[0])
-                quoted = quoted or (found[1] if found else "")
+                variable = re.search(r"(?<!:):([A-Za-z_]\w*)", match[0])
+                quoted = quoted or (variable[1] if variable else "")
             parts.append(match[0])
         if not line and "".join(parts).strip():
             line = source.text.count("\n", 0, match.start()) + 1

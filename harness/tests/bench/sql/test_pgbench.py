@@ -163,6 +163,21 @@ def test_the_server_describes_each_statement_before_a_window(shop: PostgresDatab
 
 
 @pytest.mark.database
+def test_the_scripts_that_come_along_are_described(shop: PostgresDatabase) -> None:
+    """The web shop's purchase added two parameters, of types that no server can tell, and ended
+    each run of the experiment."""
+    folder = Path(__file__).resolve().parents[4] / "experiments/shop"
+    with closing(shop.session()) as session:
+        session.script((folder / "load/1-tables.sql").read_text())
+    scripts = tuple(
+        Source(one.stem, str(one), 1, one.read_text()) for one in sorted(folder.glob("*.sql"))
+    )
+    options = WindowOptions(users=1, rampup_s=0, duration_s=1)
+    defined = {"products": 9, "customers": 9}
+    driver.check(SqlWorkload(shop, scripts, options, defined))
+
+
+@pytest.mark.database
 def test_a_script_that_makes_what_it_names_is_left_to_pgbench(shop: PostgresDatabase) -> None:
     check(shop, "CREATE TEMP TABLE IF NOT EXISTS mine (n int);", "SELECT n FROM mine;")
     check(shop, "SELECT * FROM :items;", protocol="simple")

@@ -41,14 +41,16 @@ def write(document: RunDocument, folder: Path) -> Path:
 
 def _readme(document: RunDocument) -> str:
     """The answer, how to repeat it, the machine, and what limits it."""
-    machine = dict(configuration.groups(document))["Machine"]
+    groups = dict(configuration.groups(document))
+    # Of a measurement nobody set up a machine: it has what was found.
+    place = next(name for name in ("Machine", "Database", "Tier") if name in groups)
     parts = [
         f"# {document.experiment.title or document.experiment.name}",
         f"Run `{document.run}`, {document.started_at:%Y-%m-%d %H:%M} UTC, hotset"
         f" {document.hotset_version}. [Report](report.md), [all figures](result.json).",
         *(f"**{sentence}**" for sentence in headlines.write_headlines(document)),
         f"```\n{shlex.join(document.command)}\n```",
-        markdown.table(("Machine", ""), machine),
+        markdown.table((place, ""), groups[place]),
         markdown.bullets(caveat.text for caveat in caveats.list_caveats(document)),
     ]
     return "\n\n".join(parts) + "\n"
