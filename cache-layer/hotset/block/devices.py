@@ -150,7 +150,7 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
 class Loops:
     """Loop devices over a file; ``unknown``: those of which nobody can tell what is behind them.
 
-    The kernel lets anybody make one, whoever has the file open or locked.
+    The kernel lets anybody make one, also while the file is open or locked.
     """
 
     over: tuple[str, ...]

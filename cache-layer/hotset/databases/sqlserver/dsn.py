@@ -48,8 +48,8 @@ def require_remote(parts: dict[str, Any]) -> None:
 
 
 def fault(value: str) -> str:
-    """What a log-in cannot carry of a name or a password (MS-TDS 2.2.6.4); empty: nothing. Drivers
-    cut it off.
+    """Why a log-in cannot carry a name or a password (MS-TDS 2.2.6.4), of which drivers cut off the
+    rest; empty: it can.
 
     >>> fault("p" * 129)
     'has 129 characters, and SQL Server takes 128'
@@ -87,6 +87,20 @@ def _parse(dsn: str) -> dict[str, Any]:
     options = _options(url.query)
     trusted = options.get("trusted") == "yes"
     user, dbname = unquote(url.username or ""), unquote(url.path.removeprefix("/"))
+    _require_names(user, dbname, trusted)
+    return {
+        "host": unquote(host),
+        "port": PORT if port is None else port,
+        "user": user,
+        "dbname": dbname,
+        "encrypt": options.get("encrypt", "yes"),
+        "trust": options.get("trust") == "yes",
+        "trusted": trusted,
+        "driver": options.get("driver"),
+    }
+
+
+def _require_names(user: str, dbname: str, trusted: bool) -> None:
     for what, name in (("user", user), ("database", dbname)):
         if wrong := fault(name):
             raise ValueError(f"names {what} {name!r}, which {wrong}")
@@ -99,16 +113,6 @@ def _parse(dsn: str) -> dict[str, Any]:
         raise ValueError(f"names user {user!r}, and trusted=yes, which logs in without one")
     if not trusted and not user:
         raise ValueError(f"names no user: write {FORM}, or trusted=yes")
-    return {
-        "host": unquote(host),
-        "port": PORT if port is None else port,
-        "user": user,
-        "dbname": dbname,
-        "encrypt": options.get("encrypt", "yes"),
-        "trust": options.get("trust") == "yes",
-        "trusted": trusted,
-        "driver": options.get("driver"),
-    }
 
 
 def _options(query: str) -> dict[str, str]:

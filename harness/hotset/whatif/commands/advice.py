@@ -78,9 +78,7 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
     with context.report.task(f"reading {request.trace}"):
         about = caches.trace_figures(local, request.trace)
         if not about.timed:
-            raise RequestError(
-                "the trace has no times, so wear cannot be calculated", field="trace"
-            )
+            raise RequestError("the trace has no times, which wear takes", field="trace")
         share = min(1.0, _SAMPLED_REQUESTS / max(about.requests, 1))
         curve = caches.curve(local, request.trace, block, max(share, 0.001), (), on_read(context))
     predicted, doubts = _predict(request, curve)
