@@ -131,7 +131,6 @@ def simulate(request: Simulate, context: Context) -> Simulations:
 
     Several run at once. To resume an interrupted simulation, give the same command again.
     """
-    from hotset.core.machines.local import Local
     from hotset.core.progress import Measured
 
     from .. import caches
