@@ -78,10 +78,8 @@ class PostgresDatabase(Address):
                 for statement in statements:
                     description = connection.pgconn.prepare(b"", statement.encode())
                     state = (description.error_field(DiagnosticField.SQLSTATE) or b"").decode()
-                    said = (
-                        description.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-                    ).decode()
-                    refusals.append(said if state in _WRONG else None)
+                    message = description.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+                    refusals.append(message.decode() if state in _WRONG else None)
         except psycopg.Error as error:
             raise self.unreached(error) from None
         return refusals

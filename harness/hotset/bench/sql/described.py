@@ -85,7 +85,7 @@ def check(workload: SqlWorkload, database: Describes) -> None:
     for source in workload.sources:
         statements = list(read(source))
         set_names = {*workload.defined, *re.findall(r"^\s*\\set\s+(\w+)", source.text, re.M)}
-        refusals = database.describe(one.text for one in statements)
+        refusals = database.describe(statement.text for statement in statements)
         for statement, refusal in zip(statements, refusals, strict=True):
             if refusal is not None:
                 raise ScriptError(source.file_name, statement.line, refusal)
