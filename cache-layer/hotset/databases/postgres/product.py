@@ -134,8 +134,8 @@ class PostgresDatabase(Address):
                 for statement in statements:
                     description = connection.pgconn.prepare(b"", statement.encode())
                     state = (description.error_field(DiagnosticField.SQLSTATE) or b"").decode()
-                    refusal = description.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-                    refusals.append(refusal.decode() if state in _WRONG else None)
+                    message = description.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+                    refusals.append(message.decode() if state in _WRONG else None)
         except psycopg.Error as error:
             raise self.unreached(error) from None
         return refusals
