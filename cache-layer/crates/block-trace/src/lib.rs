@@ -254,7 +254,7 @@ impl Summary {
         self.requests += 1;
         self.end = self.end.max(request.end());
         self.seconds = request.at as f64 / NANOS_PER_S;
-        self.parts |= !request.at.is_multiple_of(NANOS_PER_S as Nanos);
+        self.parts |= request.at % NANOS_PER_S as Nanos != 0;
         let several = self.requests as f64 > self.seconds + 1.0;
         self.whole_seconds = self.timed && several && !self.parts;
         if request.write {
