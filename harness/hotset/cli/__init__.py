@@ -25,6 +25,7 @@ from hotset.core import errors as wording
 from hotset.core import extras, structured
 from hotset.core.environment import hide_password
 from hotset.core.errors import FAILED, INTERRUPTED, USAGE, HotsetError
+from hotset.core.words import printable
 
 from .groups import fill
 
@@ -183,8 +184,6 @@ def _say(text: str) -> None:
     if structured.is_wanted():
         structured.emit(error=text)
     else:
-        from hotset.core.words import printable
-
         # Part of it may be another's, such as a server's refusal.
         shown = "\n".join(map(printable, text.split("\n")))
         sys.stderr.write(f"hotset: {shown}\n")

@@ -48,8 +48,8 @@ def require_remote(parts: dict[str, Any]) -> None:
 
 
 def fault(value: str) -> str:
-    """What a log-in cannot carry of a name or a password (MS-TDS 2.2.6.4); empty: nothing. Drivers
-    cut it off.
+    """The reason that no log-in carries a name or a password whole (MS-TDS 2.2.6.4), as drivers cut
+    it off; empty where one does.
 
     >>> fault("p" * 129)
     'has 129 characters, and SQL Server takes 128'
@@ -87,14 +87,7 @@ def _parse(dsn: str) -> dict[str, Any]:
     options = _options(url.query)
     trusted = options.get("trusted") == "yes"
     user, dbname = unquote(url.username or ""), unquote(url.path.removeprefix("/"))
-    for what, name in (("user", user), ("database", dbname)):
-        if wrong := fault(name):
-            raise ValueError(f"names {what} {name!r}, which {wrong}")
-    if "\\" in user:
-        raise ValueError(
-            f"names user {user!r}: Windows' own are not logged in by password; trusted=yes, without"
-            " a user, takes who runs hotset"
-        )
+    _require_carried(user, dbname)
     if trusted and user:
         raise ValueError(f"names user {user!r}, and trusted=yes, which logs in without one")
     if not trusted and not user:
@@ -109,6 +102,17 @@ def _parse(dsn: str) -> dict[str, Any]:
         "trusted": trusted,
         "driver": options.get("driver"),
     }
+
+
+def _require_carried(user: str, dbname: str) -> None:
+    for what, name in (("user", user), ("database", dbname)):
+        if wrong := fault(name):
+            raise ValueError(f"names {what} {name!r}, which {wrong}")
+    if "\\" in user:
+        raise ValueError(
+            f"names user {user!r}: Windows' own are not logged in by password; trusted=yes, without"
+            " a user, takes who runs hotset"
+        )
 
 
 def _options(query: str) -> dict[str, str]:
