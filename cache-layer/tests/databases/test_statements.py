@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from hotset.core.sql import Aborted
 from hotset.databases import connect
+from hotset.databases.base import sql
 from hotset.databases.sqlserver.product import SqlServerDatabase
 from hotset.databases.sqlserver.statements import SqlServerStatements
 
@@ -39,6 +41,23 @@ def holds(client: SqlServerStatements, condition: str, *values: int | float | st
     except Aborted:
         return False
     return True
+
+
+def test_a_benchmark_that_is_taken_in_one_database_is_free_in_another() -> None:
+    """Babelfish has one set of application locks: a build in one refused a run in another."""
+    database = connect.database("sqlserver", DSN)
+    assert isinstance(database, SqlServerDatabase)
+    take = sql("sqlserver", "take_benchmark").format(benchmark="test")
+    with (
+        closing(database.session()) as one,
+        closing(database.session()) as another,
+        closing(replace(database, dbname="master").session()) as elsewhere,
+    ):
+        assert [session.query(take) for session in (one, another, elsewhere)] == [
+            [(1,)],
+            [(0,)],
+            [(1,)],
+        ]
 
 
 def test_values_of_each_type_arrive(client: SqlServerStatements) -> None:

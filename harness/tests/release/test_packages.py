@@ -149,8 +149,8 @@ def test_what_is_unpacked_runs_with_the_systems_python_alone(deb: Path, tmp_path
     home = f"home = {sys.base_exec_prefix}/bin"
     config.write_text(config.read_text().replace("home = /usr/bin", home))
     code = (
-        "import hotset.cli, sys; from hotset.block import programs as e;"
-        "from importlib.metadata import version; print(sys.prefix, version('hotset'), e.built())"
+        "import hotset.cli, sys; from hotset.block import programs;"
+        "from importlib.metadata import version; print(sys.prefix, version('hotset'), programs.find_engine())"
     )
     found = said(str(prefix / "bin/python3"), "-I", "-c", code).split()
     programs = prefix / "lib/python3/site-packages/hotset/programs"

@@ -122,6 +122,7 @@ DAY = (
         " libodbc2 tdsodbc openssl"
     ),
     Act("hotset doctor; test $? -le 3", says="ODBC driver FreeTDS"),
+    Act("flashdev --version", says="flashdev"),
     *acts.SQL_SERVER,
     *acts.DAY,
     Act("hotset warmup schedule add --at 07:00 /srv/db", 3, says="nothing was written"),
