@@ -12,6 +12,8 @@ from typing import Any
 from .programs import PROGRAMS
 
 _TEXTS = ("LICEN", "COPYING", "NOTICE", "COPYRIGHT")
+_APACHE = Path(__file__).resolve().parents[2] / "LICENSE"
+"""Of hotset itself: Apache-2.0."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,8 +73,11 @@ def _reach(metadata: dict[str, Any], names: set[str]) -> Iterator[Crate]:
 
 
 def texts(crate: Crate) -> list[str]:
-    """Read the texts of its licence, as they come with the source."""
+    """Read the texts of its licence, as they come with the source; where none does, that of
+    Apache-2.0, if it may be used by that."""
     files = sorted(file for file in crate.folder.iterdir() if file.name.upper().startswith(_TEXTS))
+    if not files and "Apache-2.0" in crate.licence.split():
+        files = [_APACHE]
     return [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
 
 

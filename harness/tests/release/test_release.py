@@ -83,9 +83,10 @@ def test_what_is_installed_finds_its_programs(wheel: Path, tmp_path: Path) -> No
     run("uv", "pip", "install", "--quiet", "--no-deps", f"--python={environment}", str(wheel))
     code = (
         "from hotset.block import flashdev, programs;"
-        "from hotset.core.machines.local import Local; from hotset.tpcc.native import program;"
+        "from hotset.core.machines.local import Local;"
+        "from hotset.core.paths import shipped_folder;"
         "print(programs.find_engine(), programs.find_boot(), flashdev.program(Local()),"
-        " program())"
+        " shipped_folder('hotset-tpcc'))"
     )
     found = run(str(environment / "bin/python"), "-c", code, cwd=tmp_path, PATH="/nowhere").split()
     assert [Path(one).name for one in found] == [
