@@ -15,12 +15,13 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from importlib.resources import files
+from typing import get_args
 
 import pytest
 import sqlglot
 
 from hotset.bench import ownership
-from hotset.core.sql import Aborted, CannotConnect, IntendedRollback
+from hotset.core.sql import Aborted, CannotConnect, EngineName, IntendedRollback
 from hotset.databases import connect
 from hotset.databases.postgres.product import PostgresDatabase
 from hotset.databases.sqlserver.client import INTENDED_ROLLBACK
@@ -407,7 +408,7 @@ def test_the_intended_rollback_has_the_adapters_number() -> None:
     assert f"THROW {INTENDED_ROLLBACK}," in (FOLDER / "procedures" / "neword.sql").read_text()
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlserver"])
+@pytest.mark.parametrize("engine", get_args(EngineName))
 def test_the_schema_is_marked_and_dropped_with_every_table_and_procedure(engine: str) -> None:
     *_, mark = batches(engine, "marked_schema")
     assert f"'{ownership.TPCC.mark}'" in mark
@@ -416,7 +417,7 @@ def test_the_schema_is_marked_and_dropped_with_every_table_and_procedure(engine:
         assert re.search(rf"\b{SCHEMA}\.{name}\b", statement_of(engine, "drop")), name
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlserver"])
+@pytest.mark.parametrize("engine", get_args(EngineName))
 def test_no_statement_leaves_a_table_to_the_schema_of_whoever_asks(engine: str) -> None:
     """SQL Server would look in dbo, PostgreSQL in the search path: at another's table."""
     for name in NAMES:

@@ -3,17 +3,18 @@
 import re
 from datetime import date
 from decimal import Decimal
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotset.core.sql import SetupError
+from hotset.core.sql import EngineName, SetupError
 from hotset.tpch import parameters, queries, schema, words
 from hotset.tpch.queries import ALL
 from hotset.tpch.run.streams import MAX_STREAMS, ORDERS, minimum_streams
 
-ENGINES = ("postgres", "sqlserver")
+ENGINES = get_args(EngineName)
 
 
 def month(first: date, last: date) -> set[date]:

@@ -5,13 +5,14 @@ import os
 import re
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sqlglot
 from sqlglot import exp
 
 from hotset.bench import ownership
+from hotset.core.sql import EngineName
 from hotset.databases import connect
 from hotset.tpch import answers, data, load, queries, reference, schema
 
@@ -90,7 +91,7 @@ def test_both_engines_have_the_same_batches(subtests: pytest.Subtests) -> None:
                 assert sqlglot.parse(batch.replace(":1", "1"), read="tsql")
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlserver"])
+@pytest.mark.parametrize("engine", get_args(EngineName))
 def test_every_table_of_every_file_is_in_hotsets_schema(engine: str) -> None:
     names = (*(f"{number:02d}" for number in queries.ALL), *FILES, "marked_schema")
     for name in names:
@@ -103,7 +104,7 @@ def test_every_table_of_every_file_is_in_hotsets_schema(engine: str) -> None:
     assert f"'{ownership.TPCH.mark}'" in mark
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlserver"])
+@pytest.mark.parametrize("engine", get_args(EngineName))
 def test_columns_stand_in_the_order_of_the_text_files(engine: str) -> None:
     (batch,) = schema.batches(engine, "schema")
     trees = sqlglot.parse(batch, read="tsql" if engine == "sqlserver" else engine)

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hotset.hitratio import heatstore
 from hotset.hitratio.heatstore import Store, open_store
 from hotset.hitratio.hit_report import _samples
 from hotset.tier import kinds
@@ -149,3 +150,9 @@ def test_a_time_before_the_counters_began_counts_all_of_them_whenever_somebody_f
         # Counters that began before it are of the time since a reading alone.
         samples, _ = _samples(store, computer.wall - 3600, (at, later), counting)
         assert [at for at, _ in samples] == [began + 3 * 3600]
+
+
+def test_a_store_of_other_columns_has_another_version() -> None:
+    """They are the fields of a record elsewhere: a store of before would end in an error of SQL."""
+    columns = "reads writes read_hits read_misses write_hits write_misses bypassed"
+    assert (1, tuple(columns.split())) == (heatstore._VERSION, heatstore._COLUMNS)
