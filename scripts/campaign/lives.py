@@ -175,7 +175,7 @@ def _write_through(life: Life) -> None:
 
 
 def _detach_cut_short(life: Life) -> None:
-    """Its writer does not come back for now."""
+    """The detach is killed, and not repeated for now."""
     _refuse_while_open(life, lambda: life.bench.detach(life.bench.attached()))
     mortal = KillableMachine(life.server.machine, life.dice.randrange(_DETACH_STEPS))
     with suppress(Killed):

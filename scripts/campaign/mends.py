@@ -144,7 +144,7 @@ def _revert(tree: Path, commit: str) -> list[str]:
 def is_program(file: str) -> bool:
     """Whether a file is of a program that is installed, and neither a test nor a script.
 
-    >>> [is_program(one) for one in ("harness/hotset/cli/main.py", "harness/tests/cli/test_cli.py")]
+    >>> [is_program(one) for one in ("harness/hotset/cli/jobs.py", "harness/tests/cli/test_cli.py")]
     [True, False]
     >>> is_program("cache-layer/crates/cache-core/src/metadata/tests/kill.rs")
     False

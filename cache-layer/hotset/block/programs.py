@@ -15,7 +15,7 @@ from typing import Any
 
 from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.machines import copies
-from hotset.core.machines.base import CommandError, Machine, PrerequisiteMissingError
+from hotset.core.machines.base import CommandError, Machine, NotInstalledError
 from hotset.core.machines.local import Local
 from hotset.core.paths import shipped_folder
 from hotset.core.units import Bytes
@@ -53,7 +53,7 @@ def find(local: Local, name: str) -> Path:
     ):
         if candidate is not None and candidate.exists():
             return candidate
-    raise PrerequisiteMissingError(
+    raise NotInstalledError(
         f"{name} is not here: run `make build` in hotset's folder, or install a wheel for this kind"
         " of computer"
     )
@@ -99,13 +99,8 @@ def witness_of(disk: str) -> PurePosixPath:
 
 
 def script_of(disk: str) -> PurePosixPath:
-    """Return the script that starts the engine, and reports whether it is there."""
+    """The script that starts the engine, and tells whether it runs."""
     return SCRIPTS / f"{disk}.sh"
-
-
-def shares_of(disk: str) -> PurePosixPath:
-    """Where the engine keeps what is pinned, excluded and shared."""
-    return SCRIPTS / f"{disk}.shares.json"
 
 
 def look_argv(program: str, control: PurePosixPath, what: str) -> list[str]:

@@ -151,9 +151,19 @@ def type_of(error: HotsetError) -> str:
     >>> type_of(NotFoundError("no run x")), type_of(HotsetError("refused", kind="log-in"))
     ('urn:hotset:not-found', 'urn:hotset:log-in')
     """
-    return (
-        f"urn:hotset:{error.kind or HTTPStatus(error.http_status).phrase.lower().replace(' ', '-')}"
-    )
+    return f"urn:hotset:{error.kind or title_of(error.http_status).lower().replace(' ', '-')}"
+
+
+def title_of(status: int) -> str:
+    """The name of an HTTP status (RFC 9110); Python before 3.13 has older ones of two.
+
+    >>> title_of(404), title_of(422)
+    ('Not Found', 'Unprocessable Content')
+    """
+    return _TITLES.get(status) or HTTPStatus(status).phrase
+
+
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
 def remedies_of(error: BaseException) -> tuple[Remedy, ...]:

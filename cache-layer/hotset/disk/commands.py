@@ -344,8 +344,7 @@ def set_(request: Set, context: Context) -> Lines:
     """
     from hotset.tier.stalled import FlushWatch
 
-    from . import settings as rename
-    from . import settings as retuning
+    from . import settings
 
     tunes = request.policy is not None or request.mode is not None
     if tunes == (request.origin is not None):
@@ -354,9 +353,9 @@ def set_(request: Set, context: Context) -> Lines:
         watch = FlushWatch(context.report, attached.disk.spec.block)
         say = context.report.say
         if request.origin is not None:
-            rename.rename_origin(attached, PurePosixPath(request.origin), say)
+            settings.rename_origin(attached, PurePosixPath(request.origin), say)
             return Lines()
-        retuning.retune(attached, request.policy, request.mode, watch, say)
+        settings.retune(attached, request.policy, request.mode, watch, say)
     return Lines()
 
 

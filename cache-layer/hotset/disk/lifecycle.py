@@ -630,7 +630,7 @@ def _forget(attached: AttachedDisk, say: Say, *, waits: bool = True) -> None:
         for line in fstab.restore(attached):
             say(f"{fstab.PATH}: {line}")
     except CommandError as error:
-        # Its user can make it writable again; the disk is not held back for it.
+        # Who made it read-only can change it; the disk is not held back for it.
         say(
             f"{fstab.PATH} cannot be changed ({error}): put the lines after `# hotset {disk.name}:`"
             f" in the place of those that mount {disk.device}"

@@ -57,9 +57,9 @@ def test_tests_that_are_ended_take_their_server_with_them(
         try:
             assert wait_until(said.exists, LIMIT_S, 0.1, ended=tests.poll)
             folder, pids = json.loads(said.read_text())
-            begun = {pid: start_time(pid) for pid in pids}
+            # Those that the server starts for a moment may have ended.
+            begun = {pid: at for pid in pids if (at := start_time(pid)) is not None}
             assert len(begun) > 3
-            assert None not in begun.values()
             tests.send_signal(number)
             tests.communicate()
         finally:

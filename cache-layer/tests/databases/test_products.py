@@ -16,7 +16,7 @@ from hotset.bench.kept.tier import NOT_NAMED, _find_here
 from hotset.bench.sql import driver
 from hotset.bench.sql.workload import SqlWorkload
 from hotset.core.errors import RequestError
-from hotset.core.sql import Aborted, Argument, EngineName, Row, Value
+from hotset.core.sql import Aborted, Argument, EngineName, Row, SetupError, Value
 from hotset.databases import base, connect
 from hotset.databases.base import Engine
 from hotset.databases.connect import Product
@@ -130,5 +130,5 @@ def test_what_it_does_not_have_is_said_and_is_no_other_products(database: SqlDat
 
 
 def test_a_statement_that_nobody_wrote_for_it_is_missed(database: SqlDatabase) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SetupError, match="no administration SQL for engine 'sqlite'"):
         base.sql(database.engine, "deciding_settings")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -40,7 +39,7 @@ class ProblemResponse(JSONResponse):
         type_: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        title = HTTPStatus(status).phrase
+        title = errors.title_of(status)
         content = {
             "type": type_ or f"urn:hotset:{title.lower().replace(' ', '-')}",
             "title": title,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.progress import Reporter
-from hotset.core.sql import Aborted, DatabaseError, Locked, SetupError
+from hotset.core.sql import Aborted, DatabaseError, Locked, NotLoadedError
 from hotset.core.words import plural
 from hotset.databases.product import SqlDatabase
 from hotset.hammerdb import kept
@@ -255,7 +255,7 @@ def check(
             return consistency.check(database, session, numbers, observe=say, by_hammerdb=others)
         except Aborted as error:
             if set(schema.present(session, by_hammerdb=others)) != set(schema.TABLES):
-                raise SetupError(
+                raise NotLoadedError(
                     f"not all TPC-C tables are here ({error})", Remedy("load them", "tpcc build")
                 ) from None
             raise

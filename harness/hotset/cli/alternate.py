@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from hotset.reports.archive import Archive
     from hotset.reports.model.document import RunDocument
 
-_IN_TURN = "-in-turn"
 """Behind the name of a state: the label of what is measured of it."""
 _OWN = ("--label", "--output")
 """Options of the command that are another's in each turn."""
@@ -57,7 +57,7 @@ def alternate(
 
     Runs of two days differ by their days; what is measured in turn does not. Before each run the
     server is brought into its state: by a program of yours, or by you. The runs are labelled with
-    the state and -in-turn. A run that fails ends it; what was measured is kept.
+    the state, -in-turn and the time. A run that fails ends it; what was measured is kept.
     """
     if len(set(states)) != 2 or len(states) != 2:
         raise RequestError(
@@ -66,12 +66,14 @@ def alternate(
     if switch is not None and not switch.is_file():
         raise RequestError(f"{switch} is no program", field="switch")
     commands = {state: _command(state, like) for state in states}
+    # Of this call: what was measured in turn on another day is not pooled with it.
+    labels = {state: f"{state}-in-turn-{time.strftime('%Y%m%d-%H%M%S')}" for state in states}
     for turn in range(1, times + 1):
         for state in states:
             typer.echo(f"turn {turn} of {times}: {state}", err=True)
             _bring_into(state, switch)
-            _measure(commands[state], f"{state}{_IN_TURN}", password_file)
-    _run("runs compare", [f"{state}{_IN_TURN}" for state in states])
+            _measure(commands[state], labels[state], password_file)
+    _run("runs compare", list(labels.values()))
 
 
 def _command(state: str, like: str | None) -> tuple[str, ...]:

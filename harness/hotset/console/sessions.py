@@ -97,8 +97,8 @@ class Attempts:
     which doubles up to an hour.
 
     Who tries is a browser that was logged in here before (:func:`find_browser`), whatever its
-    address; and otherwise an address, of IPv6 the /64 that one subscriber has. Guessing
-    keeps out nobody but strangers at his own address, and not the browser that the administrator
+    address; and otherwise an address, of IPv6 the /64 that one subscriber has. Who
+    guesses keeps out only strangers at the same address, and not the browser that the administrator
     uses, though all of a tunnel's users have one address.
     """
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hotset.core.sql import Aborted, SetupError
+from hotset.core.sql import Aborted, NotLoadedError
 from hotset.databases.product import SqlDatabase
 from hotset.load import served, steady
 from hotset.load.record import NotServed
@@ -204,7 +204,7 @@ def _check_warehouses(connection: SqlDatabase, warehouses: int) -> None:
     try:
         ((count,),) = tables.read(connection, "warehouses")
     except Aborted as error:
-        raise SetupError(f"no TPC-C tables here ({error}): load the database first") from None
+        raise NotLoadedError(f"no TPC-C tables here ({error}): load the database first") from None
     if int(str(count)) != warehouses:
         raise HammerdbRefused(
             f"warehouses {warehouses}: the database has {count}, and HammerDB always runs on all"

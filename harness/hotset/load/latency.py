@@ -44,11 +44,6 @@ class Latencies:
             self._histogram = HdrHistogram.decode(text)
 
     @classmethod
-    def merge(cls, texts: Iterable[str]) -> "Latencies":
-        """The sum of several, by their texts."""
-        return cls.total(map(cls, texts))
-
-    @classmethod
     def total(cls, several: Iterable["Latencies"]) -> "Latencies":
         """The sum of several."""
         merged = cls()

@@ -2,7 +2,7 @@
 
 It reads ``{"operation": …, "request": {…}}`` from its standard input, the only place where secrets
 are; tells its progress on standard error; prints its result on standard output; and leaves its exit
-code in the folder that HOTSET_JOB names, for all callers, even if its starter is gone.
+code in the folder that HOTSET_JOB names, where it is also once the process that started it is gone.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def test_a_benchmark_of_a_disk_is_a_run(disk: Disk) -> None:
     kept = {(one["profile"], one["direction"]): one["runs"] for one in shown["disks"]["bench"]}
     assert len(kept) == 4
     for cell in printed["cells"]:
-        assert kept[cell["profile"], cell["direction"]] == cell["samples"]
+        assert kept[cell["profile"], cell["direction"]] == cell["runs"]
     (row,) = json.loads(disk("runs", "list", "--format", "json").out)["runs"]
     assert (row["measurement"], row["label"], row["unit"]) == ("disk bench", "before", "MB/s")
     for form in ("md", "html"):

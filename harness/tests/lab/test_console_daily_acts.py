@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from hotset.block import programs as userspace_service
+from hotset.block import programs
 from hotset.core.machines.local import Local
 from hotset.experiment.site import live
 from hotset.tier import pins
@@ -92,7 +92,7 @@ def test_the_daily_acts_take_few_clicks_and_no_reading(console: Served, tmp_path
         visitor.close()
     # The next lab has no share of this one's.
     assert pins.read_preferences(Local(), live.DISK) == pins.Preferences()
-    assert not Path(str(userspace_service.shares_of(live.DISK))).exists()
+    assert not Path(programs.SCRIPTS, f"{live.DISK}.shares.json").exists()
 
 
 def sized(page: Page) -> None:

@@ -48,7 +48,7 @@ def test_the_package_holds_the_same_values_and_counts(values: list[float]) -> No
 
 @given(st.lists(seconds, min_size=1, max_size=4))
 def test_a_sum_is_the_histogram_of_all(parts: list[list[float]]) -> None:
-    whole = Latencies.merge(recorded(part).encode() for part in parts)
+    whole = Latencies.total(Latencies(recorded(part).encode()) for part in parts)
     every = [one for part in parts for one in part]
     assert whole.latency() == recorded(every).latency()
 

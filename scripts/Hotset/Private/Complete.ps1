@@ -63,7 +63,7 @@ function Get-HotsetOffer {
 }
 
 # Where the server tells the values of a parameter: the place, the list of its answer, what the value is
-# and what is told about it, the words for the newest of all, and whether the machine is asked for.
+# and what is told about it.
 $script:OfferedBy = @{
     Disk   = 'Post', '/api/v1/tier/status', 'disks', 'disk', ('kind', 'state')
     Id     = 'Get', '/api/v1/jobs', 'jobs', 'id', ('verb', 'state')

@@ -9,8 +9,8 @@ function Get-HotsetErrorRecord {
 
 # Ends the cmdlet that was called with an error, or writes the error and goes on. What is missing,
 # and an error of one item or server among several, is written: the others are done. What concerns
-# the whole call ends it. Whoever set $ErrorActionPreference to Stop is asked by the cmdlet's own
-# session: a module does not see a script's preferences.
+# the whole call ends it. $ErrorActionPreference is asked of the caller's own session: a module does
+# not see a script's preferences.
 function Write-HotsetFailure {
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [System.Management.Automation.ErrorRecord] $Failure,

@@ -1,4 +1,4 @@
-# Jobs of the servers: started, waited for, and what they came to.
+# Jobs of the servers: started, waited for, and their results.
 
 # A job of the API as an object, without its result.
 function ConvertTo-HotsetJob {
@@ -131,7 +131,7 @@ function Get-HotsetAnswer {
     if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { $answer }
 }
 
-# What a job came to, as objects: what it measured, or the thing that it made or changed.
+# The result of a job, as objects: what it measured, or the thing that it made or changed.
 function Get-HotsetResult {
     param([hashtable] $One, $Answer)
     $server = $One.Session.Server

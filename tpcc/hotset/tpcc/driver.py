@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from hotset.core.errors import Remedy
-from hotset.core.sql import Aborted, Row, ServerGone, SetupError
+from hotset.core.sql import Aborted, NotLoadedError, Row, ServerGone, SetupError
 from hotset.load.processes import PythonCrew
 from hotset.load.record import DRAIN_S, RunFailed, RunInterrupted
 from hotset.load.run import Observer, follow, python_crew
@@ -87,14 +87,14 @@ def check_setup(database: Database, options: RunOptions) -> int:
         try:
             count, highest = session.query(statement(database.engine, "count_warehouses"))[0]
         except Aborted as error:
-            raise SetupError(
+            raise NotLoadedError(
                 f"no TPC-C tables here ({error}): load the database first",
                 Remedy("load it", "tpcc build"),
             ) from None
         if count != highest or not isinstance(highest, int):
-            raise SetupError(f"{count} warehouses, but numbered up to {highest}: load again")
+            raise NotLoadedError(f"{count} warehouses, but numbered up to {highest}: load again")
         if highest < options.warehouses:
-            raise SetupError(
+            raise NotLoadedError(
                 f"the database has {highest} warehouses, the run needs {options.warehouses}:"
                 " load more, or run on fewer"
             )

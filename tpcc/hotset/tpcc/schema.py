@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hotset.core.errors import Remedy
-from hotset.core.sql import Aborted, SetupError
+from hotset.core.sql import Aborted, NotLoadedError
 from hotset.core.sql.files import SqlFiles
 
 from .database import Database, Session
@@ -157,7 +157,7 @@ def require_finished(database: Database, session: Session) -> None:
         return
     if names:
         have = "has" if len(names) == 1 else "have"
-        raise SetupError(
+        raise NotLoadedError(
             f"the load was not finished: {', '.join(names)} {have} no primary key, without which"
             " transactions read whole tables",
             Remedy("load it again", "tpcc build", {"replace": True}),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hotset.core.errors import Remedy
-from hotset.core.sql import Refused, SetupError
+from hotset.core.sql import NotLoadedError, Refused
 from hotset.core.sql.files import SqlFiles
 
 from .database import Database, Session
@@ -145,7 +145,7 @@ def read_scale(session: Session) -> float:
     except Refused:
         rows = []
     if len(rows) != 1:
-        raise SetupError(
+        raise NotLoadedError(
             "the database holds no TPC-H tables that were loaded to the end",
             Remedy("load them", "tpch build"),
         )
@@ -156,7 +156,7 @@ def require_scale(session: Session, scale: float | None) -> float:
     """The scale that is loaded; raises SetupError unless it is the one asked for, if any."""
     loaded = read_scale(session)
     if scale is not None and scale != loaded:
-        raise SetupError(
+        raise NotLoadedError(
             f"the database holds TPC-H at scale {loaded:g}, not {scale:g}: leave the scale out",
             Remedy("load the other", "tpch build", {"scale": scale, "replace": True}),
             field="scale",

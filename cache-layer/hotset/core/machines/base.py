@@ -23,7 +23,11 @@ DEFAULT_TIMEOUT_S = 120.0
 
 
 class PrerequisiteMissingError(PrerequisiteError):
-    """Something this machine would need is missing; the message says what installs it."""
+    """Something this machine would need is missing or in the way; the message says what helps."""
+
+
+class NotInstalledError(PrerequisiteMissingError):
+    """A program or a library is missing; the message says what installs it."""
 
     kind = "not-installed"
 
@@ -227,11 +231,11 @@ def check_declared(argv: Sequence[str], user: str | None) -> tuple[str, ...]:
     return ("runuser", "-u", user, "--", *argv)
 
 
-def missing(machine: str, argv: Sequence[str]) -> PrerequisiteMissingError:
+def missing(machine: str, argv: Sequence[str]) -> NotInstalledError:
     """The error for a program that is not installed: names the package."""
     name = PurePosixPath(argv[0]).name
     package = PROGRAMS[name].package
-    return PrerequisiteMissingError(
+    return NotInstalledError(
         f"{name} is not installed on {machine} (needed to {PROGRAMS[name].purpose});"
         f" install it: apt-get install {package}"
         if " " not in package

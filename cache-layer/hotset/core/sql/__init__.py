@@ -107,6 +107,10 @@ class IntendedRollback(DatabaseError):
 
 
 class SetupError(HotsetError):
+    """The database cannot serve what it is asked for; says the remedy."""
+
+
+class NotLoadedError(SetupError):
     """The database does not hold what the caller asked to work on; says the remedy."""
 
     kind = "not-loaded"

@@ -11,7 +11,7 @@ from pathlib import Path
 from shutil import which
 
 from hotset.core import environment
-from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.base import NotInstalledError, PrerequisiteMissingError
 
 VARIABLE, PROGRAM = "PGBENCH", "pgbench"
 OLDEST = 15
@@ -43,7 +43,7 @@ def find(given: Mapping[str, str] = os.environ, usr: Path = Path("/usr")) -> Pgb
     newest = max(beside, key=lambda path: _major(path.parent.parent.name), default=None)
     program = given.get(VARIABLE) or newest or which(PROGRAM, path=given.get("PATH"))
     if not program:
-        raise PrerequisiteMissingError(f"{PROGRAM} is missing: {_REMEDY}")
+        raise NotInstalledError(f"{PROGRAM} is missing: {_REMEDY}")
     version = _version(Path(program))
     if _major(version) < OLDEST:
         raise PrerequisiteMissingError(

@@ -59,8 +59,6 @@ _TICKETS = frozenset(("gss", "sspi"))
 _SYSTEM = "system"
 """``sslrootcert=system``: the certificates of the system, no file."""
 _UNKNOWN = re.compile(r'^invalid (?:connection option|URI query parameter):? (".*")')
-
-
 _WRONG = ("42601", "42703", "42P01", "42883", "42725", "42P18")
 """SQLSTATEs of a statement that no run gets through: no SQL, no such column, table or function, or
 parameters of which the server cannot tell the type."""
@@ -136,6 +134,8 @@ class PostgresDatabase(Address):
                     state = (description.error_field(DiagnosticField.SQLSTATE) or b"").decode()
                     message = description.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
                     refusals.append(message.decode() if state in _WRONG else None)
+                if connection.broken:  # the last answers were none
+                    raise psycopg.OperationalError("the server ended the session")
         except psycopg.Error as error:
             raise self.unreached(error) from None
         return refusals

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from hotset.core.extras import Extra, is_packaged, missing_extra
-from hotset.core.machines.base import PrerequisiteMissingError
+from hotset.core.machines.base import NotInstalledError
 from hotset.core.sql import CannotConnect, Locked
 
 from ..base import LOOK_WAIT_S
@@ -100,14 +100,14 @@ def driver(wanted: str | None) -> str:
 
     :param wanted: what the user named; None takes Microsoft's as installed, or the one that the
         package mssql-python-odbc carries, or FreeTDS, in this order.
-    :raises PrerequisiteMissingError: there is none; names what installs it.
+    :raises NotInstalledError: there is none; names what installs it.
     """
     names = _module().drivers()
     if wanted is not None:
         if wanted in names or Path(wanted).is_file():
             return wanted
         known = ", ".join(names) or "none"
-        raise PrerequisiteMissingError(
+        raise NotInstalledError(
             f"driver={wanted}: neither the name of an installed ODBC driver ({known}) nor a file;"
             f" leave it out to take Microsoft's own: {_REMEDY}"
         )
@@ -119,13 +119,13 @@ def driver(wanted: str | None) -> str:
         return str(bundled)
     if "FreeTDS" in names:
         return "FreeTDS"
-    raise PrerequisiteMissingError(f"no ODBC driver for SQL Server here: {_REMEDY}")
+    raise NotInstalledError(f"no ODBC driver for SQL Server here: {_REMEDY}")
 
 
 def connection_string(database: Address, driver_name: str) -> str:
     """The string of SQLDriverConnect.
 
-    :raises PrerequisiteMissingError: FreeTDS cannot do what the DSN asks for.
+    :raises NotInstalledError: FreeTDS cannot do what the DSN asks for.
     """
     if is_freetds(driver_name):
         quoted, server = freetds.quote, {"SERVERNAME": freetds.section(database)}
@@ -157,7 +157,9 @@ def connect(database: Address) -> tuple[pyodbc.Connection, bool]:
     :raises CannotConnect: says to what, as whom and why not, in one line without the password.
     """
     if wrong := dsn.fault(database.password):
-        raise ConnectionError(f"cannot connect to {database.where}: the password {wrong}")
+        raise CannotConnect(
+            f"cannot connect to {database.where}: the password {wrong}", kind="log-in"
+        )
     name, module = driver(database.driver), _module()
     text = connection_string(database, name)
     if is_freetds(name):
@@ -294,5 +296,5 @@ def _module() -> ModuleType:
     try:
         import pyodbc
     except ImportError as error:
-        raise PrerequisiteMissingError(f"SQL Server needs pyodbc: {error}; {_REMEDY}") from None
+        raise NotInstalledError(f"SQL Server needs pyodbc: {error}; {_REMEDY}") from None
     return cast("ModuleType", pyodbc)

@@ -54,7 +54,7 @@ def start(request: Start, context: Context) -> Lines:
 
 @operation("heat stop", Kind.JOB, Right.OPERATE, ("Stop", "HotsetHeat"))
 def stop(request: places.OneDisk, context: Context) -> Lines:
-    """places.OneDisk counting. What was counted so far is kept."""
+    """Stop counting. What was counted so far is kept."""
     from hotset.hitratio import hit_report, region_counters
     from hotset.hitratio.tracepoints import NotCountedError
 

@@ -229,7 +229,7 @@ EVERY = (
     ),
     Own(
         "Remove-HotsetJob",
-        "Forget a job that has ended, with its result and what it said.",
+        "Forget a job that has ended, with its result and its messages.",
         "What the job did stays. A running job is not forgotten: Stop-HotsetJob stops it. The token"
         " needs the right 'operate'.",
         (replace(_ID, help="The job's whole id, or jobs."), _OF_JOBS),

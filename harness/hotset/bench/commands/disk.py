@@ -85,7 +85,6 @@ def write_page(page: Path | None, operation: str, result: Result, context: Conte
 )
 def models(request: Nothing, context: Context) -> DiskModels:  # noqa: ARG001
     """List the device models that come with hotset, and the values they should reach."""
-
     from ..disks import disk_models
 
     return disk_models.DiskModels(tuple(disk_models.library(Local())))
@@ -317,7 +316,6 @@ def hold_raffle(request: Raffle, context: Context) -> DiskRaffle:
 @contextmanager
 def _raffle_files(request: Raffle, context: Context) -> Iterator[TenFiles]:
     """The ten files, in a folder of the user's or on a model."""
-
     from ..disks import raffle, reread
 
     report, size = context.report, Bytes.parse(request.size)

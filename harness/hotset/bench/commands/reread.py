@@ -53,7 +53,6 @@ def reread(request: RereadDisks, context: Context) -> DiskRereads:
     The raffle on each disk, first without the page cache, which would serve what is read again
     on any disk, then with it. Takes root.
     """
-
     from ..disks import mounted_model, serving_path
     from ..disks import reread as benchmark
 

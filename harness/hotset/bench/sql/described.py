@@ -23,14 +23,16 @@ class Describes(Protocol):
         """Return what the server has against each; None: nothing that is lasting."""
 
 
-_MAKES = re.compile(r"\b(create|alter|drop|into\s+temp\w*|search_path|execute|do)\b", re.I)
+_MAKES = re.compile(
+    r"\b(create|alter|drop|into\s+temp\w*|search_path|execute)\b|\A\s*do\b", re.IGNORECASE
+)
 _TOKEN = re.compile(
     r"(?P<end>;|\\[ga]set\b[^\n]*)"
-    r"|(?P<meta>^[ \t]*\\(?:\\\n|[^\n])*)"
-    r"|(?P<comment>--[^\n]*|/\*.*?\*/)"
-    r"|(?P<quoted>'(?:[^']|'')*'|\"[^\"]*\"|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|::)"
+    r"|(?P<meta>^[ \t]*(?!\\[ga]set\b)\\(?:\\\n|[^\n])*)"
+    r"|(?P<comment>--[^\n]*|/\*(?:(?!/\*|\*/).|/\*.*?\*/)*\*/)"
+    r"|(?P<quoted>(?<!\w)[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|\"[^\"]*\"|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$|::)"
     r"|:(?P<variable>[A-Za-z_]\w*)"
-    r"|(?P<other>[^-/'\"$;:\\\n]+|.)",
+    r"|(?P<other>[^-/'\"$;:\\\neE]+|.)",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -65,7 +67,7 @@ def read(source: Source) -> Iterator[Statement]:
             names += [] if name in names else [name]
             parts.append(f"${names.index(name) + 1}")
         else:
-            if match[0].startswith("'"):
+            if match[0].startswith(("'", "e'", "E'")):
                 variable = re.search(r"(?<!:):([A-Za-z_]\w*)", match[0])
                 quoted = quoted or (variable[1] if variable else "")
             parts.append(match[0])
@@ -78,12 +80,12 @@ def check(workload: SqlWorkload, database: Describes) -> None:
 
     :raises ScriptError: it finds one that no run of it could get through; names file and line.
     """
+    scripts = [(source, list(read(source))) for source in workload.sources]
     if workload.protocol != "prepared" or any(
-        _MAKES.search(source.text) for source in workload.sources
+        _MAKES.search(statement.text) for _, statements in scripts for statement in statements
     ):
         return
-    for source in workload.sources:
-        statements = list(read(source))
+    for source, statements in scripts:
         set_names = {*workload.defined, *re.findall(r"^\s*\\set\s+(\w+)", source.text, re.M)}
         refusals = database.describe(statement.text for statement in statements)
         for statement, refusal in zip(statements, refusals, strict=True):

@@ -15,8 +15,7 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from hotset.block import filesystem
-from hotset.block import programs as userspace_service
+from hotset.block import filesystem, programs
 from hotset.block.flashdev import Model
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
@@ -324,7 +323,7 @@ def undo_argv(flash: PurePosixPath) -> list[str]:
     from .context import PLACE
 
     script = _UNDO.format(
-        scripts=userspace_service.SCRIPTS,
+        scripts=programs.SCRIPTS,
         labels=flash_devices.FOLDER,
         preferences=pins.FOLDER,
         rules=udev.origin_rules(DISK),

@@ -71,7 +71,6 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
 
     A recording that is too short to tell gets bounds of that size, and how long one is needed.
     """
-
     from .. import advice, caches
 
     local, block = Local(), Bytes.parse(request.block)

@@ -63,7 +63,6 @@ class Mrc(Request):
 )
 def mrc(request: Mrc, context: Context) -> HitCurve:
     """Show the hit ratio of an LRU cache of each size, in one pass over a trace."""
-
     from .. import caches
 
     sizes = sorted(Bytes.parse(text) for text in request.cache or ())

@@ -46,7 +46,6 @@ class Show(Request):
 )
 def show(request: Show, context: Context) -> Trace:  # noqa: ARG001
     """Read a whole trace and sum it up: how many requests, when, to which part of the disk."""
-
     from .. import caches
 
     figures = caches.trace_figures(Local(), request.trace)
@@ -92,7 +91,6 @@ class Convert(Request):
 )
 def convert(request: Convert, context: Context) -> Trace:
     """Convert another program's recording to hotset's own format, compact and checked."""
-
     from .. import caches
 
     fields.require_new(request.output, request.force)

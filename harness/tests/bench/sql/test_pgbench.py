@@ -149,10 +149,12 @@ def test_the_server_describes_each_statement_before_a_window(shop: PostgresDatab
         "\\if :s_all\nUPDATE sale SET kind = $$x;$$ WHERE item = :n;\n\\endif\nEND;\n"
     )
     check(shop, fine)
+    check(shop, "SELECT 1 AS n\n  \\gset\nSELECT :n::int; SELECT E'a\\'b;c' /* a /* ; */ b */;")
     for text, line, said in (
         ("SELECT 1;\n\nSELECT colour FROM sale;", 3, 'column "colour" does not exist'),
         ("SELECT 1 FROM sales", 1, 'relation "sales" does not exist'),
         ("SELECT 1;\nSELEC 2;", 2, "syntax error"),
+        ("INSERT INTO sale VALUES (1) ON CONFLICT DO NOTHING;\nSELECT hue FROM sale;", 2, "hue"),
         ("SELECT now() - ':items days'::interval;", 1, ":items stands in a string"),
     ):
         with pytest.raises(RequestError, match=re.escape(said)) as refused:
