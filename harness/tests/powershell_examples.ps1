@@ -63,6 +63,8 @@ $here = [ordered] @{
     '10GiB, 20GiB'                       = '10MiB, 20MiB'
     '^(New-HotsetTpc[ch]Database .*)$'   = '$1 -Replace'
     ' -Wait \|'                          = ' |'
+    '-Run last'                          = '-Run 20261126-061610-demo'
+    'HotsetPrediction last'              = 'HotsetPrediction 20261126-061610-demo'
 }
 # The three acts, and verbs that look.
 $looks = '^(Get|Find|Test|Show|Compare|Wait|Export)-|^(Start-HotsetWarmup|Invoke-HotsetTpcc|Measure-HotsetTrend|Measure-HotsetDatabase|Connect-Hotset|Disconnect-Hotset)$'
@@ -83,6 +85,8 @@ $null = Start-HotsetHeat lab -WarningAction Ignore
 $null = 1..2 | ForEach-Object { Invoke-HotsetTpcc $env:DSN -Credential $login -Users 1 -NoCheck }
 $null = New-HotsetTpccTrace -Warehouses 1 -Output "$Folder/shop.trace"
 $null = New-HotsetTpchDatabase $env:DSN -Credential $login -Scale 0.01
+$until = (Get-Date).AddSeconds(90)
+while (-not (Get-HotsetHistory lab -ErrorAction Ignore) -and (Get-Date) -lt $until) { Start-Sleep 2 }
 $null = New-HotsetSnapshot lab -Output "$Folder/shop.snapshot"
 
 $found = foreach ($command in Get-Command -Module Hotset -CommandType Function) {

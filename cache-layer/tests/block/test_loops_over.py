@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from hotset.block import devices, programs
+from hotset.block import devices, flashdev, programs
+from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
 
 HERE = Local()
@@ -35,7 +37,40 @@ def test_a_loop_device_over_another_name_of_a_file_is_known(loop: str, tmp_path:
     assert devices.inspect(HERE, file).uses == (f"data is behind {loop}",)
 
 
-@pytest.mark.parametrize("answer", ["exec sleep 60", "exit 1", "echo", "exit 127"])
+@pytest.fixture
+def dead(tmp_path: Path) -> Iterator[str]:
+    """A loop device over a file of FUSE whose server has ended."""
+    backing, mount = tmp_path / "backing", tmp_path / "mount"
+    mount.mkdir()
+    backing.write_bytes(bytes(1 << 20))
+    argv = [str(flashdev.program(HERE)), "serve", "--model=nvme-2024", f"--backing={backing}"]
+    with subprocess.Popen([*argv, f"--mount={mount}"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        if not server.stdout.readline().startswith("ready"):
+            pytest.skip("no FUSE here")
+        made = HERE.run(["losetup", "--find", "--show", str(mount / "disk")], check=False)
+        server.kill()
+    HERE.run(["umount", "--lazy", str(mount)])
+    if made.rc != 0:
+        pytest.skip("no loop devices here")
+    loop = made.stdout.strip()
+    # The kernel knows the file's attributes for a second more.
+    asks = ["losetup", "--noheadings", "--output=BACK-INO", loop]
+    assert wait_until(lambda: not HERE.run(asks).stdout.strip(), 10, 0.1)
+    yield loop
+    HERE.run(["losetup", "--detach", loop])
+
+
+def test_a_loop_device_over_a_dead_file_system_is_over_no_file_that_answers(
+    dead: str, tmp_path: Path
+) -> None:
+    """An engine that ended anywhere on a computer had every file refused as an origin."""
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+    found = devices.loops_over(HERE, PurePosixPath(tmp_path / "data"))
+    assert dead not in (*found.over, *found.unknown)
+
+
+@pytest.mark.parametrize("answer", ["exec sleep 60", "exit 1", "exit 127"])
 def test_a_loop_device_that_does_not_tell_its_file_is_not_known(
     loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.xdist_group("live"),  # which this computer has one of
     pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
 ]
+EXPERIMENT = "20261126-061610-demo"
 SCRIPT = Path(__file__).parents[1].joinpath("powershell_examples.ps1")
 
 
@@ -37,6 +38,10 @@ def served(tmp_path: Path, own_folders: Path) -> Iterator[tuple[Served, live.Liv
     remote.mkdir(parents=True)
     (remote / "remote.toml").write_text(f'folders = ["{tmp_path}"]\n')
     shutil.copy(MODULE.parents[1] / "experiments/demo.toml", tmp_path / "shop.toml")
+    # What predictions learn from.
+    run = own_folders / "XDG_DATA_HOME/hotset/runs" / EXPERIMENT
+    run.mkdir(parents=True)
+    shutil.copy(MODULE.parents[1] / "reports/published" / EXPERIMENT / "result.json", run)
     for name in ("checkout", "search"):
         (tmp_path / f"{name}.sql").write_text("SELECT 1\n")
     password = tmp_path / "password"
