@@ -81,6 +81,14 @@ proptest! {
     }
 }
 
+/// A failed sync told before a read what it did to the cache only after it: the read waited for the
+/// origin, which had hung, as what was on the flash was not to be believed.
+#[test]
+fn a_cache_that_is_given_up_keeps_nobody_waiting_who_could_be_served() {
+    let seed = 14095510542445518508;
+    run(seed, Mode::Writethrough, any_faults(seed), Careless::Never).unwrap();
+}
+
 /// The first: another block's bytes over the origin's, from a flash whose sync had failed. The second: a
 /// cache given up by a sync of the origin that did not know what another one was about to tell.
 #[test]

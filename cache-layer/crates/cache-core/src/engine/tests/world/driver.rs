@@ -25,6 +25,7 @@ impl World {
                     }
                     Action::HealthChanged => {
                         self.log.push(format!("{:?}", self.engine.health()));
+                        self.note_failure();
                     }
                     action => self.begun.push(Begun {
                         action,
