@@ -156,6 +156,8 @@ def test_what_is_unpacked_runs_with_the_systems_python_alone(deb: Path, tmp_path
     found = said(str(prefix / "bin/python3"), "-I", "-c", code).split()
     programs = prefix / "lib/python3/site-packages/hotset/programs"
     assert found == [str(prefix), __version__, str(programs / "hotset-engine")]
+    assert (tmp_path / "usr/bin/flashdev").resolve() == programs / "flashdev"
+    assert (programs / "flashdev").is_file()
     assert (tmp_path / "etc/needrestart/conf.d/hotset-package.conf").read_text(
         encoding="utf-8"
     ) == needrestart.RULE
