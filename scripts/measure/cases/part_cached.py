@@ -100,7 +100,7 @@ def _draw(run: RunDocument, picture: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hotset-picture-") as folder:
         report = Path(folder) / "report.html"
         report.write_text(html.render(run))
-        options = ("--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1100,800")
+        options = ("--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1100,672")
         programs.run(["chromium", *options, f"--screenshot={picture}", report.as_uri()])
 
 
@@ -134,7 +134,7 @@ def _tier(what: str, run: RunDocument) -> Iterator[str]:
     yield table(_HEAD, [_row(run, arm) for arm in arms])
     yield (
         f"{words.size(run.tier.cache_bytes)} of {words.size(run.database.bytes)};"
-        f" {run.machine.cores} cores of {run.machine.host.cpu};"
+        f" {words.plural(run.machine.cores, 'core')} of {run.machine.host.cpu};"
         f" {words.plural(len(arms[0].repeats), 'sitting')}."
     )
 
