@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import ClassVar
 
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""HTTP statuses of which Python before 3.13 has older names."""
 DECLINED, USAGE, LACKS, FAILED, MISSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
@@ -155,15 +157,12 @@ def type_of(error: HotsetError) -> str:
 
 
 def title_of(status: int) -> str:
-    """The name of an HTTP status (RFC 9110); Python before 3.13 has older ones of two.
+    """The name of an HTTP status (RFC 9110).
 
     >>> title_of(404), title_of(422)
     ('Not Found', 'Unprocessable Content')
     """
     return _TITLES.get(status) or HTTPStatus(status).phrase
-
-
-_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
 def remedies_of(error: BaseException) -> tuple[Remedy, ...]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hotset.reports.archive import Archive
     from hotset.reports.model.document import RunDocument
 
-"""Behind the name of a state: the label of what is measured of it."""
 _OWN = ("--label", "--output")
 """Options of the command that are another's in each turn."""
 

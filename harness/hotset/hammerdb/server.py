@@ -50,11 +50,9 @@ class Server(AbstractContextManager["Server"]):
 
     def __init__(self, connection: SqlDatabase) -> None:
         """Connect. Raises CannotConnect."""
-        self._engine = connection.engine
-        engine = connection.engine
-        self._users = (
-            tables.SQL.statement(engine, "users") if tables.SQL.has(engine, "users") else ""
-        )
+        self._engine = engine = connection.engine
+        has_users = tables.SQL.has(engine, "users")
+        self._users = tables.SQL.statement(engine, "users") if has_users else ""
         self._asked: SimpleQueue[Edge | None] = SimpleQueue()
         self._edges: SimpleQueue[Reading | None] = SimpleQueue()
         self._session = connection.session()

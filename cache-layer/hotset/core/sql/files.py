@@ -33,7 +33,7 @@ def _batches(sql: SqlFiles, engine: str, name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SqlFiles:
-    """SQL of a benchmark's package: `sql/<engine>/<name>.sql`, or `sql/common/<name>.sql`, which
+    """SQL of a package: `sql/<engine>/<name>.sql`, or `sql/common/<name>.sql`, which
     all products take."""
 
     package: str

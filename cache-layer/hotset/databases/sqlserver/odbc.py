@@ -125,7 +125,7 @@ def driver(wanted: str | None) -> str:
 def connection_string(database: Address, driver_name: str) -> str:
     """The string of SQLDriverConnect.
 
-    :raises NotInstalledError: FreeTDS cannot do what the DSN asks for.
+    :raises PrerequisiteMissingError: FreeTDS cannot do what the DSN asks for.
     """
     if is_freetds(driver_name):
         quoted, server = freetds.quote, {"SERVERNAME": freetds.section(database)}
