@@ -243,7 +243,8 @@ class Desk:
     def type(self, command: str) -> tuple[int, str, str]:
         if not ENDLESS.match(command):
             return self.sh("\n".join([*self.before, f"{command} < /dev/null"]), check=False)
-        ended = f"timeout --signal=INT 12 {command}"
+        # A shell that stays in front, as sh may, has what sets up a terminal stopped by it.
+        ended = f"timeout --foreground --signal=INT 12 {command}"
         if command.startswith("hotset top"):  # on a terminal alone
             ended = f"TERM=xterm script --quiet --return --command '{ended}' typescript > screen"
         ended = f"{ended} < /dev/null"

@@ -268,9 +268,9 @@ class _Load:
             since = self._under_way.pop(0)
             if self._log is not None and self._stopped >= self._log.window[1]:
                 self._recorder.record_unfinished(kind, since, time.time())
-        elif (line.startswith(_ERROR) or self._errors) and not self._is_whole:
+        elif (_ERROR in line or self._errors) and not self._is_whole:
             self._error_at = self._error_at or time.time()
-            self._errors.append(line.removeprefix(_ERROR))
+            self._errors.append(_message(line))
 
     def _advance(self, progress: Progress) -> None:
         """One more second. With the first, all users are connected and at work."""
@@ -313,7 +313,16 @@ class _Load:
         about = next((place for place, word in enumerate(words) if word.startswith("client ")), 0)
         kind = _script(words[about])
         file = "" if kind is None else f"{self._workload.sources[kind].file_name}: "
-        return file + "; ".join(words[:about] or [words[about]])
+        return file + "; ".join(dict.fromkeys(words[:about]) or [words[about]])
+
+
+def _message(line: str) -> str:
+    """A line without pgbench's name: its threads write it in pieces, and so between each other's.
+
+    >>> _message("pgbench: pgbench: error: error: ERROR:  division by zero")
+    'ERROR:  division by zero'
+    """
+    return re.sub(r"^(pgbench: |error: )+", "", line)
 
 
 def _script(line: str) -> int | None:
