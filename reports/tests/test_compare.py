@@ -251,6 +251,9 @@ def test_what_was_measured_in_turn_needs_no_allowance_for_days() -> None:
     assert verdict(*mixed)[0] == "faster"
     mixed = at((0, 1, 2, 30, 32, 34), 1.0), at((20, 21, 22, 31, 33, 35), 1.2)
     assert verdict(*mixed)[0] == "not known"
+    # Two a day, and the other two the day after: days told one in five pairs of them apart.
+    assert verdict(at((0, 1, 48, 49), 1.0), at((24, 25, 72, 73), 1.2))[0] == "not known"
+    assert verdict(at((0, 3, 24, 27), 1.0), at((1, 2, 25, 26), 1.2))[0] == "faster", "A B B A"
 
 
 def test_sittings_of_an_experiment_are_repeats_of_each_of_its_arms() -> None:

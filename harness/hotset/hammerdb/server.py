@@ -11,7 +11,7 @@ from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import Literal, Self, TypeAlias
 
-from hotset.core.sql import Aborted, ServerGone
+from hotset.core.sql import LASTING, Aborted, ServerGone
 from hotset.databases.product import SqlDatabase
 from hotset.load.record import DRAIN_S
 from hotset.reports.model.windows import Unfinished
@@ -57,6 +57,8 @@ class Server(AbstractContextManager["Server"]):
         self._edges: SimpleQueue[Reading | None] = SimpleQueue()
         self._session = connection.session()
         self._readings: list[Reading] = []
+        self.unable = ""
+        """Why sessions could not write when somebody looked; empty: they could, or nobody did."""
         self._opened: Reading | None = None
         self._closed: Reading | None = None
         threading.Thread(target=self._serve, name="server-beside", daemon=True).start()
@@ -81,11 +83,6 @@ class Server(AbstractContextManager["Server"]):
             return None
         self._opened, self._closed = first, last
         return first, last
-
-    @property
-    def unable(self) -> str:
-        """Why sessions cannot write any more; empty: they can, or nobody looked yet."""
-        return self._readings[-1].unable if self._readings else ""
 
     def each_second(self) -> list[int] | None:
         """Orders of each whole second of the window, those that were seen late in the second in
@@ -132,11 +129,13 @@ class Server(AbstractContextManager["Server"]):
                     edge = None
                 try:
                     reading = self._read(orders=edge is not None or bool(self._users))
-                except (Aborted, ServerGone):
-                    # The users' own connections tell the reason.
+                except (Aborted, ServerGone) as error:
+                    # Else the users' own connections tell the reason.
+                    self.unable = self.unable or (str(error) if error.cause in LASTING else "")
                     self._edges.put(None)
                     return
                 self._readings.append(reading)
+                self.unable = self.unable or reading.unable
                 begun = begun or reading.at
                 if edge is not None:
                     self._edges.put(reading)

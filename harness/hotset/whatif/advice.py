@@ -3,8 +3,9 @@
 A recording does not tell what was asked for before it. Its first request to a block misses a cache
 that starts empty, and may hit one that is in use. So hit ratios have bounds (see ``caches``), and
 so has the size: at least the one that is enough if whatever may hit does and what is new is new to
-any cache; at most the one that is enough if nothing of that hits, though all of it could. A size is
-recommended where the bounds are close; until then it is not known.
+any cache; at most the one that is enough if nothing of that hits, though all of it could, and what
+only the earlier part asked for (a night's scan) comes back and misses. A size is recommended where
+the bounds are close; until then it is not known.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class CacheAdvice(Versioned):
     :ivar least_bytes: the size that is enough is no smaller, by LRU.
     :ivar most_bytes: and no larger; None: not known.
     :ivar new_share: of the trace's later requests, those to blocks that it had not touched before.
+    :ivar gone_share: blocks of its earlier part alone, by all requests.
     :ivar needed_s: about so long a recording would tell; None: a size is recommended, or not known.
     :ivar wear: of the recommended size.
     :ivar doubts: of the predictions; none without a run.
@@ -97,6 +99,7 @@ class CacheAdvice(Versioned):
     least_bytes: int
     most_bytes: int | None
     new_share: float
+    gone_share: float
     needed_s: float | None
     wear: Wear | None
     sizes: tuple[Size, ...]
@@ -138,8 +141,9 @@ class CacheAdvice(Versioned):
             *([self._of_wear(self.wear)] if self.wear else []),
             "Hit ratios are those of LRU in a cache that is in use, over the later part of the"
             " trace: at least, and at most. They differ by requests to blocks that the trace had"
-            f" not touched until then ({percent(self.new_share)}): whether a cache has those it"
-            " does not tell.",
+            f" not touched until then ({percent(self.new_share)}), and by blocks of its earlier part"
+            f" alone (as many as {percent(self.gone_share)} of all requests), which may come back:"
+            " whether a cache has those it does not tell.",
             *([in_words(self.doubts)] if self.run else []),
             *self.warnings,
         ]
@@ -156,7 +160,9 @@ class CacheAdvice(Versioned):
         )
         return (
             f"Which size gives {enough}, is not known: {bounds}. {percent(self.new_share)} of the"
-            f" later requests went to blocks that the trace had not touched until then. {longer}"
+            " later requests went to blocks that the trace had not touched until then, and blocks"
+            f" of its earlier part alone are as many as {percent(self.gone_share)} of all requests."
+            f" {longer}"
         )
 
     def _of_wear(self, worn: Wear) -> str:
@@ -255,7 +261,7 @@ def needed_seconds(curve: Curve, trace_s: float) -> float | None:
 
     >>> from math import exp
     >>> growth = tuple(round(1e6 * (1 - exp(-(2**k) / 1e6))) for k in range(21))
-    >>> curve = Curve(2**20, growth[-1], 4096, 1.0, 2**19, growth[-1] - growth[-2], growth, ())
+    >>> curve = Curve(2**20, growth[-1], 4096, 1.0, 2**19, growth[-1] - growth[-2], 0, growth, ())
     >>> round(needed_seconds(curve, 60.0) / 60, 1)  # 6.5 of these make the last half's share 1 %
     6.0
     """

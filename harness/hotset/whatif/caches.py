@@ -52,7 +52,7 @@ class CurvePoint:
     the exact ratio with a probability of 95 %.
 
     :ivar warm_low: with ``warm_high``, the bounds over the trace's later part of a cache that was
-        in use before, whatever had been asked of it.
+        in use before, whatever had been asked of it, and should what is gone come back.
     """
 
     cache_bytes: int
@@ -69,6 +69,7 @@ class Curve:
     :ivar blocks: different ones; an estimate where they were sampled.
     :ivar later_requests: of the later part, half to three quarters of the trace.
     :ivar later_new: those of them that were the first to their block.
+    :ivar gone: blocks that it did not touch, and the earlier part did.
     :ivar growth: different blocks after 1, 2, 4, … requests.
     """
 
@@ -78,6 +79,7 @@ class Curve:
     sampled_share: float
     later_requests: int
     later_new: int
+    gone: int
     growth: tuple[int, ...]
     points: tuple[CurvePoint, ...]
 
@@ -85,6 +87,12 @@ class Curve:
     def new_share(self) -> float:
         """Share of the later requests that were the first to their block."""
         return min(1.0, self.later_new / self.later_requests) if self.later_requests else 1.0
+
+    @property
+    def gone_share(self) -> float:
+        """Blocks of the earlier part alone, by all requests: should they come back as seldom, so
+        many miss."""
+        return min(1.0, self.gone / self.requests) if self.requests else 0.0
 
 
 @dataclass(frozen=True)
@@ -204,7 +212,8 @@ class HitCurve(Curve, _OfTrace):
             " ratios are those of LRU, for reads and writes alike. Hit ratio: starting empty, so"
             " that the first access to a block misses. In use: of a cache that was in use before,"
             f" over the last {self.later_requests:,} requests, {percent(self.new_share)} of them to"
-            " blocks that the trace had not touched until then: whether those hit is not known."
+            " blocks that the trace had not touched until then: whether those hit is not known. From:"
+            f" also should blocks of the earlier part alone come back ({percent(self.gone_share)})."
             + (" From and to hold the exact ratio with a probability of 95 %." if sampled else "")
         )
 

@@ -54,4 +54,21 @@ def test_orders_users_and_states_are_the_servers(
                 session.script("SET default_transaction_read_only = off")
                 session.script("ALTER SYSTEM RESET default_transaction_read_only")
                 session.script("SELECT pg_reload_conf()")
+            # HammerDB's next line comes ten seconds later: what was over by then was forgotten.
+            looks = len(beside._readings)
+            assert wait_until(lambda: len(beside._readings) > looks + 1, 10)
+            assert "read-only" in beside.unable
         under_way.join()
+
+
+def test_a_state_that_refuses_the_look_itself_is_told(empty: PostgresDatabase) -> None:
+    """The thread ended, and nothing was known of the window from then on."""
+    with closing(empty.session()) as session, Server(empty) as beside:
+        session.script(
+            "CREATE FUNCTION full_up() RETURNS int LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$;"
+            "CREATE VIEW district AS SELECT full_up() AS d_next_o_id"
+        )
+        beside.ask("opens")
+        assert wait_until(lambda: beside.unable.startswith("disk full: no space"), 10)
+        assert beside.edges(1) is None

@@ -11,6 +11,9 @@
 //! was in use before: it was last asked for before at least all that the trace had touched by then, so
 //! it misses smaller caches than that, and may hit larger ones. Of the later part of the trace few
 //! requests are such first ones, and its ratios have narrow bounds.
+//!
+//! Blocks of the earlier part alone (a night's scan, where the trace begins before it) are the same
+//! backwards: they may come back as seldom, and then miss.
 
 use std::collections::HashMap;
 
@@ -193,12 +196,31 @@ struct History {
     over: Distances,
     last: Distances,
     now: Distances,
+    turns: u8,
+    /// By block, between which turns it was touched last, from 1; 0: never.
+    touched: Vec<u8>,
 }
 
 impl History {
+    fn count(&mut self, block: u32, distance: Option<u32>) {
+        if block as usize >= self.touched.len() {
+            let len = (block as usize + 1).next_power_of_two();
+            self.touched.resize(len, 0);
+        }
+        self.touched[block as usize] = self.turns + 1;
+        self.now.count(distance);
+    }
+
     fn turn(&mut self) {
         self.over.add(&self.last);
         self.last = std::mem::take(&mut self.now);
+        self.turns += 1;
+    }
+
+    /// Blocks of the earlier part that the later one did not touch.
+    fn gone(&self) -> u64 {
+        let is_gone = |&&last: &&u8| last > 0 && last < self.turns;
+        self.touched.iter().filter(is_gone).count() as u64
     }
 
     fn later(&self) -> Distances {
@@ -313,6 +335,8 @@ impl Reader {
         };
         let new = later.blocks as f64 / share;
         let known = self.blocks() as f64 - new;
+        let gone = self.history().gone() as f64 / share;
+        let come_back = (gone / (self.requests as f64).max(1.0)).min(1.0);
         let point = |(at, &blocks): (usize, &u64)| {
             let (ratio, doubt) = (ratios[at], doubts[at]);
             // First requests of the later part that a cache of this size may have hit.
@@ -322,7 +346,11 @@ impl Reader {
                 hit_ratio: ratio,
                 hit_ratio_low: (ratio - doubt).max(0.0),
                 hit_ratio_high: (ratio + doubt).min(1.0),
-                warm_low: (warm[at] - doubt).max(0.0),
+                warm_low: (warm[at] - doubt).max(0.0)
+                    * match blocks < self.blocks() {
+                        true => 1.0 - come_back,
+                        false => 1.0,
+                    },
                 warm_high: (warm[at] + may_hit + doubt).min(1.0),
             }
         };
@@ -333,6 +361,7 @@ impl Reader {
             sampled_share: share,
             later_requests: recent as u64,
             later_new: new.round() as u64,
+            gone: gone.round() as u64,
             growth: self.growth.clone(),
             points: sizes.iter().enumerate().map(point).collect(),
         }
@@ -382,7 +411,7 @@ impl Exact {
                     .resize((block as usize + 1).next_power_of_two(), 0);
             }
             let distance = self.recency.touch(&mut self.last, block);
-            self.history.now.count(distance);
+            self.history.count(block, distance);
         }
     }
 }
@@ -440,7 +469,7 @@ impl Sampled {
             self.last_of_parts.resize(len, 0);
         }
         let distance = self.recency.touch(&mut self.last, number);
-        self.history.now.count(distance);
+        self.history.count(number, distance);
         // Bits that the threshold does not look at.
         let part = hash as usize % PARTS;
         let (recency, distances) = &mut self.parts[part];
@@ -487,6 +516,8 @@ pub struct Curve {
     pub later_requests: u64,
     /// Those of them that were the first to their block.
     pub later_new: u64,
+    /// Blocks that it did not touch, and the earlier part did.
+    pub gone: u64,
     /// Different blocks after 1, 2, 4, … requests.
     pub growth: Vec<u64>,
     /// By size.
@@ -506,7 +537,7 @@ pub struct Point {
     /// to here.
     pub hit_ratio_high: f64,
     /// Hits per request of the later part, of a cache that was in use before the trace, whatever
-    /// had been asked of it: from here
+    /// had been asked of it, and should what is gone come back: from here
     pub warm_low: f64,
     /// to here.
     pub warm_high: f64,

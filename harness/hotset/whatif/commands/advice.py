@@ -101,6 +101,7 @@ def advise(request: Advise, context: Context) -> CacheAdvice:
         least_bytes=bounds.least,
         most_bytes=bounds.most,
         new_share=curve.new_share,
+        gone_share=curve.gone_share,
         needed_s=None if best else advice.needed_seconds(curve, about.seconds),
         wear=worn,
         sizes=tuple(sizes),

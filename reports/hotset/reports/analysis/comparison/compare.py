@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import exp, hypot, log, sqrt
+from operator import itemgetter
 from statistics import fmean
 from typing import Literal
 
@@ -45,9 +46,10 @@ _TIER_FOUND = "tier found"
 DAY_SPREAD = 0.1
 """How far days of one set-up lie apart, as the standard deviation of the logarithm: so the
 all-flash arms of the published runs do."""
-_TURNS, _STREAK = 3, 2
-"""Two are measured in turn if it changed so often which of them was (A B A B), and none was oftener
-in a row."""
+_TURNS, _STREAK, _NEAR = 3, 2, 3
+"""Two are measured in turn if it changed so often which of them was (A B A B), none was oftener in
+a row, and of two in a row each has one of the other near it: so many times as far away as they are
+from each other (A A, and the day after B B, are two days)."""
 _HIGHEST, _LATENCY = "highest rate, TPS", "p95, ms"
 Way = Callable[[RunDocument, RunDocument], str]
 Figures = answer.ArmFigures | power.PowerFigures
@@ -215,9 +217,18 @@ def measured_in_turn(first: RunDocument, other: RunDocument) -> bool:
     )
     if len({at for at, _, _ in opened}) < len(opened):
         return False  # of one instant: none had its turn
-    turns = [turn for turn, _ in groupby((place, repeat) for _, place, repeat in opened)]
-    streaks = [len(list(streak)) for _, streak in groupby(place for place, _ in turns)]
-    return len(streaks) > _TURNS and max(streaks) <= _STREAK
+    turns = [next(each)[:2] for _, each in groupby(opened, itemgetter(1, 2))]
+    streaks = [len(list(streak)) for _, streak in groupby(place for _, place in turns)]
+    return (
+        len(streaks) > _TURNS
+        and max(streaks) <= _STREAK
+        and all(
+            min(abs(at - one) for at, other in turns if other != place) <= _NEAR * (late - early)
+            for (early, place), (late, next_place) in pairwise(turns)
+            if place == next_place
+            for one in (early, late)
+        )
+    )
 
 
 def _opened(document: RunDocument) -> Iterator[tuple[datetime, int]]:

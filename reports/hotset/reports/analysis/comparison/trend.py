@@ -4,7 +4,7 @@ Runs of several days are not independent: a computer has better and worse days, 
 drifts. How far neighbouring runs lie apart says nothing of that, how far the runs of one level span
 does. So a level ends where `NEW_RUNS` runs one after the other lie beyond all that it had, by as
 much as it spans (of ten or more, one in ten on either end aside: a run that falls out hides no
-change). That needs no more than the order of the runs, and no distribution.
+change); runs of one day end no level of several. That needs no distribution.
 
 Simulated (``reports/tests/test_trend.py``): of series of 30 runs without a change, independent or
 not, judged at each run, at most 5 % ever show one; a change by a quarter amid a noise of 3 %
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import pairwise
 from math import exp, log
 from statistics import median
@@ -84,9 +84,9 @@ class Trend:
             )
         low, high = (words.count(value) for value in self.visible)
         return (
-            f"A change shows when {NEW_RUNS} runs in a row lie below {low} or above {high}. A"
-            " smaller one is told from a better or worse day by what is measured in turn:"
-            f" {self.to_know}"
+            f"A change shows when {NEW_RUNS} runs in a row, not all of one day, lie below {low} or"
+            f" above {high}. A smaller one is told from a better or worse day by what is measured"
+            f" in turn: {self.to_know}"
         )
 
     def sentence(self, change: Change) -> str:
@@ -156,7 +156,8 @@ def find_trend(
     :param to_know: how to tell a smaller change.
     """
     values = [sample.value for sample in samples]
-    starts = [0, *change_points(values), len(values)]
+    days = [sample.started_at.date() for sample in samples]
+    starts = [0, *change_points(values, days), len(values)]
     segments = [(start, end) for start, end in pairwise(starts) if end > start]
     middles = [median(values[start:end]) for start, end in segments]
     changes = tuple(
@@ -175,8 +176,10 @@ def find_trend(
     return Trend(metric, tuple(samples), levels, changes, visible, to_know)
 
 
-def change_points(values: Sequence[float]) -> list[int]:
+def change_points(values: Sequence[float], days: Sequence[date] = ()) -> list[int]:
     """Places at which a new level begins.
+
+    :param days: of the runs; a level of several is not ended by runs of one. None: each is alone.
 
     >>> change_points([100, 101, 99, 100, 102, 101, 99, 100, 80, 81, 79])
     [8]
@@ -192,7 +195,8 @@ def change_points(values: Sequence[float]) -> list[int]:
         # A level that has just begun may yet span as much as the one before it.
         known = max(span, _span(level))
         low, high = _limits(level, known)
-        if max(latest) < low or min(latest) > high:
+        one_day = len(set(days[begin:end])) == 1 < len(set(days[start:begin]))
+        if not one_day and (max(latest) < low or min(latest) > high):
             steps.append(begin)
             start, span = begin, known
     return steps
