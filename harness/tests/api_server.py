@@ -6,15 +6,17 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hotset.api import tokens
+from hotset.core.clock import wait_until
+from hotset.core.machines.local import free_port
 from hotset.core.rights import Right
 from tests import powershell
 from tests.cli_server import XDG
@@ -45,31 +47,25 @@ def serving(
         for name in set(XDG) & set(environment):
             patch.setenv(name, environment[name])
         token = tokens.create(f"tests-{os.urandom(4).hex()}", Right.ADMIN)
-    port = port or _free_port()
+    port = port or free_port()
     program = [sys.executable, str(_PROGRAM), str(port)]
     if password is not None:
         program = [powershell.hotset(), "console", "--port", str(port)]
         environment = {**environment, "HOTSET_CONSOLE_PASSWORD_FILE": str(password)}
     with subprocess.Popen(program, env=environment) as server:
         try:
-            _wait(server, port)
+            wait_for_port(server, port)
             yield Served(f"http://127.0.0.1:{port}", token, environment, server)
         finally:
             server.terminate()
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def wait_for_port(server: subprocess.Popen[Any], port: int) -> None:
+    """Until a server answers, unless it ends."""
 
-
-def _wait(server: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and server.poll() is None:
+    def is_open() -> bool:
         with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"no server at port {port}")
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    answers = wait_until(is_open, 120, ended=lambda: server.poll() is not None)
+    assert answers, f"no server at port {port}"

@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from hotset.core.clock import wait_until
 from hotset.operations import table
 
 XDG = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
@@ -121,12 +122,8 @@ def _child(request: dict[str, Any]) -> NoReturn:
 
 
 def _interrupt(pid: int, errors: Path, text: str, number: int) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if errors.exists() and text in errors.read_text():
-            time.sleep(0.05)
-            break
-        time.sleep(0.02)
+    wait_until(lambda: errors.exists() and text in errors.read_text(), 10)
+    time.sleep(0.05)
     os.kill(pid, number)
 
 

@@ -8,7 +8,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from hotset.core.clock import wait_until
+from hotset.core.machines.local import free_port
 from hotset.databases.postgres.client import PostgresSession
 from hotset.databases.postgres.product import PostgresDatabase
 from hotset.tpcc.data.load import LoadResult, load
@@ -180,9 +180,7 @@ def own_cluster(configuration: str = "") -> Iterator[Cluster]:
     """
     root = Path(tempfile.mkdtemp(prefix="hotset-pg-"))
     try:
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            server = Cluster(_binaries(), root, probe.getsockname()[1])
+        server = Cluster(_binaries(), root, free_port())
         server.initialise()
         with (root / "data" / "postgresql.auto.conf").open("a") as file:
             file.write(configuration)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.sql import Aborted, SetupError
 from hotset.databases.postgres.product import PostgresDatabase
 from hotset.load.latency import Latencies
@@ -463,10 +464,7 @@ def test_workers_do_not_outlive_their_parent(
         parent.wait(timeout=30)
         if death == signal.SIGINT:
             assert b"RunInterrupted" in parent.stderr.read()
-    deadline = time.monotonic() + 30
-    while any(_alive(pid) for pid in left):
-        assert time.monotonic() < deadline, "a worker outlived its parent"
-        time.sleep(0.05)
+    assert wait_until(lambda: not any(map(_alive, left)), 30), "a worker outlived its parent"
 
 
 def _alive(pid: int) -> bool:

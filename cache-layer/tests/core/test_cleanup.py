@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.base import (
     Command,
     CommandError,
@@ -54,10 +55,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_until_gone(pid: int, limit_s: float = 5.0) -> bool:
-    deadline = time.monotonic() + limit_s
-    while start_time(pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return start_time(pid) is None
+    return wait_until(lambda: start_time(pid) is None, limit_s)
 
 
 def alive(pid: int) -> bool:
@@ -190,11 +188,8 @@ def test_a_zombie_is_no_process(sleeper: subprocess.Popen[bytes]) -> None:
     assert start_time(sleeper.pid) is not None
     assert start_time(sleeper.pid) != start_time(1)
     sleeper.kill()
-    deadline = time.monotonic() + 5
-    while start_time(sleeper.pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert wait_until_gone(sleeper.pid)
     assert Path(f"/proc/{sleeper.pid}").exists(), "reaped too early: nothing was tested"
-    assert start_time(sleeper.pid) is None
 
 
 def test_a_name_with_spaces_and_brackets_hides_no_start_time(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines import local as this_computer
 from hotset.core.machines.base import (
     Command,
@@ -26,13 +26,6 @@ from hotset.core.machines.local import Local, search_path, start_time
 @pytest.fixture
 def local() -> Local:
     return Local()
-
-
-def wait_until(done: Callable[[], bool], limit_s: float = 5.0) -> bool:
-    deadline = time.monotonic() + limit_s
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return done()
 
 
 def gone(pid: int) -> bool:
@@ -114,7 +107,7 @@ def test_a_timeout_ends_the_command_and_its_children(
         )
     assert time.monotonic() - begun < 5
     for pid in map(int, pids.read_text().split()):
-        assert wait_until(lambda pid=pid: gone(pid)), f"process {pid} outlived its time"  # type: ignore[misc]
+        assert wait_until(lambda pid=pid: gone(pid), 5), f"process {pid} outlived its time"  # type: ignore[misc]
 
 
 def test_a_timeout_lets_a_command_tidy_up(local: Local, tmp_path: Path) -> None:
@@ -158,7 +151,7 @@ def test_an_error_in_the_follower_ends_the_command(local: Local) -> None:
 
     with pytest.raises(ValueError, match=r"\d+") as stopped:
         local.run(["sh", "-c", "echo $$; sleep 300"], on_line=stop)
-    assert wait_until(lambda: gone(int(str(stopped.value))))
+    assert wait_until(lambda: gone(int(str(stopped.value))), 5)
 
 
 def test_a_followed_command_may_say_much_on_standard_error(local: Local) -> None:
@@ -226,7 +219,7 @@ def test_a_stream_ends_with_its_context(local: Local) -> None:
         assert next(lines) == "tick"
         assert not any(map(gone, pids))
     for pid in pids:
-        assert wait_until(lambda pid=pid: gone(pid))  # type: ignore[misc]
+        assert wait_until(lambda pid=pid: gone(pid), 5)  # type: ignore[misc]
 
 
 def test_a_stream_ends_also_on_an_error(local: Local) -> None:
@@ -236,7 +229,7 @@ def test_a_stream_ends_also_on_an_error(local: Local) -> None:
     ):
         pid = int(next(lines))
         raise RuntimeError("stop")
-    assert wait_until(lambda: gone(pid))
+    assert wait_until(lambda: gone(pid), 5)
 
 
 def test_a_stream_that_ends_by_itself(local: Local) -> None:
@@ -249,7 +242,7 @@ def test_a_daemon_lives_on_in_a_session_of_its_own(local: Local, tmp_path: Path)
     script = "echo out $X; echo err >&2; cat; echo no input; sleep 300"
     process = local.spawn(["sh", "-c", script], log, {"X": "set"})
     try:
-        assert wait_until(lambda: "no input" in log.read_text())
+        assert wait_until(lambda: "no input" in log.read_text(), 5)
         assert log.read_text() == "out set\nerr\nno input\n"
         assert os.getsid(process.pid) == process.pid != os.getsid(0)
         assert process.poll() is None

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines import local, locks, programs
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
 from hotset.core.machines.local import Local
@@ -92,10 +93,7 @@ def _killed(work: Callable[[], None], ready: Path) -> None:
     """Run work in a process that is killed as soon as a file is there."""
     process = FORK.Process(target=work)
     process.start()
-    deadline = time.monotonic() + 20
-    while not ready.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert wait_until(ready.exists, 20)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from hotset.core.machines.local import Local
+from hotset.core.machines.local import Local, free_port
 from hotset.core.sql import Session
 from hotset.databases import file_labels
 from hotset.databases.base import Unavailable
@@ -159,9 +158,7 @@ def cloned_cluster(cluster: Cluster, *hidden: Path) -> Iterator[Cluster]:
     the clone has its own."""
     root = Path(tempfile.mkdtemp(prefix="hotset-pg-"))
     cluster.hand_over(root)
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        clone = Cluster(cluster.binaries, root, probe.getsockname()[1])
+    clone = Cluster(cluster.binaries, root, free_port())
     source = [f"--dbname=host={cluster.root} port={cluster.port} user=tester"]
     mapped = [f"--tablespace-mapping={one}={root / one.name}" for one in hidden[1:]]
     argv = [str(cluster.binaries / "pg_basebackup"), "-D", str(root / "data"), *source, *mapped]

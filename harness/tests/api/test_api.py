@@ -7,12 +7,11 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ from hotset.api import app, tokens
 from hotset.api.values import BODY_MAX_BYTES
 from hotset.cli import tokens as tokens_cli
 from hotset.core import operation as registry
+from hotset.core.clock import wait_until
+from hotset.core.machines.local import free_port
 from hotset.core.paths import data_dir, repository_file
 from hotset.core.rights import Right
 from hotset.operations import run, table
@@ -33,6 +34,7 @@ from hotset.operations.jobs import store as jobs
 from hotset.reports.archive import Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
+from tests.api_server import wait_for_port
 from tests.silent_server import silent_server
 
 ROOT = "/api/v1"
@@ -231,9 +233,11 @@ def test_who_did_what_is_kept(ask: Ask) -> None:
     (down,) = ask("GET", f"{ROOT}/audit").json()["entries"]
     assert (down["who"], down["what"]) == ("token test", "lab down")
     job = jobs.find("last")
-    deadline = time.monotonic() + 60
-    while (down := ask("GET", f"{ROOT}/audit").json()["entries"][0])["outcome"] != "done":
-        assert time.monotonic() < deadline, (down, jobs.find(job.id))
+
+    def outcome() -> str:
+        return str(ask("GET", f"{ROOT}/audit").json()["entries"][0]["outcome"])
+
+    assert wait_until(lambda: outcome() == "done", 60), (outcome(), jobs.find(job.id))
 
 
 def test_what_nobody_known_sends_is_only_counted(ask: Ask) -> None:
@@ -511,14 +515,7 @@ def served(port: int) -> Iterator[subprocess.Popen[str]]:
     ]
     with subprocess.Popen(argv, text=True) as server:
         try:
-            deadline = time.monotonic() + 120
-            while True:
-                with closing(socket.socket()) as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert server.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            wait_for_port(server, port)
             yield server
         finally:
             server.kill()
@@ -526,9 +523,7 @@ def served(port: int) -> Iterator[subprocess.Popen[str]]:
 
 def test_a_stream_ends_with_its_token(token: str) -> None:
     """Whoever was shut out hears nothing more, though the connection was there before."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     url, mine = (
         f"http://127.0.0.1:{port}",
         {"Authorization": f"Bearer {tokens.create('b', Right.ADMIN)}"},
@@ -551,9 +546,7 @@ def test_a_stream_ends_with_its_token(token: str) -> None:
 
 
 def test_a_job_outlives_the_server(token: str) -> None:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     client = httpx.Client(
         base_url=f"http://127.0.0.1:{port}",
         timeout=30,
@@ -570,10 +563,11 @@ def test_a_job_outlives_the_server(token: str) -> None:
             process = Path(
                 f"/proc/{(data_dir() / 'jobs' / id_ / 'process').read_text().split()[0]}"
             )
-            deadline = time.monotonic() + 20
-            while not any("socket:" in os.readlink(fd) for fd in (process / "fd").iterdir()):  # noqa: PTH115
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+
+            def is_connected() -> bool:
+                return any("socket:" in os.readlink(fd) for fd in (process / "fd").iterdir())  # noqa: PTH115
+
+            assert wait_until(is_connected, 20)
             assert client.post(f"/jobs/{id_}/cancel").status_code == 202
             last = [json.loads(line[6:]) for line in lines if line.startswith("data: ")][-1]
     assert (last["kind"], last["state"]) == ("end", "interrupted")

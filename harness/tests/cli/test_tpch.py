@@ -7,13 +7,13 @@ import io
 import json
 import signal
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.record import SCHEMA_VERSION
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.tpch.load import load
@@ -280,11 +280,7 @@ def test_a_server_that_dies_leaves_what_was_measured(
     session.script("BEGIN; LOCK TABLE hotset_tpch.customer IN ACCESS EXCLUSIVE MODE")
 
     def kill_when_it_waits() -> None:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if session.query("SELECT 1 FROM pg_locks WHERE NOT granted"):
-                break
-            time.sleep(0.1)
+        wait_until(lambda: session.query("SELECT 1 FROM pg_locks WHERE NOT granted"), 30)
         cluster.kill()
 
     killer = threading.Thread(target=kill_when_it_waits)

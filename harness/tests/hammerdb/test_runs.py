@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.errors import FAILED, LACKS, USAGE, code_of
 from hotset.core.progress import Reporter
 from hotset.hammerdb import batch, jobs, kept, release, server, settings, tpcc, tpch
@@ -341,15 +342,9 @@ def test_the_end_of_hotset_is_the_end_of_hammerdb(stage: Stage, number: int) -> 
         assert record.exists()
         hotset.send_signal(number)
         hotset.wait()
-    deadline = time.monotonic() + 60
-    while ours(stage.home) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert ours(stage.home) == []
+    assert wait_until(lambda: not ours(stage.home), 60), ours(stage.home)
     # It may quote the password, and nobody is left who would strike it out.
-    deadline = time.monotonic() + 60
-    while record.parent.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not record.parent.exists()
+    assert wait_until(lambda: not record.parent.exists(), 60)
 
 
 def ours(home: Path) -> list[str]:

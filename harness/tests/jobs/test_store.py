@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hotset.core import operation as lock
+from hotset.core.clock import wait_until
 from hotset.core.errors import RequestError
 from hotset.core.paths import data_dir, repository_file
 from hotset.databases.postgres.product import PostgresDatabase
@@ -48,10 +49,7 @@ def process_of(job: Job) -> int:
 
 
 def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.05)
+    assert wait_until(holds, seconds), "it did not come true in time"
 
 
 def ended(job: Job) -> Job:

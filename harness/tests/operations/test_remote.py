@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, get_origin
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
+from hotset.core.clock import wait_until
 from hotset.core.errors import ForbiddenError
 from hotset.core.operation import FieldKind, Kind, Lock, Operation
 from hotset.core.paths import data_dir
@@ -340,17 +340,10 @@ def test_an_experiment_is_asked_for_what_it_names(tmp_path: Path) -> None:
     file.write_text(re.sub(r'^model = "[^"]+"', 'model = "/etc/shadow"', demo, count=1, flags=re.M))
     assert "/etc/shadow" in file.read_text()
     job = run.start("experiment plan", {"file": str(file)})
-    ended = wait(job.id)
+    assert wait_until(lambda: not store.find(job.id).running, 120, 0.1)
+    ended = store.find(job.id)
     assert ended.state == "failed"
     assert "/etc/shadow is not below an allowed folder" in store.cause(ended)
-
-
-def wait(id_: str) -> store.Job:
-    deadline = time.monotonic() + 120
-    while (job := store.find(id_)).running:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return job
 
 
 @pytest.mark.parametrize(
