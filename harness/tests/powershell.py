@@ -36,7 +36,9 @@ _TYPES = {
     "object": "string",
     "object[]": "array",
 }
-_CONVERTED = re.compile(r"\(ConvertTo-Hotset(?:Choice|Dsn \$PSCmdlet|Size|Time) \$(\w+)\)")
+_CONVERTED = re.compile(
+    r"\(ConvertTo-Hotset(?:Choice|Dsn \$PSCmdlet|(?:Size|Time) \$PSCmdlet \w+) \$(\w+)\)"
+)
 
 
 def shell() -> str:

@@ -1,5 +1,6 @@
 # Against a served API: set URI and TOKEN, and for what fails UNTRUSTED_URI, of whose certificate nobody
-# knows, and SILENT_URI, which takes connections and never answers. What changes something is asked with
+# knows, SILENT_URI, which takes connections and never answers, and AMISS_URI, which breaks off its
+# answers as the job or the disk is called, and has 10,000 jobs. What changes something is asked with
 # -WhatIf only, or with a name that is refused.
 BeforeDiscovery {
     $script:nowhere = -not ($env:URI -and $env:TOKEN)
@@ -240,5 +241,49 @@ Describe 'A served API' -Skip:$nowhere {
         { Connect-Hotset $env:URI.Replace('http:', 'https:') -Token $secret } | Should -Throw -ErrorId 'Hotset.NotEncrypted*'
         { Connect-Hotset $env:UNTRUSTED_URI -Token $secret } | Should -Throw -ErrorId 'Hotset.OtherName*'
         { Connect-Hotset $env:UNTRUSTED_URI.Replace('127.0.0.1', 'localhost') -Token $secret } | Should -Throw -ErrorId 'Hotset.Untrusted*'
+    }
+    It 'makes one error, which names the server, of an answer that does not come or is broken off' {
+        $amiss = Connect-Hotset $env:AMISS_URI -Token $secret
+        $ask = { param($id) InModuleScope Hotset -Parameters @{ Session = $amiss; Id = $id } {
+                param($Session, $Id)
+                throw (Invoke-HotsetApi $Session Get "/api/v1/jobs/$Id" -TimeoutSeconds 2)
+            } }
+        $how = @{ Connection = $amiss; ErrorAction = 'Stop' }
+        $wait = @{ Connection = $amiss; WarningAction = 'Ignore' }
+        $failing = @(
+            @{ Id = 'NotReached'; Says = 'no whole answer within 2 s'; Call = { & $ask silent } }
+            @{ Id = 'NotReached'; Says = 'no whole answer within 2 s'; Call = { & $ask stuck } }
+            @{ Id = 'NotReached'; Says = 'broke off its answer'; Call = { Get-HotsetJob cut @how } }
+            @{ Id = 'NotHotset'; Says = 'not JSON'; Call = { Get-HotsetJob half @how } }
+            @{ Id = 'NotHotset'; Says = 'answered 500'; Call = { Get-HotsetHitRatio failed @how } }
+            @{ Id = 'NotReached'; Says = 'broke off its answer'; Call = { Get-HotsetHitRatio cut -Wait @how } }
+            @{ Id = 'Timeout'; Says = 'is not known to have ended after 2 s'; Call = { Wait-HotsetJob silent -TimeoutSeconds 2 @wait } }
+            @{ Id = 'Timeout'; Says = 'is not known to have ended after 2 s'; Call = { Wait-HotsetJob stuck -TimeoutSeconds 2 @wait } }
+            @{ Id = 'NotReached'; Says = 'broke off its answer'; Call = { Wait-HotsetJob cut -RetrySeconds 0 @wait } }
+            @{ Id = 'NotHotset'; Says = 'not JSON'; Call = { Wait-HotsetJob half @wait } }
+        )
+        foreach ($one in $failing) {
+            $call = $one.Call
+            $global:Error.Clear()
+            $watch = [System.Diagnostics.Stopwatch]::StartNew()
+            $failure = $null
+            try { & $call } catch { $failure = $_ }
+            $failure.FullyQualifiedErrorId | Should -BeLike "Hotset.$($one.Id)*" -Because "$call"
+            $failure.Exception.Message | Should -BeLike "*$($amiss.Server)*$($one.Says)*"
+            $global:Error.Count | Should -Be 1 -Because "$call"
+            $watch.Elapsed.TotalSeconds | Should -BeLessThan 10 -Because "$call"
+        }
+        $null = Connect-Hotset $env:URI -Token $secret
+    }
+
+    It 'hands out ten thousand jobs as they come' {
+        $amiss = Connect-Hotset $env:AMISS_URI -Token $secret
+        $seen = [System.Collections.Generic.List[string]]::new()
+        $few = @(Get-HotsetJob -Connection $amiss | ForEach-Object { $seen.Add($_.Id); $_ } | Select-Object -First 5)
+        $few.Count | Should -Be 5
+        $seen.Count | Should -Be 5
+        @(Get-HotsetJob -Connection $amiss).Count | Should -Be 10000
+        @(Get-HotsetJob '*-0999?' -Connection $amiss).Count | Should -Be 10
+        $null = Connect-Hotset $env:URI -Token $secret
     }
 }

@@ -22,6 +22,7 @@ from hotset.console import app
 from hotset.console.pages.powershell import PLACE
 from hotset.databases.postgres.product import PostgresDatabase
 from tests import powershell
+from tests.amiss_api import amiss
 from tests.api_server import Served, serving
 from tests.cli_server import XDG, plain_environment
 from tests.powershell import MODULE
@@ -122,12 +123,13 @@ def test_the_modules_own_tests_pass_in_powershell(
     shell = powershell.shell()
     run = f"Import-Module Pester -ErrorAction Stop; Invoke-Pester -Path '{TESTS}' -CI"
     run += " -ExcludeTagFilter Night"
-    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent, amiss() as (wrong, _):
         places = {
             "URI": served.uri,
             "UNTRUSTED_URI": untrusted[0],
             "UNTRUSTED_SHA256": untrusted[1],
             "SILENT_URI": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "AMISS_URI": wrong,
             # Where PowerShell keeps what it has found out about its modules.
             "XDG_CACHE_HOME": str(Path.home() / ".cache"),
         }

@@ -20,6 +20,7 @@ from tree_sitter import Node
 
 from hotset.api import app, clients
 from hotset.api.clients import cmdlets
+from hotset.api.clients import own as own_cmdlets
 from hotset.api.clients.cmdlets import Cmdlet
 from hotset.core.record import columns_of
 from hotset.core.rights import Right
@@ -80,6 +81,7 @@ AUTOMATIC = {
     "myinvocation",
     "whatifpreference",
     "erroractionpreference",
+    "global:error",
     "progresspreference",
     "args",
 }
@@ -270,10 +272,14 @@ def test_what_5_1_lacks_is_told(script: str) -> None:
 
 
 def test_little_of_the_module_is_written_by_hand() -> None:
-    """What the operations tell is generated: parameters, help, views."""
+    """What the operations tell is generated: parameters, help, views. Bodies that stand as texts
+    beside what is generated count as well: moved there, lines would only be out of sight."""
     by_hand = [path for path in SHIPPED if path not in clients.make()]
     assert len(by_hand) > 8
-    assert sum(len(path.read_text().splitlines()) for path in by_hand) <= 1500
+    bodies = [lines for cmdlet in own_cmdlets.EVERY for lines in cmdlet.does.values()]
+    assert len(bodies) > 5
+    lines = sum(len(path.read_text().splitlines()) for path in by_hand)
+    assert lines + sum(map(len, bodies)) <= 1500
 
 
 def test_what_5_1_has_is_not_told() -> None:
@@ -589,13 +595,6 @@ def test_a_question_names_the_machine(cmdlet: powershell.Function) -> None:
 def test_a_page_that_is_made_here_says_its_letters() -> None:
     """It is written as UTF-8, and a file has no header that says so."""
     assert '<meta charset="utf-8">' in text(own()["ConvertTo-HotsetHitPage"].node)
-
-
-def test_a_job_is_looked_at_for_a_while_only() -> None:
-    """A server that accepts and says nothing would hold -TimeoutSeconds and -RetrySeconds up."""
-    looking = re.search(r"TimeoutSeconds (\d+)", text(own()["Get-HotsetAnswer"].node))
-    assert looking is not None
-    assert int(looking[1]) <= 30
 
 
 def test_secrets_are_not_written() -> None:

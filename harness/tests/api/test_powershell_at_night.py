@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from hotset.databases.postgres.product import PostgresDatabase
 from tests import powershell
+from tests.amiss_api import amiss
 from tests.api_server import Served, serving
 from tests.cli_server import XDG, plain_environment
 from tests.powershell import MODULE
@@ -190,6 +192,28 @@ def test_before_and_after_as_the_page_has_it(
     assert lines[1] == "12"
     assert "Verdict" in done.stdout
     assert (tmp_path / "after.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("how", ["silent", "stuck"])
+@pytest.mark.parametrize(
+    "asked", ["Get-HotsetJob {}", "Wait-HotsetJob {}", "Get-HotsetHitRatio {} -Wait"]
+)
+def test_ctrl_c_ends_the_wait_for_a_server_that_hangs(served: Served, how: str, asked: str) -> None:
+    with amiss() as (address, waits):
+        script = f"{_CONNECT}$null = Connect-Hotset {address} -Token $token; "
+        argv = [powershell.shell(), "-NoProfile", "-NonInteractive", "-Command"]
+        with subprocess.Popen(
+            [*argv, f"Import-Module '{MODULE}'; {script}{asked.format(how)}; 'went on'"],
+            env=variables(served),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as client:
+            assert waits.wait(120)
+            client.send_signal(signal.SIGINT)
+            said, _ = client.communicate(timeout=60)
+    assert "went on" not in said
+    assert ("Stop-HotsetJob" in said) == asked.startswith("Wait-")
 
 
 def test_what_redirects_or_is_a_page_gets_the_token_once_and_nobody_else(served: Served) -> None:

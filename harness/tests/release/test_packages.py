@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from hotset.core import extras
 from hotset.core.extras import Extra
 from hotset.core.machines import needrestart
 from hotset.disk.boot import schedules, systemd_unit
-from release import entry, modules, packages
+from release import container, entry, modules, packages
 from release.bare import try_packages
 from release.dist import package
 from release.programs import PROGRAMS, CannotBuildError
@@ -61,6 +62,14 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> packages.Release:
 def deb(described: packages.Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     dist = tmp_path_factory.mktemp("dist")
     return packages.build(described, dist / "work", dist, SMALL, ("deb",))[0]
+
+
+@pytest.fixture(scope="module")
+def laid(described: packages.Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the container image has beside Debian's packages; without extras, as above."""
+    folder = tmp_path_factory.mktemp("container") / "laid"
+    container.lay(folder, described.wheel, described.machine, [])
+    return folder
 
 
 def said(*argv: str) -> str:
@@ -99,9 +108,28 @@ def test_the_package_has_all_that_runs_and_nothing_that_anybody_else_may_write(d
     assert held["/usr/share/hotset/scripts/sqlserver.sh"][0] == "-rwxr-xr-x"
     assert held["/usr/share/hotset/experiments"][1] == f"{site}/hotset/experiments"
     assert f"{site}/hotset/experiments/demo.toml" in held
-    assert {f"{site}/hotset/scripts/Hotset/{name}" for name in contents()} <= held.keys()
     assert not [one for one in held if re.search(r"/(bin/typer|setuptools)$", one)]
     assert not [one for one in held if one.startswith(("/opt", "/usr/local", "/var"))]
+
+
+def test_wheel_package_and_container_have_the_powershell_module(
+    described: packages.Release, deb: Path, laid: Path
+) -> None:
+    """A console of each of them hands it out."""
+    site = "./usr/lib/hotset/lib/python3/site-packages"
+    with zipfile.ZipFile(described.wheel) as opened:
+        held = {"wheel": set(opened.namelist())}
+    files = said("dpkg-deb", "--contents", str(deb)).splitlines()
+    held["package"] = {line.split()[5].removeprefix(f"{site}/") for line in files}
+    packed = {str(file.relative_to(laid)) for file in laid.rglob("*") if file.is_file()}
+    held["container"] = {
+        name.removeprefix(f"{container.SITE}/")
+        for name in packed
+        if not container.LEFT_OUT.match(name)
+    }
+    expected = {f"hotset/scripts/Hotset/{name}" for name in contents()}
+    assert len(expected) > 10
+    assert {kind: expected - names for kind, names in held.items() if expected - names} == {}
 
 
 def test_the_package_asks_for_what_hotset_needs_and_for_no_dmeventd(deb: Path) -> None:

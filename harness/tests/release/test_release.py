@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import hotset
-from hotset.api.clients.package import contents
 from release import bill, changelog, crates, dist
 from release.programs import PROGRAMS, CannotBuildError, build
 from release.wheel_programs import platform
@@ -58,7 +57,6 @@ def test_the_wheel_has_all_that_runs_and_says_where(wheel: Path) -> None:
         "hotset/experiments/demo.toml",
         "hotset/programs/LICENCES.txt",
     }
-    expected |= {f"hotset/scripts/Hotset/{name}" for name in contents()}
     assert expected <= modes.keys()
     assert not [name for name in modes if "tests" in name.split("/")]
     assert wheel.name.startswith(f"hotset-{hotset.__version__}-py3-none-manylinux_2_")

@@ -40,19 +40,14 @@ function Get-HotsetOffer {
         foreach ($session in $script:Sessions) { @{ Value = $session.Server; Tip = $session.Uri } }
         return
     }
-    $session = $null
-    if ($script:Sessions.Count) { $session = $script:Sessions[$script:Sessions.Count - 1] }
-    if ($null -ne $Bound -and $Bound['Connection']) {
-        $named = @($Bound['Connection'])
-        $session = Find-HotsetSession $named[0]
-    }
+    $session = $script:Sessions | Select-Object -Last 1
+    if ($Bound['Connection']) { $session = Find-HotsetSession @($Bound['Connection'])[0] }
     if ($null -eq $session) { return }
     $machine = [string] $Bound['Machine']
     $dsn = [string] $Bound['Dsn']
     $key = "$($session.Uri) $Parameter $machine $dsn"
     $known = $script:Offers[$key]
     if ($null -ne $known -and ([datetime]::UtcNow - $known.At).TotalSeconds -lt 10) { return $known.Offered }
-    $values = @()
     try {
         $values = @(Read-HotsetOffer $session $Parameter $machine $Bound)
     } catch {

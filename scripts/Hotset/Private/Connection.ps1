@@ -5,9 +5,8 @@ function Resolve-HotsetConnection {
     param([System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection)
     if (-not $Connection) {
         if ($script:Sessions.Count) { return $script:Sessions[$script:Sessions.Count - 1] }
-        $ErrorActionPreference = 'Stop'
-        $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'NotConnected' 'ConnectionError' `
-            'Not connected to a hotset server: run Connect-Hotset first.'))
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotConnected' 'ConnectionError' `
+                'Not connected to a hotset server: run Connect-Hotset first.')
     }
     foreach ($one in $Connection) {
         $found = Find-HotsetSession $one
@@ -41,7 +40,10 @@ function Get-HotsetOrigin {
         [System.Management.Automation.PSCmdlet] $Caller, [object[]] $Given, [object[]] $From,
         [string] $Property = 'Server'
     )
-    if ($Given) { return }
+    if ($Given) {
+        if ($Property -eq 'Server') { foreach ($one in $From) { Assert-HotsetPlace $Caller $Given $one } }
+        return
+    }
     $places = New-Object System.Collections.Generic.List[string]
     foreach ($one in $From) {
         $isOurs = @($one.PSObject.TypeNames | Where-Object { $_ -like '*Hotset.*' }).Count
@@ -57,6 +59,17 @@ function Get-HotsetOrigin {
             "The objects are from $($named): name one by $by.")
     }
     @($places | Where-Object { $_ })
+}
+
+# Refuses an object that is sent to another server than it is from: there its name means another thing.
+function Assert-HotsetPlace {
+    param([System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, $One)
+    if ($One -isnot [System.Management.Automation.PSCustomObject] -or -not $One.Server) { return }
+    foreach ($session in @($Connection | ForEach-Object { Find-HotsetSession $_ })) {
+        if ($session.Server -eq $One.Server) { continue }
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'OtherServer' 'InvalidArgument' `
+                "-Connection: the object is from $($One.Server), not from $($session.Server): leave -Connection out, or give a name as text." $One)
+    }
 }
 
 # A server's address from what a user writes: a name is https:// and the console's port. This
@@ -98,7 +111,7 @@ function Open-HotsetSession {
     $answer = Invoke-HotsetApi $session Get '/api/v1/token' -TimeoutSeconds 15
     if ($answer -is [System.Management.Automation.ErrorRecord]) {
         # One that does not know this question is older.
-        if ($answer.FullyQualifiedErrorId -ne 'Hotset.Http404') { return $answer }
+        if ($answer.FullyQualifiedErrorId -ne 'Hotset.NotServed') { return $answer }
         $answer = @{ schema_version = 1 }
     }
     if ($null -eq $answer.schema_version) { return Get-HotsetStranger $session 'it answered' }
@@ -170,6 +183,7 @@ function Get-HotsetToken {
         return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
             "-TokenPath $($TokenPath): there is no such file." $TokenPath
     }
+    $why = 'the file holds no token.'
     try {
         $first = [string] (Get-Content -LiteralPath $TokenPath -TotalCount 1 -ErrorAction Stop)
         if ($first.StartsWith('<')) {
@@ -179,14 +193,12 @@ function Get-HotsetToken {
             $first = ''
         }
     } catch {
-        return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-            "-TokenPath $($TokenPath): the file cannot be read: $($_.Exception.Message)" $TokenPath
+        $global:Error.RemoveAt(0)
+        $first = ''
+        $why = "the file cannot be read: $($_.Exception.Message)"
     }
-    if (-not $first.Trim()) {
-        return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-            "-TokenPath $($TokenPath): the file holds no token." $TokenPath
-    }
-    ConvertTo-HotsetSecret $first.Trim()
+    if ($first.Trim()) { return ConvertTo-HotsetSecret $first.Trim() }
+    Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' "-TokenPath $($TokenPath): $why" $TokenPath
 }
 
 # A text as a SecureString.

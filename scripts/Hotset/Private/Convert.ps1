@@ -193,29 +193,29 @@ function Add-HotsetSummary {
 
 # A size as the server reads it: a number is bytes, and MB is 1024 KB, as PowerShell counts.
 function ConvertTo-HotsetSize {
-    param([object[]] $From)
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, [object[]] $From)
     foreach ($one in $From) {
         if ($null -eq $one) { continue }
+        $number = $one -as [decimal]
         if ($one -is [string]) {
             $one -replace '(?<=^\s*\d[\d.]*\s*)([KMGTP])B(?=(/s)?\s*$)', '$1iB'
+        } elseif ($null -ne $number) {
+            $number.ToString('0', [cultureinfo]::InvariantCulture)
         } else {
-            ([decimal] $one).ToString('0', [cultureinfo]::InvariantCulture)
+            Write-HotsetUnfit $Caller $Parameter $one 'a number of bytes, or a text such as 100GB'
         }
     }
 }
 
 # A time or a span as the server reads it, from a text or from an object that is one.
 function ConvertTo-HotsetTime {
-    param($From)
-    if ($From -is [datetimeoffset]) { $From = $From.LocalDateTime }
-    if ($From -is [datetime]) {
-        # With its offset: the server may be in another zone.
-        return ([datetimeoffset] $From).ToString("yyyy-MM-dd'T'HH:mm:sszzz", [cultureinfo]::InvariantCulture)
-    }
-    if ($From -is [timespan]) {
-        return $From.TotalSeconds.ToString('0.###', [cultureinfo]::InvariantCulture) + 's'
-    }
-    $From
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, $From)
+    if ($null -eq $From -or $From -is [string]) { return $From }
+    if ($From -is [timespan]) { return $From.TotalSeconds.ToString('0.###', [cultureinfo]::InvariantCulture) + 's' }
+    # With its offset: the server may be in another zone.
+    $time = $From -as [datetimeoffset]
+    if ($null -ne $time) { return $time.ToString("yyyy-MM-dd'T'HH:mm:sszzz", [cultureinfo]::InvariantCulture) }
+    Write-HotsetUnfit $Caller $Parameter $From 'a DateTime, a TimeSpan, or a text such as 8h'
 }
 
 # Values of a set in the set's own spelling, which the server knows.

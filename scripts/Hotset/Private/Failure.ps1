@@ -28,6 +28,13 @@ function Write-HotsetFailure {
     $Caller.ThrowTerminatingError($Failure)
 }
 
+# The error of an object that a parameter cannot take.
+function Write-HotsetUnfit {
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, $From, [string] $Wanted, [bool] $GoOn = $false)
+    Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotOfThisKind' 'InvalidType' `
+            "-$($Parameter): an object of type $($From.PSObject.TypeNames[0]) does not fit: give $Wanted." $From) $GoOn
+}
+
 # A failure that names its server, where several were asked.
 function Add-HotsetPlace {
     param([System.Management.Automation.ErrorRecord] $Failure, [psobject] $Session, [object[]] $Asked)
@@ -41,9 +48,7 @@ function Add-HotsetPlace {
 function ConvertTo-HotsetError {
     param([hashtable] $Answer, [psobject] $Session)
     $status = $Answer.Status
-    $problem = $null
-    # Others answer with pages.
-    if ($Answer.Text -match '^\s*\{') { $problem = ConvertFrom-Json $Answer.Text -ErrorAction Ignore }
+    $problem = ConvertFrom-HotsetJson $Answer.Text
     if ([string] $problem.type -notlike 'urn:hotset:*') {
         return Get-HotsetStranger $Session "it answered $status"
     }
@@ -59,6 +64,11 @@ function ConvertTo-HotsetError {
         default { 'InvalidOperation' }
     }
     $target = ConvertTo-HotsetObject $problem 'Hotset.Problem' $Session.Server
+    # Of what is not found hotset says more: this path is not there at all.
+    if ($status -eq 404 -and -not $problem.message) {
+        return Get-HotsetErrorRecord 'NotServed' 'NotImplemented' `
+            "$($Session.Server) cannot do this: it has another version of hotset than this module. $($Session.Uri)/powershell/Hotset.zip is the module of that server." $target
+    }
     $id, $category = Get-HotsetCause $problem "Http$status" $category
     Get-HotsetErrorRecord $id $category (Format-HotsetProblem $problem) $target
 }
@@ -82,15 +92,16 @@ function Get-HotsetCause {
 # The error of a server that did not answer, with the innermost cause.
 function Get-HotsetUnreached {
     param([System.Exception] $Exception, [psobject] $Session, [int] $TimeoutSeconds)
-    $isTrust = $false
-    $isLate = $false
+    $isTrust = $isLate = $isCut = $false
     $cause = $Exception
     for ($one = $Exception; $null -ne $one; $one = $one.InnerException) {
         $cause = $one
         if ($one -is [System.Security.Authentication.AuthenticationException]) { $isTrust = $true }
         if ($one -is [System.TimeoutException]) { $isLate = $true }
+        if ($one -is [System.IO.IOException]) { $isCut = $true }
     }
     $uri = $Session.Uri
+    if ($isLate) { return Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri gave no whole answer within $TimeoutSeconds s." $Session.Server }
     $said = $cause.Message
     if ($said -match 'frame size|corrupted frame|packet format|wrong version number') {
         return Get-HotsetErrorRecord 'NotEncrypted' 'ConnectionError' `
@@ -101,15 +112,11 @@ function Get-HotsetUnreached {
             "$uri was reached, but its certificate is for another name: $said Connect to a name that is in it, or give -Thumbprint with the certificate's SHA-256, which the console prints when it starts." $Session.Server
     }
     if ($isTrust) {
-        $parts = @(
-            "$uri was reached, but its certificate is not trusted: $said"
-            "Import the certificate into the trusted roots of this computer, or give -Thumbprint with its SHA-256,"
-            'which the console prints when it starts. With -SkipCertificateCheck whoever answers there gets the token.'
-        )
-        return Get-HotsetErrorRecord 'Untrusted' 'SecurityError' ($parts -join ' ') $Session.Server
+        return Get-HotsetErrorRecord 'Untrusted' 'SecurityError' `
+            "$uri was reached, but its certificate is not trusted: $said Import the certificate into the trusted roots of this computer, or give -Thumbprint with its SHA-256, which the console prints when it starts. With -SkipCertificateCheck whoever answers there gets the token." $Session.Server
     }
-    if ($isLate) { $said = "it said nothing for $TimeoutSeconds s." }
-    Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri was not reached: $said" $Session.Server
+    $how = if ($isCut) { 'broke off its answer' } else { 'was not reached' }
+    Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri $($how): $said" $Session.Server
 }
 
 # The error of another program behind the address.
@@ -117,6 +124,18 @@ function Get-HotsetStranger {
     param([psobject] $Session, [string] $Said)
     $message = "No hotset server answers at $($Session.Uri): $Said, but not as hotset does."
     Get-HotsetErrorRecord 'NotHotset' 'ConnectionError' "$message Is this the address of a hotset console?" $Session.Server
+}
+
+# What a text of JSON says; nothing where it is no object, or is cut off, which leaves no error of its
+# own beside the one that is reported.
+function ConvertFrom-HotsetJson {
+    param([string] $Text)
+    if ($Text -notmatch '(?s)^\s*\{.*\}\s*\z') { return }
+    try {
+        ConvertFrom-Json $Text
+    } catch {
+        $global:Error.RemoveAt(0)
+    }
 }
 
 # What is wrong, about which parameter, and the cmdlets that help.

@@ -4,8 +4,8 @@
 function ConvertTo-HotsetJob {
     param($Answer, [string] $Server)
     if ($null -eq $Answer) { return }
-    $kept = $Answer | Select-Object -Property * -ExcludeProperty result
-    $job = ConvertTo-HotsetObject $kept 'Hotset.Job' $Server
+    if ($null -ne $Answer.result) { $Answer = $Answer | Select-Object -Property * -ExcludeProperty result }
+    $job = ConvertTo-HotsetObject $Answer 'Hotset.Job' $Server
     $until = $job.Ended
     if ($null -eq $until) { $until = [datetime]::Now }
     Add-Member -InputObject $job -NotePropertyName Duration -NotePropertyValue ($until - $job.Started)
@@ -55,19 +55,20 @@ function Add-HotsetWaiting {
 function Wait-HotsetStarted {
     param(
         [System.Management.Automation.PSCmdlet] $Caller, [hashtable[]] $Waiting, [bool] $Several = $false,
-        [Nullable[int]] $TimeoutSeconds, [double] $IntervalSeconds = 1, [int] $RetrySeconds = 60
+        [int] $TimeoutSeconds, [double] $IntervalSeconds = 1, [int] $RetrySeconds = 60
     )
+    if (-not $TimeoutSeconds) { $TimeoutSeconds = [int]::MaxValue }
     $rest = New-Object System.Collections.Generic.List[hashtable]
-    for ($number = 0; $number -lt $Waiting.Count; $number++) {
-        $Waiting[$number].Bar = $number + 1
-        $rest.Add($Waiting[$number])
+    foreach ($one in $Waiting) {
+        $rest.Add($one)
+        $one.Bar = $rest.Count
     }
     $watch = [System.Diagnostics.Stopwatch]::StartNew()
     try {
         while ($rest.Count) {
             foreach ($one in $rest.ToArray()) {
                 $failure = $null
-                $answer = Get-HotsetAnswer $one $RetrySeconds
+                $answer = Get-HotsetAnswer $one $RetrySeconds ($TimeoutSeconds - $watch.Elapsed.TotalSeconds)
                 if ($answer -is [System.Management.Automation.ErrorRecord]) { $answer, $failure = $null, $answer }
                 if ($null -ne $answer) {
                     $one.Verb = $answer.verb
@@ -89,15 +90,16 @@ function Wait-HotsetStarted {
                 $hasFound = $answer.result -and $null -eq $answer.result.lines
                 if ($null -eq $failure -or $hasFound) { Get-HotsetResult $one $answer }
                 # What was found is not lost by an error that ends the call.
-                if ($null -ne $failure) { Write-HotsetFailure $Caller $failure ($Several -or $hasFound) }
+                if ($null -ne $failure) { Write-HotsetFailure $Caller (Add-HotsetPlace $failure $one.Session $Waiting) ($Several -or $hasFound) }
             }
-            if ($rest.Count -and $TimeoutSeconds -and $watch.Elapsed.TotalSeconds -ge $TimeoutSeconds) {
+            if ($rest.Count -and $watch.Elapsed.TotalSeconds -ge $TimeoutSeconds) {
                 $late = $rest.ToArray()
                 $rest.Clear()
                 foreach ($one in $late) {
                     Write-Progress -Id $one.Bar -Activity 'hotset' -Completed
+                    $how = if ($one.LostAt) { 'is not known to have ended' } else { 'goes on' }
                     $failure = Get-HotsetErrorRecord 'Timeout' 'OperationTimeout' `
-                        "Job $($one.Id) ($($one.Verb)) goes on after $TimeoutSeconds s." $one.Id
+                        "Job $($one.Id) ($($one.Verb)) on $($one.Session.Server) $how after $TimeoutSeconds s." $one.Id
                     Write-HotsetFailure $Caller $failure $Several
                 }
             }
@@ -113,8 +115,10 @@ function Wait-HotsetStarted {
 
 # How a job is now; nothing while its server does not answer, until that has taken too long.
 function Get-HotsetAnswer {
-    param([hashtable] $One, [int] $RetrySeconds)
-    $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id } -TimeoutSeconds 30
+    param([hashtable] $One, [int] $RetrySeconds, [double] $LeftSeconds)
+    $asked = [datetime]::UtcNow
+    $limit = [math]::Ceiling([math]::Max(1, [math]::Min(30, $LeftSeconds)))
+    $answer = Invoke-HotsetApi $One.Session Get '/api/v1/jobs/{id}' @{ id = $One.Id } -TimeoutSeconds $limit
     if ($answer -isnot [System.Management.Automation.ErrorRecord]) {
         $One.LostAt = $null
         # The newest of all is another one soon.
@@ -122,13 +126,10 @@ function Get-HotsetAnswer {
         return $answer
     }
     if ($answer.FullyQualifiedErrorId -notmatch '^Hotset\.(NotReached|Http503)') { return $answer }
-    if ($null -eq $One.LostAt) {
-        $One.LostAt = [datetime]::UtcNow
-        if ($RetrySeconds -gt 0) {
-            Write-Warning "$($answer.Exception.Message) Trying again for $RetrySeconds s; the job goes on."
-        }
-    }
-    if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { $answer }
+    $isFirst = $null -eq $One.LostAt
+    if ($isFirst) { $One.LostAt = $asked }
+    if (([datetime]::UtcNow - $One.LostAt).TotalSeconds -ge $RetrySeconds) { return $answer }
+    if ($isFirst) { Write-Warning "$($answer.Exception.Message) Trying again for $RetrySeconds s; the job goes on." }
 }
 
 # The result of a job, as objects: what it measured, or the thing that it made or changed.
@@ -144,9 +145,7 @@ function Get-HotsetResult {
             Write-Warning "It is done, but cannot be shown: $($now.Exception.Message)"
             return
         }
-        $made = @(ConvertTo-HotsetOutput $One.Shows $now $server)
-        Add-HotsetMachine $made $One.Values.machine -Dsn $there.dsn
-        return $made
+        return ConvertTo-HotsetOutput $One.Shows $now $server | Add-HotsetMachine $One.Values.machine -Dsn $there.dsn
     }
     $result = $Answer.result
     if ($result.planned_bytes -gt $result.bytes) {

@@ -4,25 +4,24 @@
 function Resolve-HotsetLogin {
     param([System.Management.Automation.PSCmdlet] $Caller, $Dsn, [pscredential] $Credential, [string] $Engine)
     $Dsn = ConvertTo-HotsetDsn $Caller $Dsn
-    $ErrorActionPreference = 'Stop'
     if (-not $Engine -and $Dsn -like 'sqlserver://*') { $Engine = 'sqlserver' }
     if (-not $Engine -and $Dsn -match '^postgres(ql)?://') { $Engine = 'postgres' }
     $login = @{ Dsn = $Dsn; Password = $null; Engine = $Engine }
     if ($Dsn -match '^[a-z]+://[^/@]*:[^/@]*@' -or $Dsn -match '(^|[\s?&;])(password|pwd)\s*=') {
-        $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'PasswordInDsn' 'InvalidArgument' `
-            '-Dsn holds a password: leave it out and give it by -Credential.'))
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'PasswordInDsn' 'InvalidArgument' `
+                '-Dsn holds a password: leave it out and give it by -Credential.')
     }
     if ($null -eq $Credential -or -not $Credential.UserName) { return $login }
     $login.Password = $Credential.GetNetworkCredential().Password
     $user = [uri]::EscapeDataString($Credential.UserName)
     if ($Dsn -notlike '*://*') {
-        $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'BadDsn' 'InvalidArgument' `
-            "-Dsn $($Dsn): write an address, such as sqlserver://db1/shop, to which -Credential adds the user."))
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'BadDsn' 'InvalidArgument' `
+                "-Dsn $($Dsn): write an address, such as sqlserver://db1/shop, to which -Credential adds the user.")
     }
     if ($Dsn -match '^[a-z]+://(?<user>[^/@]+)@') {
         if ($Matches['user'] -ne $user) {
-            $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'TwoUsers' 'InvalidArgument' `
-                "-Dsn names user $($Matches['user']) and -Credential names $($user): name one."))
+            Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'TwoUsers' 'InvalidArgument' `
+                    "-Dsn names user $($Matches['user']) and -Credential names $($user): name one.")
         }
     } else {
         $login.Dsn = $Dsn -replace '://@?', "://$($user)@"
@@ -34,15 +33,12 @@ function Resolve-HotsetLogin {
 # An object with SqlInstance and Name is a database, as Get-DbaDatabase returns it; one with Target
 # is what another cmdlet of hotset listed, one with Run a run.
 function ConvertTo-HotsetTarget {
-    param([System.Management.Automation.PSCmdlet] $Caller, $From)
-    if ($From -is [string]) { return $From }
-    if ($From.Target) { return [string] $From.Target }
-    if ($From.Run) { return [string] $From.Run }
-    if ($From.SqlInstance -and $From.Name) { return "database:$($From.Name)" }
+    param([System.Management.Automation.PSCmdlet] $Caller, [string] $Parameter, $From)
+    # A file may have a Target as well, and other objects a method of this name.
     if ($From -is [System.IO.FileSystemInfo]) { return $From.FullName }
-    Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotOfThisKind' 'InvalidType' `
-            "An object of type $($From.PSObject.TypeNames[0]) names nothing that this cmdlet takes: give a text, or what another cmdlet of hotset or Get-DbaDatabase returned." $From) `
-        $Caller.MyInvocation.ExpectingInput
+    foreach ($named in $From, $From.Target, $From.Run) { if ($named -and $named -is [string]) { return $named } }
+    if ($From.SqlInstance -and $From.Name) { return "database:$($From.Name)" }
+    Write-HotsetUnfit $Caller $Parameter $From 'a text, or what another cmdlet of hotset or Get-DbaDatabase returned' $Caller.MyInvocation.ExpectingInput
 }
 
 # What -Dsn is; without it the address of the instance that objects of dbatools are from. One
@@ -90,6 +86,5 @@ function ConvertTo-HotsetDsn {
     if ($instance -match '^[^\\]+\\[^\\]+$') {
         $why = "a named instance has a port of its own: write sqlserver://$($instance.Split('\')[0]):PORT/DATABASE."
     }
-    $ErrorActionPreference = 'Stop'
-    $Caller.ThrowTerminatingError((Get-HotsetErrorRecord 'BadDsn' 'InvalidArgument' "-Dsn $($From): $why" $From))
+    Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'BadDsn' 'InvalidArgument' "-Dsn $($From): $why" $From)
 }

@@ -7,7 +7,7 @@ function Get-HotsetRunOrder {
     if (-not @($From | Where-Object { $null -eq $_.StartedAt }).Count) {
         $From = @($From | Sort-Object -Property StartedAt)
     }
-    $names = @(foreach ($one in $From) { ConvertTo-HotsetTarget $null $one })
+    $names = @(foreach ($one in $From) { ConvertTo-HotsetTarget $null Run $one })
     if (-not $Reference) { return $names }
     @($Reference) + @($names | Where-Object { $_ -ne $Reference })
 }
@@ -16,8 +16,10 @@ function Get-HotsetRunOrder {
 function Get-HotsetReportFile {
     param([System.Management.Automation.PSCmdlet] $Caller, [string] $Path, [bool] $Force)
     $file = $Caller.GetUnresolvedProviderPathFromPSPath($Path)
-    if (Test-Path -LiteralPath $file -PathType Container) {
-        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotWritten' 'WriteError' "-Path $($Path): this is a folder; name a file in it." $file)
+    $isFolder = Test-Path -LiteralPath $file -PathType Container
+    if ($isFolder -or -not (Test-Path -LiteralPath ([System.IO.Path]::GetDirectoryName($file)) -PathType Container)) {
+        $what = if ($isFolder) { 'this is a folder' } else { 'its folder is not there' }
+        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotWritten' 'WriteError' "-Path $($Path): $what; name a file in a folder." $file)
     }
     if (-not $Force -and (Test-Path -LiteralPath $file)) {
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'FileExists' 'ResourceExists' `
@@ -33,6 +35,7 @@ function Write-HotsetReport {
     try {
         [System.IO.File]::WriteAllText($File, $Text, [System.Text.UTF8Encoding]::new($true))
     } catch {
+        $global:Error.RemoveAt(0)
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotWritten' 'WriteError' `
                 "-Path $($File): $($_.Exception.GetBaseException().Message)" $File)
     }
@@ -53,7 +56,7 @@ function Get-HotsetReportText {
             "-Run: $($From.Count) runs for one report: name one. Compare-HotsetRun compares several.")
         return
     }
-    $name = ConvertTo-HotsetTarget $Caller $first
+    $name = ConvertTo-HotsetTarget $Caller Run $first
     if (-not $name) { return }
     if (-not $Connection -and $first.Server) { $Connection = $first.Server }
     $lines = Invoke-HotsetQuery $Caller $Connection 'report run' -Values @{

@@ -8,6 +8,8 @@ function Invoke-HotsetQuery {
         [hashtable] $Values = @{}, [string] $Like = ''
     )
     $sessions = @(Resolve-HotsetConnection $Caller $Connection)
+    # A bracket that nothing closes means itself.
+    $name, $pattern = ($Like -replace '\[(?![^\]]+\])', '`[').Split('=', 2)
     foreach ($session in $sessions) {
         $answer = Invoke-HotsetOperation $session $Operation $Values
         if ($answer -is [System.Management.Automation.ErrorRecord]) {
@@ -15,25 +17,24 @@ function Invoke-HotsetQuery {
             Write-HotsetFailure $Caller (Add-HotsetPlace $answer $session $sessions) $goOn
             continue
         }
-        $found = @(ConvertTo-HotsetOutput $Operation $answer $session.Server)
-        Add-HotsetMachine $found $Values.machine $Values.disk $Values.dsn
-        if ($Like) { $found = @($found | Where-Object { $_.($Like.Split('=')[0]) -like $Like.Split('=', 2)[1] }) }
-        $found
+        # One by one: Select-Object -First takes no more than it needs.
+        ConvertTo-HotsetOutput $Operation $answer $session.Server |
+            Add-HotsetMachine $Values.machine $Values.disk $Values.dsn |
+            Where-Object { -not $Like -or $_.$name -like $pattern }
     }
 }
 
 # Has objects of another machine, and of a disk or a database that was named, say so: by the pipeline
 # they go back to it.
-function Add-HotsetMachine {
-    param([object[]] $Found, [string] $Machine, [string] $Disk = '', [string] $Dsn = '')
+filter Add-HotsetMachine {
+    param([string] $Machine, [string] $Disk, [string] $Dsn)
+    if (-not "$Machine$Disk$Dsn") { return $_ }
     $places = @{ Machine = $Machine; Disk = $Disk; Dsn = $Dsn }
-    foreach ($one in $Found) {
-        if ($one -isnot [System.Management.Automation.PSCustomObject]) { continue }
-        foreach ($name in $places.Keys) {
-            if (-not $places[$name] -or $null -ne $one.PSObject.Properties[$name]) { continue }
-            Add-Member -InputObject $one -NotePropertyName $name -NotePropertyValue $places[$name]
-        }
+    foreach ($name in $places.Keys) {
+        if (-not $places[$name] -or $_ -isnot [System.Management.Automation.PSCustomObject]) { continue }
+        if ($null -eq $_.PSObject.Properties[$name]) { Add-Member -InputObject $_ -NotePropertyName $name -NotePropertyValue $places[$name] }
     }
+    $_
 }
 
 # Sends an operation to its place in the API; an ErrorRecord where it fails.
@@ -84,14 +85,8 @@ function Invoke-HotsetApi {
     if ($answer.Status -ge 300) { return ConvertTo-HotsetError $answer $Session }
     if ($Raw) { return $answer.Text }
     if (-not $answer.Text) { return }
-    if ($answer.Text -notmatch '^\s*[\[{]') {
-        return Get-HotsetStranger $Session 'it answered with something that is not JSON'
-    }
-    try {
-        ConvertFrom-Json $answer.Text
-    } catch {
-        Get-HotsetStranger $Session 'it answered with something that is not JSON'
-    }
+    $read = ConvertFrom-HotsetJson $answer.Text
+    if ($null -ne $read) { $read } else { Get-HotsetStranger $Session 'it answered with something that is not JSON' }
 }
 
 # A client for each address and way to trust: it keeps the connection between two requests.
@@ -174,25 +169,23 @@ function Select-HotsetItem {
             $needed = $Caller.MyInvocation.MyCommand.Parameters[$Parameter].Attributes
             if (-not @($needed | Where-Object { $_.Mandatory }).Count) { return $null }
         }
+        Assert-HotsetPlace $Caller $Caller.MyInvocation.BoundParameters['Connection'] $one
         $name = if ($Parameter -eq 'Dsn') { ConvertTo-HotsetDsn $Caller $one } else { Get-HotsetItemName $Parameter $one }
         if ($name) {
             $name
             continue
         }
-        $kind = $one.PSObject.TypeNames[0]
-        Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'NotOfThisKind' 'InvalidType' `
-                "-$($Parameter): an object of type $kind names none: give a text, or an object with the property $Parameter." $one) `
-            $Caller.MyInvocation.ExpectingInput
+        Write-HotsetUnfit $Caller $Parameter $one "a text, or an object with the property $Parameter" $Caller.MyInvocation.ExpectingInput
     }
 }
 
 # The name that a text or an object has for a parameter; nothing if it has none.
 function Get-HotsetItemName {
     param([string] $Parameter, $From)
-    if ($From -is [string] -or $From -is [ValueType]) { return [string] $From }
     if ($From -is [System.IO.FileSystemInfo] -and $Parameter -in 'File', 'Folder', 'Trace') { return $From.FullName }
     # A process has an Id, too.
-    if ($From -is [System.Management.Automation.PSCustomObject]) { return [string] $From.$Parameter }
+    if ($From -is [System.Management.Automation.PSCustomObject]) { $From = $From.$Parameter }
+    if ($From -is [string] -or $From -is [int] -or $From -is [long]) { [string] $From }
 }
 
 # The values that were given; a switch becomes true.
@@ -227,14 +220,8 @@ function ConvertTo-HotsetQuery {
 # What a question names: the thing, the server it is on, and the machine if it is another.
 function Get-HotsetSubject {
     param([object[]] $Connection, [string] $Name, [string] $Machine)
-    $servers = foreach ($one in $Connection) {
-        $session = Find-HotsetSession $one
-        if ($null -ne $session) { $session.Server }
-    }
-    if (-not $Connection -and $script:Sessions.Count) {
-        $servers = $script:Sessions[$script:Sessions.Count - 1].Server
-    }
-    $where = "$($servers -join ', ')"
+    $sessions = if ($Connection) { $Connection | ForEach-Object { Find-HotsetSession $_ } } else { $script:Sessions | Select-Object -Last 1 }
+    $where = @($sessions | ForEach-Object { $_.Server }) -join ', '
     if ($Machine) { $where = "$Machine, by $where" }
     if (-not $Name) { return $where }
     if (-not $where) { return $Name }

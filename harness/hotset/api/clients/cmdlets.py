@@ -417,10 +417,12 @@ def _of_several_types(operation: Operation, plain: Parameter, kind: FieldKind) -
         sent = plain.sent if "password" in operation.fields else sent
         return replace(plain, type=kept, sent=sent, aliases=("SqlInstance",))
     if name in _TIMES and kind.base is str:
-        return replace(plain, type="object", sent=f"(ConvertTo-HotsetTime ${shown})")
+        return replace(
+            plain, type="object", sent=f"(ConvertTo-HotsetTime $PSCmdlet {shown} ${shown})"
+        )
     if any(getattr(mark, "func", None) in (fields.size, fields.rate) for mark in kind.metadata):
         many = "object[]" if kind.is_list else "object"
-        return replace(plain, type=many, sent=f"(ConvertTo-HotsetSize ${shown})")
+        return replace(plain, type=many, sent=f"(ConvertTo-HotsetSize $PSCmdlet {shown} ${shown})")
     return _typed_parameter(plain, kind, operation.fields[name or ""].default)
 
 

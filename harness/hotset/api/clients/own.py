@@ -5,12 +5,12 @@ Here is how they are called; what they do is in the module's folder `Private`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from . import wording
-from .cmdlets import CONNECTION, INTERVAL, Parameter
-from .powershell import parameters, section
+from .cmdlets import CONNECTION, INTERVAL, Parameter, first_where
+from .powershell import each, parameters, question, section
 
 _OF_JOBS = replace(
     CONNECTION,
@@ -29,10 +29,6 @@ _RUN = Parameter(
     gathered=True,
 )
 _OF_RUN = replace(CONNECTION, help="The server that keeps the run, if the objects do not tell it.")
-_GATHERED = (
-    "$given = New-Object System.Collections.Generic.List[psobject]",
-    "foreach ($one in $Run) { $given.Add($one) }",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,10 @@ class Own:
     """A cmdlet.
 
     :ivar returns: the type of its objects; empty: nothing.
-    :ivar does: the lines of its body by the block that they are in.
+    :ivar does: the lines of its body by the block that they are in, written by hand; what was
+        gathered is in ``$given``.
+    :ivar asks: the place that is asked about each that is named, and the one that lists all; its
+        body is made of them.
     :ivar changes: it takes -WhatIf and -Confirm.
     """
 
@@ -50,7 +49,8 @@ class Own:
     parameters: tuple[Parameter, ...]
     returns: str
     examples: tuple[str, ...]
-    does: dict[str, tuple[str, ...]]
+    does: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    asks: tuple[str, ...] = ()
     changes: bool = False
 
 
@@ -72,19 +72,6 @@ PLACES = (
     Place("jobs rm", "Remove-HotsetJob", "Delete", "/api/v1/jobs/{id}", type=""),
     Place("jobs show", "Get-HotsetJob", "Get", "/api/v1/jobs/{id}"),
 )
-
-
-def _of_each_job(operation: str, action: str) -> dict[str, tuple[str, ...]]:
-    """Ask before something is done to each of the jobs, and do it."""
-    return {
-        "process": (
-            "foreach ($each in @(Select-HotsetItem $PSCmdlet Id $Id)) {",
-            "    $what = Get-HotsetSubject $Connection $each",
-            f"    if (-not $PSCmdlet.ShouldProcess($what, '{action}')) {{ continue }}",
-            f"    Invoke-HotsetQuery $PSCmdlet $Connection '{operation}' -Values @{{ id = $each }}",
-            "}",
-        )
-    }
 
 
 _FORGOTTEN = Parameter(
@@ -152,21 +139,7 @@ EVERY = (
             "Get-HotsetJob | Where-Object State -eq running",
             "Get-HotsetJob last | Format-List *",
         ),
-        {
-            "process": (
-                "foreach ($each in @(Select-HotsetItem $PSCmdlet Id $Id)) {",
-                "    $like = ''",
-                "    if ($each -match '[*?]') { $like, $each = \"Id=$each\", $null }",
-                "    if ($each) {",
-                "        Invoke-HotsetQuery $PSCmdlet $Connection 'jobs show' -Values"
-                " @{ id = $each }",
-                "        continue",
-                "    }",
-                "    Invoke-HotsetQuery $PSCmdlet $Connection 'jobs list' -Like $like -Values @{"
-                " limit = $Limit }",
-                "}",
-            )
-        },
+        asks=("jobs show", "jobs list"),
     ),
     Own(
         "Wait-HotsetJob",
@@ -204,12 +177,8 @@ EVERY = (
             "begin": ("$waiting = New-Object System.Collections.Generic.List[hashtable]",),
             "process": ("Add-HotsetWaiting $PSCmdlet $waiting $Connection $Id",),
             "end": (
-                "$how = @{",
-                "    TimeoutSeconds  = $TimeoutSeconds",
-                "    IntervalSeconds = $IntervalSeconds",
-                "    RetrySeconds    = $RetrySeconds",
-                "}",
-                "Wait-HotsetStarted $PSCmdlet $waiting.ToArray() ($waiting.Count -gt 1) @how",
+                "Wait-HotsetStarted $PSCmdlet $waiting.ToArray() ($waiting.Count -gt 1)"
+                " $TimeoutSeconds $IntervalSeconds $RetrySeconds",
             ),
         },
     ),
@@ -224,7 +193,7 @@ EVERY = (
             "Stop-HotsetJob 20261121-083000-tpcc-run",
             "Get-HotsetJob | Where-Object State -eq running | Stop-HotsetJob -Confirm",
         ),
-        _of_each_job("jobs cancel", "Cancel job"),
+        asks=("jobs cancel",),
         changes=True,
     ),
     Own(
@@ -235,7 +204,7 @@ EVERY = (
         (replace(_ID, help="The job's whole id, or jobs."), _OF_JOBS),
         "",
         ("Get-HotsetJob | Where-Object State -eq failed | Remove-HotsetJob",),
-        _of_each_job("jobs rm", "Forget job"),
+        asks=("jobs rm",),
         changes=True,
     ),
     Own(
@@ -268,10 +237,7 @@ EVERY = (
             "Get-HotsetHitRatio shop -By file | Export-HotsetReport -Path hits.html",
         ),
         {
-            "begin": _GATHERED[:1],
-            "process": _GATHERED[1:],
             "end": (
-                "if (-not $given.Count) { return }",
                 "$file = Get-HotsetReportFile $PSCmdlet $Path $Force.IsPresent",
                 "$text = Get-HotsetReportText $PSCmdlet $Connection $given.ToArray() $file $Format",
                 "if ($text -and $PSCmdlet.ShouldProcess($file, 'Write report')) {",
@@ -290,10 +256,7 @@ EVERY = (
         "",
         ("Show-HotsetReport last",),
         {
-            "begin": _GATHERED[:1],
-            "process": _GATHERED[1:],
             "end": (
-                "if (-not $given.Count) { return }",
                 "$file = Join-Path ([System.IO.Path]::GetTempPath())"
                 " \"hotset-$([guid]::NewGuid().ToString('N')).html\"",
                 "$text = Get-HotsetReportText $PSCmdlet $Connection $given.ToArray() $file",
@@ -341,8 +304,35 @@ def _function(cmdlet: Own) -> Iterator[str]:
     yield "    param("
     yield from parameters(cmdlet.parameters)
     yield "    )"
-    for block, lines in cmdlet.does.items():
+    for block, lines in _body(cmdlet).items():
         yield f"    {block} {{"
         yield from (f"        {line}" for line in lines)
         yield "    }"
     yield "}"
+
+
+def _body(cmdlet: Own) -> Mapping[str, Iterable[str]]:
+    if cmdlet.asks:
+        return {"process": _asked(cmdlet)}
+    gathered = first_where(cmdlet.parameters, gathered=True)
+    if gathered is None:
+        return cmdlet.does
+    return {
+        "begin": ("$given = New-Object System.Collections.Generic.List[psobject]",),
+        "process": (f"foreach ($one in ${gathered.name}) {{ $given.Add($one) }}",),
+        "end": ("if (-not $given.Count) { return }", *cmdlet.does["end"]),
+    }
+
+
+def _asked(cmdlet: Own) -> Iterator[str]:
+    """What is asked about each that was given, of :data:`PLACES`."""
+    key, *others = cmdlet.parameters
+    one, *listing = cmdlet.asks
+    ask = "    Invoke-HotsetQuery $PSCmdlet $Connection"
+    if listing:
+        values = "; ".join(f"{other.name.lower()} = ${other.name}" for other in others[:-1])
+        call = f"{ask} '{listing[0]}' -Like $like -Values @{{ {values} }}"
+        return each(key, [call], one, lists=True)
+    asking = question("$each", f"'{cmdlet.synopsis.rstrip('.')}'", "continue")
+    call = f"{ask} '{one}' -Values @{{ {key.name.lower()} = $each }}"
+    return each(key, [*(f"    {line}" for line in asking), call])

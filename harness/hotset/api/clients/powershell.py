@@ -187,7 +187,7 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
             yield from _call(cmdlet, "        ", None)
         elif cmdlet.operation.name == AGAIN:
             # Of one disk of a pipeline: the next begins where the first did.
-            yield "        $begin = ConvertTo-HotsetTime $Since"
+            yield "        $begin = ConvertTo-HotsetTime $PSCmdlet Since $Since"
             yield "        do {"
             yield from (f"    {line}" for line in _each(cmdlet, key))
             yield "            $begin = 'last'"
@@ -201,22 +201,32 @@ def _body(cmdlet: Cmdlet) -> Iterator[str]:
 
 
 def _each(cmdlet: Cmdlet, key: Parameter) -> Iterator[str]:
-    """One request for each that was given."""
-    items = f"@(Select-HotsetItem $PSCmdlet {key.name} ${key.name})"
-    yield f"        foreach ($each in {items}) {{"
-    if _lists(cmdlet, key):
-        yield "            $like = ''"
-        of_all = f'{{ $like, $each = "{key.name}=$each", $null }}'
-        yield f"            if ($each -match '[*?]') {of_all}"
     named = NAMED.get(cmdlet.operation.name)
+    lines = each(key, _call(cmdlet, "    ", key), named, _lists(cmdlet, key))
+    yield from (f"        {line}" for line in lines)
+
+
+def each(
+    key: Parameter, call: Iterable[str], named: str | None = None, lists: bool = False
+) -> Iterator[str]:
+    """One request for each that was given.
+
+    :param named: what is asked about one that is named, if not the same as about all.
+    :param lists: it lists all where none is named, so that a pattern can choose among them.
+    """
+    yield f"foreach ($each in @(Select-HotsetItem $PSCmdlet {key.name} ${key.name})) {{"
+    if lists:
+        yield "    $like = ''"
+        of_all = f'{{ $like, $each = "{key.name}=$each", $null }}'
+        yield rf"    if ($each -match '[*?]|\[.+\]') {of_all}"
     if named is not None:
-        yield "            if ($each) {"
+        yield "    if ($each) {"
         ask = f"Invoke-HotsetQuery $PSCmdlet $Connection '{named}'"
-        yield f"                {ask} -Values @{{ {key.name.lower()} = $each }}"
-        yield "                continue"
-        yield "            }"
-    yield from _call(cmdlet, "            ", key)
-    yield "        }"
+        yield f"        {ask} -Values @{{ {key.name.lower()} = $each }}"
+        yield "        continue"
+        yield "    }"
+    yield from call
+    yield "}"
 
 
 def _gathering(cmdlet: Cmdlet, gathered: Parameter) -> Iterator[str]:
@@ -228,7 +238,7 @@ def _gathering(cmdlet: Cmdlet, gathered: Parameter) -> Iterator[str]:
     yield "    }"
     yield "    process {"
     yield f"        foreach ($one in ${gathered.name}) {{"
-    yield "            $named = ConvertTo-HotsetTarget $PSCmdlet $one"
+    yield f"            $named = ConvertTo-HotsetTarget $PSCmdlet {gathered.name} $one"
     yield "            if (-not $named) { continue }"
     yield f"            {name}.Add($named)"
     yield "            $from.Add($one)"
@@ -299,20 +309,25 @@ def _asking(cmdlet: Cmdlet, indent: str, key: Parameter | None) -> Iterator[str]
     leave = "continue" if key is not None and key.key else "return"
     if any(parameter.name == "Machine" for parameter in cmdlet.parameters):
         subject += " $Machine"
-    yield f"{indent}$what = Get-HotsetSubject $Connection {subject}"
     losses = wording.losses(cmdlet.operation)
     always = f"; {losses.pop('')}" if "" in losses else ""
     action = f"'{wording.action(cmdlet.operation)}{always}'"
     for name, lost in losses.items():
         action += f" + $(if ({name}) {{ '; {lost}' }})"
-    if "+" in action:
-        yield f"{indent}$action = {action}"
-        action = "$action"
-    yield f"{indent}$go = $PSCmdlet.ShouldProcess($what, {action})"
-    if cmdlet.dry_run:
-        yield f"{indent}if (-not $go -and -not $WhatIfPreference) {{ {leave} }}"
-    else:
-        yield f"{indent}if (-not $go) {{ {leave} }}"
+    yield from (f"{indent}{line}" for line in question(subject, action, leave, cmdlet.dry_run))
+
+
+def question(subject: str, action: str, leave: str, dry_run: bool = False) -> Iterator[str]:
+    """Ask before something is changed.
+
+    :param subject: the expression for what is changed.
+    :param action: the expression for what is done to it.
+    :param leave: what is done where the answer is no.
+    :param dry_run: with -WhatIf the server tells what it would do.
+    """
+    yield f"$what = Get-HotsetSubject $Connection {subject}"
+    yield f"$go = $PSCmdlet.ShouldProcess($what, {action})"
+    yield f"if (-not $go{' -and -not $WhatIfPreference' if dry_run else ''}) {{ {leave} }}"
 
 
 def _subject(cmdlet: Cmdlet, key: Parameter | None) -> str:
@@ -377,4 +392,4 @@ def _help_text(cmdlet: Cmdlet) -> str:
     return f"{kind}. With -AsJob Hotset.Job." if cmdlet.job else kind
 
 
-__all__ = ["functions", "parameters", "section", "table"]
+__all__ = ["each", "functions", "parameters", "question", "section", "table"]
