@@ -172,10 +172,9 @@ build: $(PROGRAMS) .venv/.compiled $(MODULE)
 $(MODULE): .venv/.synced $(shell find $(addsuffix /hotset,cache-layer tpcc tpch reports harness) -name '*.py')
 	uv run --no-sync python -m hotset.api.clients
 
-# A crate's program is remade when any file of the crate is newer, or one that it shares with Python. The image takes
-# longer and goes first.
+# A crate's program is remade when any file of the crate is newer. The image takes longer and goes first.
 define rule
-$(1): $$(shell find $(2) cache-layer/hotset/block/*.sh -path $(2)/target -prune -o -type f -print)
+$(1): $$(shell find $(2) -path $(2)/target -prune -o -type f -print)
 	@echo 'compiling $(3) (once; all programs take about a minute and a half)' >&2
 	@cd $(2) && nice $$(CARGO) rustc --release --locked --package $(3) --bin $(3) -- $$(STATIC_$(3))
 	@touch $$@

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from hotset.core.errors import Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Bytes
 
-from . import label
+from . import label, programs
 from .devicemapper import PREFIX
 
 Role = Literal["origin", "flash"]
@@ -41,11 +41,11 @@ OVERWRITE = Remedy("overwrite it", parameters=_YES)
 class Device:
     """A block device of a machine as it was found, or a file in the place of one.
 
-    ``node`` is its kernel name (``/dev/sda``); ``uses`` says who has it open, in words;
+    ``node`` is its kernel name (``/dev/sda``); ``uses`` says who has it open, in words, as lsblk
+    knows (who uses a file only :func:`hotset.block.programs.users` tells);
     ``signatures`` are the types that libblkid knows, partition tables among them; ``parts`` are
     its partitions. ``is_read_only``: the kernel takes no writes to it. ``model`` is
     its vendor's name and its own; it and ``serial`` are empty where the device tells none.
-    ``doubt``: why nobody knows of further uses.
     """
 
     path: PurePosixPath
@@ -60,7 +60,6 @@ class Device:
     is_file: bool = False
     model: str = ""
     serial: str = ""
-    doubt: str = ""
 
     @property
     def known_as(self) -> str:
@@ -128,7 +127,6 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
     """A file that a cache in user space may use as it would a device."""
     node = PurePosixPath(machine.run(["readlink", "-f", str(path)]).stdout.strip())
     size = Bytes(int(machine.run(["stat", "--format=%s", str(node)]).stdout))
-    loops = loops_over(machine, node)
     readable, signatures = _signatures(machine, node)
     is_read_only = machine.run(["test", "-w", str(node)], check=False).rc != 0
     return Device(
@@ -136,50 +134,13 @@ def _inspect_file(machine: Machine, path: PurePosixPath) -> Device:
         node,
         (),
         size,
-        loops.uses(node),
+        (),
         signatures,
         (),
         readable,
         is_read_only,
         is_file=True,
-        doubt=loops.doubt(path, "in use"),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Loops:
-    """Loop devices over a file; ``unknown``: those of which nobody can tell what is behind them.
-
-    The kernel lets anybody make one, also while the file is open or locked.
-    """
-
-    over: tuple[str, ...]
-    unknown: tuple[str, ...]
-
-    def uses(self, file: PurePosixPath) -> tuple[str, ...]:
-        """The uses of the file, in words."""
-        return tuple(f"{file.name} is behind {loop}" for loop in self.over)
-
-    def doubt(self, file: PurePosixPath, what: str) -> str:
-        """Words for what is not known of the file because of them; empty: all is known."""
-        if not self.unknown:
-            return ""
-        loops = " and ".join(self.unknown)
-        return (
-            f"whether {file} is {what} is not known: nothing tells which file is behind {loops}"
-            f" (`losetup {self.unknown[0]}`): detach it if nobody needs it"
-        )
-
-
-def loops_over(machine: Machine, file: PurePosixPath) -> Loops:
-    """List the loop devices over a file."""
-    script = Path(__file__).with_name("loops_over.sh").read_text(encoding="utf-8")
-    listed = machine.run(["sh", "-c", script, "hotset-loops", str(file)]).stdout.split()
-    pairs = list(zip(listed[::2], listed[1::2], strict=True))
-    over, unknown = (
-        tuple(loop for what, loop in pairs if what == wanted) for wanted in ("over", "unknown")
-    )
-    return Loops(over, unknown)
 
 
 def _signatures(machine: Machine, node: PurePosixPath) -> tuple[bool, tuple[str, ...]]:
@@ -263,19 +224,25 @@ def require_name_by_id(device: Device, field: str, yes: bool) -> None:
         )
 
 
-def check(device: Device, role: Role, yes: bool, field: str | None = None) -> None:
+def check(
+    machine: Machine, device: Device, role: Role, yes: bool, field: str | None = None
+) -> None:
     """See that a device may be used as the origin (where a file system is welcome) or as flash
     (where all is written over).
 
     :param field: where the name was given, if not in a field of the role's name.
     :raises DeviceRefusedError: says what is on it and what to do.
+    :raises InUseError: somebody on the whole computer uses it: who has an origin goes on past the
+        cache, which nobody could tell later.
     """
     field = field or role
     require_name_by_id(device, field, yes)
-    if device.uses or device.doubt:
+    if device.uses:
         remedy = "unmount it first" if role == "origin" else "free it first"
-        used = f"{device.path} is in use: {'; '.join(device.uses)}: {remedy}"
-        raise DeviceRefusedError(used if device.uses else device.doubt, field=field)
+        raise DeviceRefusedError(
+            f"{device.path} is in use: {'; '.join(device.uses)}: {remedy}", field=field
+        )
+    programs.require_unused(machine, device.node, field=field)
     if not device.readable:
         raise DeviceRefusedError(f"{device.path} cannot be read: see the kernel's log", field=field)
     if device.is_read_only:

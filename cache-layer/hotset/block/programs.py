@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from hotset.core.errors import PrerequisiteError, Remedy, RequestError
 from hotset.core.machines import copies
@@ -27,6 +27,8 @@ SCRIPTS = PurePosixPath("/etc/hotset/engine")
 
 REFUSED = 2
 """Exit code: it cannot do what was requested."""
+_UNKNOWN = 9
+"""Exit code of ``hotset-boot``: nobody can tell who uses it."""
 LOOK_S = 2.0
 """How long an inspection waits for an answer: other engines are to be inspected, too."""
 # A database of some terabytes, throttled; a dead link ends a copy by itself.
@@ -187,21 +189,40 @@ class InUseError(PrerequisiteError):
     """A device is in use; the message says by whom, and what to do."""
 
 
-def users(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> str:
+class UsersUnknownError(InUseError):
+    """Nobody can tell who uses it; the message says why, and what to do."""
+
+
+Who = Literal["all", "writers", "loops"]
+"""Which users count; ``writers``: not who only reads it; ``loops``: of a file, the loop devices
+over it alone."""
+
+
+def users(machine: Machine, device: PurePosixPath, who: Who = "all") -> str:
     """Who uses a device, in whichever namespace or container of the machine, or what is built on
     it, and who may write to a file; empty: nobody, or there is no such device, or a dry run where
     the program is not on the machine yet.
 
-    :param writers: without who only reads it.
+    :raises UsersUnknownError: nobody can tell.
     """
-    result = machine.run([boot(machine), "users", *["--writers"] * writers, str(device)])
+    result = machine.run([boot(machine), "users", "--who", who, str(device)], check=False)
+    if result.rc == _UNKNOWN:
+        raise UsersUnknownError(last_message(result.stderr, "hotset"))
+    if result.rc:
+        raise CommandError(machine.kind, result)
     return "" if result.made_up else result.stdout.strip()
 
 
-def require_unused(machine: Machine, device: PurePosixPath, *, writers: bool = False) -> None:
-    """:raises InUseError: somebody uses it; see :func:`users`."""
-    if message := users(machine, device, writers=writers):
-        raise InUseError(message)
+def require_unused(
+    machine: Machine, device: PurePosixPath, who: Who = "all", field: str | None = None
+) -> None:
+    """:raises InUseError: somebody uses it, or nobody can tell; see :func:`users`."""
+    try:
+        message = users(machine, device, who)
+    except UsersUnknownError as error:
+        message = str(error)
+    if message:
+        raise InUseError(message, field=field)
 
 
 def require_idle(machine: Machine, device: PurePosixPath) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from hotset.block import devicemapper, devices
+from hotset.block import devicemapper, devices, programs
 from hotset.block.devicemapper import PREFIX
 from hotset.block.devices import Confirm, Device, DeviceRefusedError
 from hotset.core.errors import Remedy
@@ -107,8 +107,7 @@ def adopt(
                 ),
                 field="flash",
             )
-        if device.uses:
-            raise DeviceRefusedError(f"{path} is in use: {'; '.join(device.uses)}")
+        programs.require_unused(machine, device.node, field="flash")
         if confirm is not None:
             confirm(flash.name, f"the owner of {_owner_text(device, flash)}")
         say(f"taken over from {flash.host_name}: never connect it there again")

@@ -227,9 +227,7 @@ def _check_devices(
     machine: Machine, flash: FlashDevice | None, device: Device, origin: Device, yes: bool
 ) -> None:
     """:raises DeviceRefusedError: one of them may not be used."""
-    devices.check(origin, "origin", yes)
-    # On the whole computer: who has it goes on past the cache, which nobody could tell later.
-    programs.require_unused(machine, origin.node)
+    devices.check(machine, origin, "origin", yes)
     if flash is not None:
         if not devices.ours(device):
             raise DeviceRefusedError(
@@ -246,8 +244,7 @@ def _check_devices(
             Remedy("use it again after that", "tier destroy", {"flash_name": labelled.name}),
             field="flash",
         )
-    devices.check(device, "flash", yes)
-    programs.require_unused(machine, device.node)
+    devices.check(machine, device, "flash", yes)
 
 
 @contextmanager
@@ -484,7 +481,7 @@ def _agree(
     """The device that is to be the flash, as it is now; that what is on it goes was agreed to."""
     # Looked at again: time has passed since.
     now = devices.inspect(machine, device.path)
-    devices.check(now, "flash", yes)
+    devices.check(machine, now, "flash", yes)
     devices.overwrite(now, say, confirm)
     return now
 

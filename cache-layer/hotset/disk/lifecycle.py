@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hotset.block import devicemapper, devices, label, programs
-from hotset.block.programs import InUseError
+from hotset.block.programs import InUseError, UsersUnknownError
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
 from hotset.core.units import Blocks
@@ -136,13 +136,12 @@ def _past_the_cache(attached: AttachedDisk) -> tuple[str, str]:
     """Who uses an origin that is a file beside its tier, in words, or why nobody knows. A device
     would be claimed; nothing claims a file."""
     file = attached.disk.origin
-    loops = devices.loops_over(attached.machine, file)
-    if not loops.over:
-        return "", loops.doubt(file, "used past its cache")
-    return (
-        f"{file} is used past its cache: {'; '.join(loops.uses(file))}. What is read there may be"
-        " old, and what is written there destroys data: unmount it and run `losetup --detach` on it"
-    ), ""
+    try:
+        used = programs.users(attached.machine, file, "loops")
+    except UsersUnknownError as error:
+        return "", str(error)
+    how = ", and run `losetup --detach` on it. It is used past its cache: what is read there may"
+    return used and f"{used}{how} be old, and what is written there destroys data", ""
 
 
 def _describe_unfinished(disk: Disk) -> str:
@@ -203,7 +202,7 @@ def activate(
         tier.discard()
     attached = _with_origin(attached)
     # Nothing claims it from who has it open or behind a loop: he would go on past the cache.
-    programs.require_unused(attached.machine, attached.disk.origin, writers=True)
+    programs.require_unused(attached.machine, attached.disk.origin, "writers")
     # First: nobody writes to it any more once it is looked at.
     with claim_origin(attached, say, break_reservation):
         # Both put down what the origin looks like now, which another host may be changing until it

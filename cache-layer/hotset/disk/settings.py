@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from hotset.block import devices
+from hotset.block import devices, programs
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.errors import Remedy
 from hotset.core.machines.base import CommandError, CommandTimeoutError
@@ -96,7 +96,8 @@ def rename_origin(
 ) -> Disk:
     """Have a disk that is down find its origin under another name; returns it as it is then.
 
-    :raises DeviceRefusedError: no such device, in use, or nothing proves that it is the same disk.
+    :raises DeviceRefusedError: no such device, or nothing proves that it is the same disk.
+    :raises InUseError: somebody writes to it, or nobody can tell.
     :raises FlashError: the disk is active, or another one has that origin.
     """
     machine, disk = attached.machine, attached.disk
@@ -110,8 +111,7 @@ def rename_origin(
         )
     device = devices.inspect(machine, origin)
     devices.require_name_by_id(device, _FIELD, False)
-    if device.uses:
-        raise DeviceRefusedError(f"{origin} is in use: {'; '.join(device.uses)}", field=_FIELD)
+    programs.require_unused(machine, device.node, "writers", field=_FIELD)
     for other in (attached.disk for attached in flash_devices.list_disks(machine)):
         if other.name != disk.name and origins.same(machine, origin, other.origin):
             raise FlashError(f"{origin} is the origin of disk {other.name}", field=_FIELD)

@@ -36,15 +36,18 @@ def inspect(there: FakeMachine, path: str = BY_ID) -> Device:
     return devices.inspect(there, PurePosixPath(path))
 
 
+def check(there: FakeMachine, role: Role, yes: bool, path: str = BY_ID) -> None:
+    devices.check(there, inspect(there, path), role, yes)
+
+
 def child(name: str, kind: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"name": name, "type": kind, "size": 1, "mountpoints": [], **more}
 
 
 def test_an_empty_disk_is_flash_and_one_with_a_file_system_an_origin() -> None:
     for there, role in ((machine(), "flash"), (machine(signatures=("ext4",)), "origin")):
-        found = inspect(there)
-        devices.check(found, "flash" if role == "flash" else "origin", yes=False)
-        assert found.size == 2**30
+        check(there, "flash" if role == "flash" else "origin", yes=False)
+        assert inspect(there).size == 2**30
         changing = ("wipefs --all", "dd of", "dd if=/dev/zero", "dmsetup create")
         assert not [line for line in there.commands if line.startswith(changing)]
 
@@ -54,7 +57,7 @@ def test_a_device_with_a_label_is_not_empty() -> None:
     label.write(there, PurePosixPath("/dev/vdb"), label.Label(1, "{}"))
     assert inspect(there).signatures == ("hotset",)
     with pytest.raises(DeviceRefusedError, match="is not empty: hotset on it"):
-        devices.check(inspect(there), "flash", yes=False)
+        check(there, "flash", yes=False)
 
 
 def test_a_device_is_ours_where_every_holder_is() -> None:
@@ -100,7 +103,7 @@ def test_what_is_in_use_is_refused_whatever_is_said(
     role: Role, yes: bool, tree: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(DeviceRefusedError, match=said):
-        devices.check(inspect(machine(tree)), role, yes)
+        check(machine(tree), role, yes)
 
 
 @pytest.mark.parametrize(
@@ -121,24 +124,23 @@ def test_what_is_in_use_is_refused_whatever_is_said(
 def test_what_lies_on_it_is_refused_unless_given_up(
     role: Role, tree: dict[str, Any], signatures: tuple[str, ...], said: str
 ) -> None:
-    found = inspect(machine(tree, signatures))
+    there = machine(tree, signatures)
     with pytest.raises(DeviceRefusedError, match=said) as refused:
-        devices.check(found, role, yes=False)
+        check(there, role, yes=False)
     assert refused.value.field == role
     assert [dict(one.parameters) for one in refused.value.remedies] == [{"yes": True}]
-    devices.check(found, role, yes=True)
+    check(there, role, yes=True)
 
 
 def test_another_name_is_refused_with_the_one_to_write() -> None:
     ids = "/dev/disk/by-id/wwn-0x5\n/dev/disk/by-id/ata-DISK_1\n"
-    found = inspect(machine(ids=ids), "/dev/vdb")
     for yes in (False, True):
         with pytest.raises(DeviceRefusedError, match=r"use /dev/disk/by-id/ata-DISK_1$"):
-            devices.check(found, "flash", yes)
-    nameless = inspect(machine(ids=""), "/dev/loop3")
+            check(machine(ids=ids), "flash", yes, "/dev/vdb")
+    nameless = machine(ids="")
     with pytest.raises(DeviceRefusedError, match=r"no name in /dev/disk/by-id: it may be another"):
-        devices.check(nameless, "flash", yes=False)
-    devices.check(nameless, "flash", yes=True)
+        check(nameless, "flash", False, "/dev/loop3")
+    check(nameless, "flash", True, "/dev/loop3")
 
 
 NVME = "/dev/disk/by-id/nvme-ACME_9_S123"
@@ -160,9 +162,9 @@ EUI = "/dev/disk/by-id/nvme-eui.0025385b71b0a1c2"
 def test_a_name_that_moves_between_namespaces_is_not_recommended(
     ids: tuple[str, ...], best: str
 ) -> None:
-    found = inspect(machine(ids="\n".join(ids)), "/dev/nvme0n1")
+    there = machine(ids="\n".join(ids))
     with pytest.raises(DeviceRefusedError, match=rf"reboot: use \S*{best}$"):
-        devices.check(found, "flash", yes=True)
+        check(there, "flash", True, "/dev/nvme0n1")
 
 
 def test_no_such_device() -> None:
@@ -174,12 +176,11 @@ def test_a_disk_that_cannot_be_read() -> None:
     there = machine()
     there.answers["wipefs --json"] = 1
     with pytest.raises(DeviceRefusedError, match="cannot be read"):
-        devices.check(inspect(there), "flash", yes=True)
+        check(there, "flash", yes=True)
 
 
 @pytest.mark.parametrize("role", ["origin", "flash"])
 def test_what_takes_no_writes_is_refused_whatever_is_said(role: Role) -> None:
     """A write-protected LUN: what is on the flash alone could never be written back to it."""
-    device = inspect(machine({"ro": True}))
     with pytest.raises(DeviceRefusedError, match="is read-only"):
-        devices.check(device, role, yes=True)
+        check(machine({"ro": True}), role, yes=True)

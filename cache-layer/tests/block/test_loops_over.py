@@ -32,9 +32,20 @@ def loop(tmp_path: Path) -> Iterator[str]:
 
 def test_a_loop_device_over_another_name_of_a_file_is_known(loop: str, tmp_path: Path) -> None:
     file = PurePosixPath(tmp_path / "data")
-    assert loop in devices.loops_over(HERE, file).over
-    assert f"data is behind {loop}" in programs.users(HERE, file, writers=True)
-    assert devices.inspect(HERE, file).uses == (f"data is behind {loop}",)
+    whose: tuple[programs.Who, ...] = ("all", "writers", "loops")
+    for who in whose:
+        assert f"data is behind {loop}" in programs.users(HERE, file, who)
+    with pytest.raises(programs.InUseError, match=f"data is behind {loop}") as refused:
+        devices.check(HERE, devices.inspect(HERE, file), "flash", yes=True)
+    assert refused.value.field == "flash"
+
+
+def test_whoever_serves_a_file_is_no_loop_device_over_it(tmp_path: Path) -> None:
+    """An engine has its origin open: its disk would always be used past its cache."""
+    with (tmp_path / "data").open("wb"):
+        file = PurePosixPath(tmp_path / "data")
+        assert "may write to" in programs.users(HERE, file, "writers")
+        assert programs.users(HERE, file, "loops") == ""
 
 
 @pytest.fixture
@@ -66,8 +77,7 @@ def test_a_loop_device_over_a_dead_file_system_is_over_no_file_that_answers(
 ) -> None:
     """An engine that ended anywhere on a computer had every file refused as an origin."""
     (tmp_path / "data").write_bytes(bytes(1 << 20))
-    found = devices.loops_over(HERE, PurePosixPath(tmp_path / "data"))
-    assert dead not in (*found.over, *found.unknown)
+    assert not programs.users(HERE, PurePosixPath(tmp_path / "data"), "loops"), dead
 
 
 @pytest.mark.parametrize("answer", ["exec sleep 60", "exit 1", "exit 127"])
@@ -83,10 +93,12 @@ def test_a_loop_device_that_does_not_tell_its_file_is_not_known(
     monkeypatch.setenv("PATH", f"{asked.parent}:{os.environ['PATH']}")
     file = PurePosixPath(tmp_path / "data")
     text = f"whether {file} is in use is not known: nothing tells which file is behind "
-    with pytest.raises(programs.InUseError, match=text) as refused:
-        programs.require_unused(HERE, file, writers=True)
-    assert loop in str(refused.value)
-    with pytest.raises(devices.DeviceRefusedError, match=text) as error:
-        devices.check(devices.inspect(HERE, file), "origin", yes=True)
+    with pytest.raises(programs.UsersUnknownError, match=text) as unknown:
+        programs.users(HERE, file, "loops")
+    assert loop in str(unknown.value)
+    with pytest.raises(programs.InUseError, match=text):
+        programs.require_unused(HERE, file, "writers")
+    with pytest.raises(programs.InUseError, match=text) as error:
+        devices.check(HERE, devices.inspect(HERE, file), "origin", yes=True)
     assert loop in str(error.value)
     assert error.value.field == "origin"

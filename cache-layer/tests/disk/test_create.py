@@ -674,7 +674,7 @@ def test_a_rehearsal_prints_all_that_would_change_and_changes_nothing(kind: Kern
         ("sh /etc/hotset/engine/x.sh attached", True),
         ("sh /etc/hotset/engine/x.sh start", False),
         ("losetup --noheadings --output NAME", False),
-        ("sh -c script hotset-loops /srv/file", True),
+        ("hotset-boot users --who loops /srv/file", True),
         ("losetup --detach /dev/loop0", False),
         ("stat --format=%s /srv/x", True),
     ],

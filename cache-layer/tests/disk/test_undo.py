@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hotset.block import programs
 from hotset.block.devices import DeviceRefusedError
 from hotset.block.programs import InUseError
 from hotset.core.machines.base import CommandError, PrerequisiteMissingError
@@ -28,7 +29,7 @@ from hotset.tier.base import MetadataDamagedError
 from hotset.tier.engine.tier import Userspace
 from tests.disk import test_lifecycle as tl
 from tests.disk.test_create import made
-from tests.fake_machine import FakeMachine, record_of
+from tests.fake_machine import Answer, FakeMachine, record_of
 from tests.support.flash_devices import FLASH, Keeping
 from tests.support.new_disk import WANTED, server, with_flash
 
@@ -435,13 +436,16 @@ NEW_NAME = PurePosixPath("/dev/disk/by-id/renamed")
 LUN = OriginId(Bytes(2**31), wwn="0x5000", serial="S1")
 
 
-def renamed(found: OriginId, known: OriginId | None = LUN, up: bool = False) -> Disk:
+def renamed(
+    found: OriginId, known: OriginId | None = LUN, up: bool = False, users: Answer = ""
+) -> Disk:
     """What becomes of a disk whose origin has another name now, with what it shows there."""
     listed = {"name": "sdb", "maj:min": "8:16", "type": "disk", "mountpoints": []}
     listed |= {"size": int(found.size), "wwn": found.wwn, "serial": found.serial}
     listed |= {"partuuid": found.partition}
     there = tl.server(up, lsblk=json.dumps({"blockdevices": [listed]}), **{"find -L": ""})
     there.answers["cat /sys/dev/block/8:16/dm/uuid"] = found.mapper or 1
+    there.answers["hotset-boot users --who writers"] = users
     flash_devices.save(there, FLASH.with_disk(replace(FLASH.disks[0], origin_id=known)))
     rename.rename_origin(flash_devices.find(there, "data"), NEW_NAME, nothing)
     return flash_devices.find(there, "data").disk
@@ -584,6 +588,13 @@ def test_what_nothing_proves_to_be_the_same_disk_is_refused(
         renamed(found, known)
 
 
+def test_an_origin_of_which_nobody_can_tell_who_uses_it_keeps_its_name() -> None:
+    """It was asked of loop devices alone, and one that does not tell was taken for none."""
+    with pytest.raises(programs.InUseError, match="is not known") as refused:
+        renamed(LUN, users=not_known)
+    assert refused.value.field == "origin"
+
+
 def test_an_active_disks_origin_keeps_its_name() -> None:
     with pytest.raises(
         FlashError, match="is active: its origin's name is changed while it is down"
@@ -591,35 +602,39 @@ def test_an_active_disks_origin_keeps_its_name() -> None:
         renamed(LUN, up=True)
 
 
+NOT_KNOWN = "whether it is in use is not known: nothing tells which file is behind /dev/loop3"
+
+
+def not_known() -> str:
+    raise programs.UsersUnknownError(NOT_KNOWN)
+
+
 @pytest.mark.parametrize(
-    ("listed", "state_", "text"),
+    ("users", "state_", "text", "doubt"),
     [
         (
-            "unknown /dev/loop3\nover /dev/loop7\n",
+            "/srv/origin.img is in use: origin.img is behind /dev/loop7",
             "failed",
-            "is used past its cache: origin.img is behind /dev/loop7",
+            "/srv/origin.img is in use: origin.img is behind /dev/loop7, and run `losetup --detach`"
+            " on it. It is used past its cache: what is read there may be old",
+            "",
         ),
-        (
-            "unknown /dev/loop3\n",
-            "inactive",
-            "whether /srv/origin.img is used past its cache is not known: nothing tells which file"
-            " is behind /dev/loop3",
-        ),
+        (not_known, "inactive", NOT_KNOWN, NOT_KNOWN),
     ],
 )
 def test_a_file_that_is_mounted_beside_its_tier_is_seen(
-    listed: str, state_: str, text: str
+    users: Answer, state_: str, text: str, doubt: str
 ) -> None:
     """No lock of the engine's hinders whoever makes a loop device of it."""
     one = replace(FLASH.disks[0], origin=PurePosixPath("/srv/origin.img"))
     there = tl.server(
         up=False,
-        **{"test -b /srv/": 1, "test -f /srv/": 0, "sh -c '# $1: a file.": listed, "stat": "1\n"},
+        **{"test -b /srv/": 1, "test -f /srv/": 0, "hotset-boot users --who loops": users},
     )
     flash = flash_devices.save(there, FLASH.with_disk(one))
-    seen = lifecycle.inspect(AttachedDisk(there, flash, one)).report
-    assert seen.state == state_
-    assert text in seen.notes[-1]
+    seen = lifecycle.inspect(AttachedDisk(there, flash, one))
+    assert (seen.report.state, seen.doubt) == (state_, doubt)
+    assert text in seen.report.notes[-1]
 
 
 FIRMWARE = "cat /sys/class/dmi/id/product_uuid"

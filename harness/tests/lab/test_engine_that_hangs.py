@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hotset.block import devices
+from hotset.block import programs
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
 from hotset.core.operation import Context
@@ -98,11 +98,10 @@ def test_an_engine_that_hangs_hides_no_other_disk(machine: Enclosed, tmp_path: P
     assert flash_devices.find(machine, "two").tier.counters() == counted
     (tmp_path / "of two names").hardlink_to(tmp_path / "second")
     second = PurePosixPath(tmp_path / "second")
-    assert devices.loops_over(machine, second) == devices.Loops((), ())
+    assert programs.users(machine, second, "loops") == ""
     shown = machine.run(["losetup", "--find", "--show", str(tmp_path / "of two names")])
     try:
-        used = devices.loops_over(machine, second)
-        assert used == devices.Loops((shown.stdout.strip(),), ())
+        assert f"second is behind {shown.stdout.strip()}" in programs.users(machine, second, "loops")
     finally:
         machine.run(["losetup", "--detach", shown.stdout.strip()])
     two = flash_devices.find(machine, "two")

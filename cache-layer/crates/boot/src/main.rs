@@ -76,9 +76,8 @@ enum Verb {
     /// Say who uses a device on the whole computer, in words; nothing if nobody does.
     Users {
         device: PathBuf,
-        /// Without those who only read it.
-        #[arg(long)]
-        writers: bool,
+        #[arg(long, value_enum, default_value_t = Who::All)]
+        who: Who,
     },
     /// Put down that this computer was started.
     Boot,
@@ -122,7 +121,7 @@ fn main() -> ExitCode {
         Verb::Stop { which, held } => (which.disk.as_str(), stop(which, *held)),
         Verb::Decide(which) => (which.disk.as_str(), show(which)),
         Verb::Mark { which, word } => (which.disk.as_str(), mark(which, *word)),
-        Verb::Users { device, writers } => ("", users_of(device, *writers)),
+        Verb::Users { device, who } => ("", users_of(device, *who)),
         Verb::Boot => ("", boots::note()),
         Verb::Content { origin } => ("", content(origin)),
         Verb::Await { device } => ("", origin::require_there(device)),
@@ -488,8 +487,7 @@ fn mark(which: &Which, word: Left) -> Result<()> {
     }
 }
 
-fn users_of(device: &Path, writers: bool) -> Result<()> {
-    let who = if writers { Who::Writers } else { Who::All };
+fn users_of(device: &Path, who: Who) -> Result<()> {
     match users::none(device, who) {
         Err(error) if cause(&error) == Some(Cause::InUse) => Ok(say(error)?),
         done => done,

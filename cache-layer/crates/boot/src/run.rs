@@ -19,6 +19,8 @@ pub enum Cause {
     Missing,
     /// The engine does not take what it is given; nothing is damaged.
     Refused,
+    /// Nobody can tell who uses it.
+    Unknown,
 }
 
 /// A failure with its cause; `why` in words, of a program after the command that failed.

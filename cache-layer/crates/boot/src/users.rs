@@ -16,6 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
+use clap::ValueEnum;
 
 use crate::run::{Cause, failure, run, succeeds, text};
 
@@ -51,17 +52,19 @@ pub fn still_in_use(device: &Path) -> Error {
 }
 
 /// Which users count.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Who {
     All,
     /// Not who has it open to read it.
     Writers,
+    /// Of a file the loop devices over it alone: what serves it has it open.
+    Loops,
 }
 
 /// See that nobody uses a device; one that is not there nobody does.
 ///
 /// # Errors
-/// [`Cause::InUse`]: somebody does, and is not passing by.
+/// [`Cause::InUse`]: somebody does, and is not passing by; [`Cause::Unknown`].
 pub fn none(device: &Path, who: Who) -> Result<()> {
     let since = Instant::now();
     loop {
@@ -69,7 +72,9 @@ pub fn none(device: &Path, who: Who) -> Result<()> {
         if uses.is_empty() {
             return Ok(());
         }
-        let stays = uses.iter().any(|usage| usage.contains("mounted on"));
+        let is_lasting =
+            |usage: &String| usage.contains("mounted on") || usage.contains("is behind");
+        let stays = uses.iter().any(is_lasting);
         if stays || since.elapsed() > PASSING {
             return Err(in_use(device, &uses));
         }
@@ -81,7 +86,7 @@ pub fn none(device: &Path, who: Who) -> Result<()> {
 fn of(device: &Path, who: Who) -> Result<Vec<String>> {
     let about = match fs::metadata(device) {
         Ok(about) if about.file_type().is_block_device() => about,
-        Ok(about) if about.is_file() => return of_file(device, about.dev(), about.ino()),
+        Ok(about) if about.is_file() => return of_file(device, &about, who),
         _ => return Ok(Vec::new()),
     };
     let mut devices = with_partitions(about.rdev());
@@ -113,20 +118,23 @@ fn of(device: &Path, who: Who) -> Result<Vec<String>> {
 
 /// Everybody who may write to a file: nothing claims one. What the kernel has of it for a loop device
 /// or a target is in no list of open files.
-fn of_file(file: &Path, device: u64, inode: u64) -> Result<Vec<String>> {
+fn of_file(file: &Path, known: &fs::Metadata, who: Who) -> Result<Vec<String>> {
     let path = fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let name = file_name(file);
     let mut uses: Vec<String> = loops_over(file)?
         .iter()
         .map(|over| format!("{name} is behind {over}"))
         .collect();
+    if who == Who::Loops {
+        return Ok(uses);
+    }
     uses.extend(exported(|word| {
         (Path::new(word) == path).then_some(name.as_str())
     }));
     let is_it = |at: &Path| {
         about(at).is_some_and(|about| {
-            about.stx_ino == inode
-                && libc::makedev(about.stx_dev_major, about.stx_dev_minor) == device
+            about.stx_ino == known.ino()
+                && libc::makedev(about.stx_dev_major, about.stx_dev_minor) == known.dev()
         })
     };
     for process in processes()? {
@@ -134,7 +142,7 @@ fn of_file(file: &Path, device: u64, inode: u64) -> Result<Vec<String>> {
         let opened = opened
             .iter()
             .filter(|at| is_it(at) && is_for_writing(&process, at));
-        let mapped = shared_mappings(&process, inode);
+        let mapped = shared_mappings(&process, known.ino());
         for at in opened.chain(mapped.iter().filter(|at| is_it(at))) {
             let path = fs::read_link(at).unwrap_or_default();
             uses.push(format!(
@@ -166,9 +174,9 @@ fn shared_mappings(process: &Process, inode: u64) -> Vec<PathBuf> {
 /// The loop devices over a file.
 ///
 /// # Errors
-/// [`Cause::InUse`]: of some nobody can tell what is behind them, and none is known to be over it.
+/// [`Cause::Unknown`]: of some nobody can tell what is behind them, and none is known to be over it.
 fn loops_over(file: &Path) -> Result<Vec<String>> {
-    let script = include_str!("../../../hotset/block/loops_over.sh");
+    let script = include_str!("loops_over.sh");
     let listed = run(&["sh", "-c", script, "hotset-loops", text(file)?])?;
     let named = |what: &str| {
         let lines = listed.lines().filter_map(|line| line.split_once(' '));
@@ -180,7 +188,7 @@ fn loops_over(file: &Path) -> Result<Vec<String>> {
     let (over, unknown) = (named("over"), named("unknown"));
     match unknown.first() {
         Some(first) if over.is_empty() => Err(failure(
-            Cause::InUse,
+            Cause::Unknown,
             format!(
                 "whether {} is in use is not known: nothing tells which file is behind {} \
                  (`losetup {first}`): detach it if nobody needs it",

@@ -47,7 +47,7 @@ _READS: dict[str, frozenset[str] | None] = {
 _LOOKS = frozenset(
     (
         *(lacking_argv(())[3], "hotset-transports", "hotset-wwids"),
-        *("alive", "attached", "restarting", "hotset-loops"),
+        *("alive", "attached", "restarting"),
     )
 )
 """The name of a script that changes nothing, or the word that it is given."""

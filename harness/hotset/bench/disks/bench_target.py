@@ -65,7 +65,7 @@ def open_target(
         if read_only:
             say(f"{path} {_UNTRUE}")
         else:
-            devices.check(device, "flash", yes, field="target")
+            devices.check(local, device, "flash", yes, field="target")
             devices.overwrite(device, say, confirm)
         yield Target(str(path), path)
         return

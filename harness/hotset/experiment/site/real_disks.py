@@ -31,7 +31,7 @@ def take(
     by_node: dict[PurePosixPath, tuple[str, Device]] = {}
     for key, path in spec.devices.items():
         device = devices.inspect(machine, PurePosixPath(path))
-        devices.check(device, "flash", yes, key)
+        devices.check(machine, device, "flash", yes, key)
         needed = _needed_bytes(spec, key)
         if device.size < needed:
             raise DeviceRefusedError(

@@ -1,5 +1,5 @@
 # $1: a file. Prints `over /dev/loopN` for each loop device over it, and `unknown /dev/loopN` for each
-# of which nobody can tell what is behind it. Python and `hotset-boot` go by it (`include_str!`).
+# of which nobody can tell what is behind it.
 # `losetup --associated` asks the file behind each loop device: an engine that hangs keeps whoever
 # asks. By its name alone the file would not be found from another mount namespace.
 file=$(readlink -f "$1") device=$(stat -c%d "$1") same=$(stat -c%i "$1") || exit
