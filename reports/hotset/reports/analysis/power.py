@@ -182,7 +182,8 @@ def run_title(run: PowerRun) -> str:
 def run_notes(arm: PowerArm) -> Iterator[str]:
     """The sums of a measurement's last power run, and of the throughput run after it."""
     run, streams = arm.repeats[-1], arm.throughput
-    mean = f"; geometric mean {run.geometric_mean_s:.3f} s" if run.geometric_mean_s else ""
+    mean_s = run.geometric_mean_s if len(run.queries) == len(QUERIES) else None
+    mean = f"; geometric mean {mean_s:.3f} s" if mean_s else ""
     yield f"All queries took {run.total_s:.3f} s{mean}."
     if run.refresh_s is not None:
         yield "RF1 took {:.3f} s, RF2 {:.3f} s.".format(*run.refresh_s)

@@ -566,11 +566,11 @@ class PowerRun(Window):
     scale: PositiveFloat | None = None
     """None in documents that have it in their experiment alone."""
     seed: int | None = None
-    """Of the queries' parameters; None: the validation parameters."""
+    """Seed of the queries' parameters; None: the validation parameters."""
     refresh_s: tuple[NonNegativeFloat, NonNegativeFloat] | None = None
     """RF1 before the queries and RF2 after them (clause 2.5); None: not run."""
     cause: str = ""
-    """What ended it early, in the server's words."""
+    """Cause of its early end, in the server's words."""
     tproc_h_power: NonNegativeFloat | None = None
     """As clause 5.4.1; None: one of its 24 times is missing."""
 
@@ -611,7 +611,7 @@ class ThroughputRun(Record):
     refresh_s: tuple[tuple[NonNegativeFloat, NonNegativeFloat], ...] | None = None
     """A pair of RF1 and RF2 for each query stream; None: not run."""
     cause: str = ""
-    """What ended a stream early, in the server's words."""
+    """Cause of a stream's early end, in the server's words."""
     tproc_h_throughput: NonNegativeFloat | None = None
     """As clause 5.4.2; None: an answer or a refresh function is missing."""
     tproc_h_composite: NonNegativeFloat | None = None
