@@ -23,7 +23,7 @@ from hotset.reports.model.windows import (
     TimeUse,
     Transaction,
 )
-from hotset.tpch.record import PowerResult
+from hotset.tpch.record import power_run
 
 USE = TimeUse(
     cpu=0.5, data_read=0.2, data_write=0, log=0.1, lock=0.1, client=0.1, other=0, sessions=4
@@ -115,4 +115,8 @@ def tpch_document() -> dict[str, Any]:
     queries = tuple(
         Query(number=number, seconds=number / 10, rows=5, checksum="ab") for number in range(1, 23)
     )
-    return TpchOutcome((), PowerResult(0.01, None, 100.0, 130.0, queries), None).document()
+    kept = begin(False, Subject("tpch run", "tpch", "TPC-H", {"tpch": {}}))
+    run = power_run(0.01, None, 100.0, 130.0, queries)
+    kept.keep_queries(run, None, ())
+    kept.finish("complete", None)
+    return TpchOutcome((), run, None, run=kept.document).document()

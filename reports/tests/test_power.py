@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,9 +14,16 @@ from rich.console import Console
 
 from hotset.reports.analysis import caveats, power, published, stats
 from hotset.reports.model.document import PowerArm, RunDocument
+from hotset.reports.model.measurement import Measurement
 from hotset.reports.model.setup import Published, PublishedFigure
-from hotset.reports.model.windows import PowerRun, Query, geometric_mean
-from hotset.reports.render import html, markdown, tables, terminal
+from hotset.reports.model.windows import (
+    PowerRun,
+    Query,
+    QueryStream,
+    ThroughputRun,
+    geometric_mean,
+)
+from hotset.reports.render import html, markdown, sections, tables, terminal
 from tests import documents
 
 
@@ -127,6 +135,71 @@ def test_csv_has_a_line_per_query() -> None:
     query = document.power_arms[-1].repeats[-1].queries[-1]
     assert (last["arm"], last["repeat"], last["query"]) == ("all-flash", "2", "22")
     assert float(last["seconds"]) == query.seconds
+
+
+def measured(run: PowerRun, throughput: ThroughputRun | None = None) -> RunDocument:
+    """A measurement of the queries alone."""
+    document = documents.queries_alone()
+    arm = PowerArm(name="measured", repeats=(run,), throughput=throughput)
+    of = Measurement(of="tpch run", tier_unknown="nobody has looked")
+    of_it = {"power_arms": (arm.model_dump(),), "measurement": of.model_dump()}
+    return documents.changed(document, factors={}, **of_it)
+
+
+def test_a_measurement_tells_each_query_and_what_became_of_it() -> None:
+    """Those that did not finish were in its JSON alone."""
+    run = documents.power_run("baseline", 1).model_copy(update={"scale": 1.0, "seed": 7})
+    run = edited(run, 5, outcome="timed out", rows=None, checksum=None)
+    page = sections.page_of(measured(run))
+    (section,) = (one for one in page.sections if one.key == "queries")
+    (table,) = section.tables
+    assert table.caption == "TPC-H power run at scale 1, seed 7"
+    assert [row[0] for row in table.rows] == [str(query.number) for query in run.queries]
+    assert table.rows[4][2:] == ("", "timed out", "")
+    none = run.model_copy(update={"queries": run.queries[4:5]})
+    assert "timed out" in printed(measured(none))
+
+
+def test_a_run_that_ended_early_is_not_complete_though_its_queries_are() -> None:
+    first = documents.power_run("baseline", 1)
+    run = first.model_copy(update={"queries": first.queries[:3], "cause": "interrupted"})
+    text = printed(measured(run))
+    assert "3 TPC-H queries took" in text
+    assert "and not all of them ended" in text
+    assert "what was to follow did not finish" in text
+    assert "geometric mean" not in text
+
+
+def test_a_throughput_run_stands_below_its_power_run() -> None:
+    first = documents.power_run("baseline", 1)
+    run = first.model_copy(update={"refresh_s": (1.5, 0.5), "tproc_h_power": 9.0})
+    at = datetime(2026, 11, 1, tzinfo=UTC)
+    stream = QueryStream(number=2, opened_at=at, duration_s=50, queries=run.queries[:2])
+    streams = ThroughputRun(
+        opened_at=at,
+        duration_s=60,
+        streams=(stream,),
+        cause="stream 2: the server went away",
+        tproc_h_throughput=4.0,
+        tproc_h_composite=6.0,
+    )
+    document = measured(run, streams)
+    text = printed(document)
+    for words in (
+        "RF1 took 1.500 s, RF2 0.500 s.",
+        "1 stream took 60.000 s, and ended early: stream 2: the server went away.",
+        "TPROC-H power 9.0, throughput 4.0 and composite 6.0.",
+        "not audited TPC results",
+    ):
+        assert words in text
+    rows = list(csv.DictReader(io.StringIO(tables.queries_csv(document))))
+    assert [row["stream"] for row in rows] == ["0"] * 22 + ["2"] * 2
+
+
+def printed(document: RunDocument) -> str:
+    screen = io.StringIO()
+    terminal.summary(document, Console(file=screen, width=120))
+    return screen.getvalue()
 
 
 def test_published_figures_stand_beside_the_measured() -> None:

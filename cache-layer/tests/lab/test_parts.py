@@ -292,6 +292,16 @@ def test_a_machine_has_its_own_kind_of_tier(
         labs.choose(machine, tier)
 
 
+def test_no_tier_is_taken_for_dm_cache_but_where_none_is_named() -> None:
+    """One that is no kernel's was, on a machine of the kernel's."""
+    assert [labs.kernel_tier(tier) for tier in ("auto", *labs.KERNEL_TIERS)] == [
+        "dm-cache",
+        *labs.KERNEL_TIERS,
+    ]
+    with pytest.raises(ValueError, match="not 'userspace'"):
+        labs.kernel_tier("userspace")
+
+
 def test_each_lab_has_a_network_of_its_own(tmp_path: Path) -> None:
     names = {labs.namespace_name(tmp_path / str(number)) for number in range(50)}
     assert len(names) == 50

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotset.reports.model.windows import Verdict
+from hotset.reports.model.windows import PowerRun, ThroughputRun, Verdict
 from hotset.tpch.queries import ALL
-from hotset.tpch.record import PowerResult, ThroughputResult, composite
 
 from .thresholds import Threshold, Values, judge, read
 
@@ -25,25 +24,25 @@ def limits(texts: Sequence[str]) -> list[Threshold]:
 
 
 def judge_queries(
-    limits: Sequence[Threshold], power: PowerResult, throughput: ThroughputResult | None
+    limits: Sequence[Threshold], power: PowerRun, throughput: ThroughputRun | None
 ) -> list[Verdict]:
     return judge(limits, values(power, throughput))
 
 
-def values(power: PowerResult, throughput: ThroughputResult | None) -> Values:
+def values(power: PowerRun, throughput: ThroughputRun | None) -> Values:
     """By metric, times in ms; a total with a query that did not finish is none."""
     unfinished = [query for query in power.queries if query.outcome != "ok"]
-    geometric_mean_s = power.geometric_mean_s
+    geometric_mean_s = power.geometric_mean_s if len(power.queries) == len(ALL) else None
     values: dict[str, float | None] = dict.fromkeys(METRICS)
     values |= {
         "queries": None if unfinished or power.cause else power.total_s * 1000,
         "geomean": None if geometric_mean_s is None else geometric_mean_s * 1000,
-        "power": power.power,
+        "power": power.tproc_h_power,
         "failed": len(unfinished),
     }
     if throughput is not None:
-        values["throughput"] = throughput.throughput
-        values["composite"] = composite(power, throughput)
+        values["throughput"] = throughput.tproc_h_throughput
+        values["composite"] = throughput.tproc_h_composite
     return values | {
         f"query({query.number})": query.seconds * 1000
         for query in power.queries

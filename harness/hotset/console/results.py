@@ -29,7 +29,7 @@ def tell(operation: str, document: object) -> Page | None:
         raise UnreadableError(f"it was written by another hotset: {error}") from None
 
 
-def _windows(document: object) -> Page:
+def _run(document: object) -> Page:
     from hotset.reports.render import sections
 
     return sections.page_of(record_of(RunDocument, document))
@@ -42,22 +42,16 @@ def _tpcc_check(document: object) -> Page:
     return sections.of_conditions(record_of(TpccConditions, document).conditions)
 
 
-def _tpch_run(document: object) -> Page:
-    from hotset.bench import tpch_report
-
-    return tpch_report.run_page(record_of(tpch_report.TpchRun, document))
-
-
 def _tpch_check(document: object) -> Page:
-    from hotset.bench import tpch_report
+    from hotset.tpch.check import TpchCheck
 
-    return tpch_report.check_page(record_of(tpch_report.TpchCheck, document))
+    return record_of(TpchCheck, document).page()
 
 
 _TELLERS: Mapping[str, Callable[[object], Page]] = {
-    "tpcc run": _windows,
+    "tpcc run": _run,
     "tpcc check": _tpcc_check,
-    "tpch run": _tpch_run,
+    "tpch run": _run,
     "tpch check": _tpch_check,
-    "sql run": _windows,
+    "sql run": _run,
 }

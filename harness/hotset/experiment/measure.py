@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotset.bench import window
-from hotset.bench.server.sampled import ServerUse, add_use
+from hotset.bench.server.sampled import ServerUse, add_use, window_fields
 from hotset.bench.server.time_use import sample
 from hotset.databases.postgres.tpch import PostgresTpch
 from hotset.hitratio.sampler import Sampler, Window
 from hotset.load.record import WindowOptions
 from hotset.load.search import Limits
-from hotset.reports.model.windows import HighestRate, Repeat
+from hotset.reports.model.windows import HighestRate, PowerRun, Repeat
 from hotset.tpch import queries
-from hotset.tpch.record import PowerResult, RunFailed
+from hotset.tpch.record import RunFailed
 from hotset.tpch.run import power
 
 from .file.workload_tables import TpchTable
@@ -66,7 +66,7 @@ def highest_rate(
 
 def run_queries(
     site: Site, placed: Placed, want: TpchTable, numbers: Sequence[int] = queries.ALL
-) -> tuple[PowerResult, Window]:
+) -> PowerRun:
     """Run the TPC-H queries on a placed database, without the refresh functions: every arm and
     repeat then asks the same of the same rows, and their answers can be compared.
 
@@ -83,10 +83,10 @@ def run_queries(
             refresh=False,
             observe=site.report.on_step,
         )
-        window = sampler.around(result.started, result.ended)
+        window = sampler.around(*result.span)
     if result.cause:
         raise RunFailed(f"TPC-H ended early: {result.cause}")
-    return result, window
+    return result.model_copy(update=window_fields(window))
 
 
 def start_sampler(site: Site, placed: Placed) -> Sampler:

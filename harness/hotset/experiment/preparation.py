@@ -33,8 +33,8 @@ _SEED = 10_000
 _LEAVING_S = 60.0
 """How long the sessions of users who were sent home may take to end."""
 
-OnProbe = Callable[[Window, float], None]
-"""Gets what the machine did in the probe, and its seconds. May raise, which ends the load."""
+OnProbe = Callable[[float | None, float], None]
+"""Gets the hit ratio of the probe, and its seconds. May raise, which ends the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +149,11 @@ class _Load:
         )
 
     def _probe(self) -> None:
-        """Hand out what the machine did in the probe, once."""
+        """Hand out the hit ratio of the probe, once."""
         if not self._probed:
             self._probed = True
-            window = self._sampler.window(self._start, self._start + self._probe_s)
-            self._on_probe(window, self._probe_s)
+            hits = self._sampler.window(self._start, self._start + self._probe_s).hits
+            self._on_probe(hits.ratio if hits else None, self._probe_s)
 
     def _seconds(self) -> list[Second]:
         """List the seconds sampled so far: the sample that ends the last comes a little later."""

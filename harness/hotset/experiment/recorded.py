@@ -8,12 +8,11 @@ from dataclasses import replace
 from statistics import fmean
 
 from hotset.bench import tpcc as checks
-from hotset.bench.kept.records import power_record
 from hotset.bench.thresholds import ThresholdMissedError
 from hotset.block.extents import Run
 from hotset.core import words
 from hotset.core.machines.local import Local
-from hotset.hitratio.sampler import Window, busy
+from hotset.hitratio.sampler import busy
 from hotset.reports.analysis import stats, units
 from hotset.reports.analysis.headlines import write_headlines
 from hotset.reports.model import base, document, windows
@@ -97,16 +96,16 @@ class Recorded:
         """
         run = timed.find_timed(site.spec)
 
-        def on_probe(window: Window, seconds: float) -> None:
-            self._check_probe(site, turn, placed, window, seconds)
+        def on_probe(hit_ratio: float | None, seconds: float) -> None:
+            self._check_probe(site, turn, placed, hit_ratio, seconds)
 
         if run is not None and run.name in turn.workloads:
             self._prepare(site, turn, placed, run, on_probe)
         else:
             # Two of the queries add little to the time of all 22.
             with site.report.task("preparing the server: two queries"):
-                window, seconds = _probe(site, placed)
-            on_probe(window, seconds)
+                probe = _probe(site, placed)
+            on_probe(probe.hit_ratio, probe.duration_s)
 
     def window(self, site: Site, turn: Turn, placed: Placed, run: Timed, users: int) -> None:
         """A seed of its own for each number of users: the same rows again would be in memory."""
@@ -159,8 +158,8 @@ class Recorded:
         want = site.spec.tpch
         assert want is not None
         with site.report.task(f"TPC-H, scale {want.scale:g}, 22 queries"):
-            results = run_queries(site, placed, want)
-        record = power_record(turn.repeat, *results, self._others)
+            measured = run_queries(site, placed, want)
+        record = measured.model_copy(update={"repeat": turn.repeat, "others_cpu": self._others})
         self._journal.add_power_run(turn.arm, record)
         more = "" if record.complete else " and more (a query did not finish)"
         site.report.say(
@@ -179,13 +178,12 @@ class Recorded:
         site.report.say(f"{turn.arm}: after {done.seconds:.0f} s of load {_LEVEL[done.level]}")
 
     def _check_probe(
-        self, site: Site, turn: Turn, placed: Placed, window: Window, seconds: float
+        self, site: Site, turn: Turn, placed: Placed, ratio: float | None, seconds: float
     ) -> None:
         """The hit ratio of a cache must reach the asked figure, or there is no measured run."""
         want, warmed = site.spec.warmup, placed.warmed
         if warmed is None:
             return
-        ratio = window.hits.ratio if window.hits else None
         if turn.arm == _first_cached(site.spec):
             self._journal.add_warmup(_warmup_record(warmed, ratio, seconds, want, turn.repeat))
         site.report.say(
@@ -235,11 +233,10 @@ def _hits(record: windows.Window) -> str:
     return f", hit ratio {words.percent(record.hit_ratio)}" if record.hit_ratio is not None else ""
 
 
-def _probe(site: Site, placed: Placed) -> tuple[Window, float]:
+def _probe(site: Site, placed: Placed) -> windows.PowerRun:
     """Where only TPC-H is placed: two of its queries, one that scans and one that joins."""
     assert site.spec.tpch is not None
-    result, window = run_queries(site, placed, site.spec.tpch, _PROBE_QUERIES)
-    return window, result.ended - result.started
+    return run_queries(site, placed, site.spec.tpch, _PROBE_QUERIES)
 
 
 def _warmup_record(

@@ -97,19 +97,21 @@ def dictionary(connection: SqlDatabase, asked: Tpcc | Tpch) -> Dictionary:
 
     :raises HammerdbRefused: HammerDB cannot take what the connection holds.
     """
+    match prefix := connection.hammerdb:
+        case "mssqls" if isinstance(connection, SqlServerConnection):
+            common = _mssqls_connection(connection)
+            of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
+        case "pg":
+            more = dict(getattr(connection, "more", ()))
+            common = {
+                "host": connection.host,
+                "port": str(_postgres_port(connection)),
+                "sslmode": more.get("sslmode", "prefer"),
+            }
+            of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
+        case _:
+            raise HammerdbRefused(f"engine {connection.engine}: HammerDB is not driven for it")
     _check(connection)
-    prefix = connection.hammerdb
-    if isinstance(connection, SqlServerConnection):
-        common = _mssqls_connection(connection)
-        of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
-    else:
-        more = dict(getattr(connection, "more", ()))
-        common = {
-            "host": connection.host,
-            "port": str(_postgres_port(connection)),
-            "sslmode": more.get("sslmode", "prefer"),
-        }
-        of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
     if isinstance(asked, Tpcc):
         section, keys = "tpcc", of_tpcc(connection, asked) | _tpcc_driver(asked)
     else:
@@ -122,8 +124,6 @@ def dictionary(connection: SqlDatabase, asked: Tpcc | Tpch) -> Dictionary:
 
 def _check(connection: SqlDatabase) -> None:
     """Refuse what HammerDB would take apart: it pastes values into Tcl and connection strings."""
-    if not connection.hammerdb:
-        raise HammerdbRefused(f"engine {connection.engine}: HammerDB is not driven for it")
     trusted = getattr(connection, "trusted", False)
     if not connection.password and not trusted:
         # Its build would also set this as the user's password (ALTER USER … PASSWORD).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,9 +106,11 @@ def run(
     _require_able(server)
     result = _result(options, outcome, _between(before, _server_errors(connection)))
     result = result.model_copy(update={"isolation": isolation(connection)})
+    orders = list[int]()
     if edges is not None:
-        result = result.model_copy(update=_counted(options, result, server, edges))
-    if cause := shortfall(result, _ended(options.users, result, server)):
+        orders = _orders(server)
+        result = result.model_copy(update=_counted(options, result, server, edges, orders))
+    if cause := shortfall(result, _ended(options.users, result, server, orders)):
         raise NotServed(cause, result)
     return result
 
@@ -163,15 +166,23 @@ def _require_able(server: Server) -> None:
         raise HammerdbFailed(f"the server cannot go on: {server.unable}")
 
 
+def _orders(server: Server) -> list[int]:
+    """The orders of each second, where chance alone leaves none without."""
+    each = server.each_second() or []
+    return each if sum(each) >= DUE_LEAST * len(each) else []
+
+
 def _counted(
-    options: RunOptions, result: Repeat, server: Server, edges: tuple[Reading, Reading]
+    options: RunOptions,
+    result: Repeat,
+    server: Server,
+    edges: tuple[Reading, Reading],
+    orders: Sequence[int],
 ) -> dict[str, Any]:
-    """Counts that the server made meanwhile; by seconds where chance alone leaves none without."""
+    """Counts that the server made meanwhile."""
     first, last = edges
     assert first.orders is not None
     assert last.orders is not None
-    each = server.each_second() or []
-    orders = each if each and sum(each) >= DUE_LEAST * len(each) else []
     transactions = result.tpm / result.rate if result.rate else 0.0
     return {
         "nopm_by_district": (last.orders - first.orders) / (last.at - first.at) * 60,
@@ -185,9 +196,8 @@ def _counted(
     }
 
 
-def _ended(asked: int, result: Repeat, server: Server) -> list[str]:
+def _ended(asked: int, result: Repeat, server: Server, orders: Sequence[int]) -> list[str]:
     """List what did not go on to the end: HammerDB counts errors and drops their causes."""
-    orders = [round((second.nopm or 0.0) / 60) for second in result.series]
     faults = [served.ended("new_order", orders)]
     idle = result.idle_seconds
     if result.failed and idle and idle[-1] == len(orders) - 1:

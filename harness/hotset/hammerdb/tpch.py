@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hotset.databases.product import SqlDatabase
 from hotset.reports.model import windows
-from hotset.tpch.record import PowerResult
+from hotset.tpch.record import power_run
 
 from . import script, settings
 from .batch import Batch, Observer, execute
@@ -62,7 +62,7 @@ def run(
     stall_s: float = _RUN_STALL_S,
     observe: Observer = lambda _: None,
     release: Release | None = None,
-) -> PowerResult:
+) -> windows.PowerRun:
     """One power run against a database that HammerDB built.
 
     HammerDB does not tell how many rows a query returned, nor a seed.
@@ -83,15 +83,13 @@ def run(
     refreshes = [line for line in outcome.lines if isinstance(line, Refresh)]
     if [part.function for part in refreshes] != ([1, 2] if refresh else []):
         raise HammerdbFailed(f"refresh functions that ran: {[part.function for part in refreshes]}")
-    return PowerResult(
-        scale=float(asked.scale),
-        seed=None,
-        started=clock.ends[0] - queries[0].seconds,
-        ended=clock.ends[-1],
-        queries=tuple(
-            windows.Query(number=query.number, seconds=query.seconds) for query in queries
-        ),
-        refresh_s=(refreshes[0].seconds, refreshes[1].seconds) if refresh else None,
+    return power_run(
+        float(asked.scale),
+        None,
+        clock.ends[0] - queries[0].seconds,
+        clock.ends[-1],
+        [windows.Query(number=query.number, seconds=query.seconds) for query in queries],
+        (refreshes[0].seconds, refreshes[1].seconds) if refresh else None,
     )
 
 

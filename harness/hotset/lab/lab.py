@@ -51,7 +51,6 @@ ExperimentMachine = Literal["auto"] | _AtHostSpeed
 MachineChoice = Literal["auto"] | MachineKind
 TierChoice = Literal["auto"] | TierKind
 KERNEL_TIERS = tuple(kind.name for kind in kinds.KINDS if kind.in_kernel)
-_OTHER_TIERS = tuple(kind.name for kind in kinds.KINDS if not kind.in_kernel)
 FLASH_MODEL = "pcie-flash-2014"
 Say = Callable[[str], None]
 _NET_HOST, _NET_GUEST, _NET_BITS = "10.77.0.1", "10.77.0.2", 30
@@ -173,11 +172,11 @@ def choose(wanted: MachineChoice, tier: TierChoice = "auto") -> MachineKind:
         if lacks is not None:
             raise _impossible(wanted, lacks)
         return wanted
-    if tier in _OTHER_TIERS:
-        return choose("image")
+    if tier not in ("auto", *KERNEL_TIERS):
+        return choose("image", tier)
     if _local_lacks() is None:
         return "local"
-    return "image" if tier not in KERNEL_TIERS and chroot.lacking() is None else "uml"
+    return "image" if tier == "auto" and chroot.lacking() is None else "uml"
 
 
 def _impossible(wanted: MachineKind, why: str) -> PrerequisiteMissingError:
@@ -201,7 +200,7 @@ def guest_kind(wanted: MachineChoice) -> MachineKind:
 
 def check(wanted: MachineChoice, tier: TierChoice) -> None:
     """:raises ValueError: the machine that is asked for has another kind of tier."""
-    has = _OTHER_TIERS if wanted == "image" else KERNEL_TIERS
+    has = (ModelledBackend.tier_kind,) if wanted == "image" else KERNEL_TIERS
     if wanted != "auto" and tier not in ("auto", *has):
         kinds = " or ".join(repr(kind) for kind in has)
         raise ValueError(
@@ -211,8 +210,12 @@ def check(wanted: MachineChoice, tier: TierChoice) -> None:
 
 
 def kernel_tier(wanted: TierChoice) -> TierKind:
-    """The kind of tier on a machine of the kernel's: dm-cache, unless another is asked for."""
-    return next((tier for tier in KERNEL_TIERS if tier == wanted), "dm-cache")
+    """The kind of tier on a machine of the kernel's: dm-cache, unless another is asked for.
+
+    :raises ValueError: one that is no kernel's.
+    """
+    check("local", wanted)
+    return "dm-cache" if wanted == "auto" else wanted
 
 
 def _local_lacks() -> str | None:

@@ -48,22 +48,17 @@ class Reads:
     disk: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceState:
+@dataclass(frozen=True)
+class DiskArray(Versioned):
     """The state that a served device reports. ``members`` is empty where it has no array; ``reads``
     is None where no flash is in front of a disk."""
+
+    csv_rows = "members"
 
     members: tuple[Member, ...]
     spares: int
     volatile: Bytes
     reads: Reads | None = None
-
-
-@dataclass(frozen=True)
-class DiskArray(DeviceState, Versioned):
-    """How the members of a served array are."""
-
-    csv_rows = "members"
 
     def show(self, console: Console) -> None:
         rows: list[tuple[object, ...]] = [
@@ -132,7 +127,7 @@ def serve_model(
             yield ServedModel(mount / DISK_NAME, socket)
 
 
-def status(local: Local, socket: Path) -> DeviceState:
+def status(local: Local, socket: Path) -> DiskArray:
     """How the members of its array are.
 
     :raises ArrayError: nobody answers at the socket.
@@ -140,7 +135,7 @@ def status(local: Local, socket: Path) -> DeviceState:
     return _ask(local, socket, {"status": {}})
 
 
-def fail(local: Local, socket: Path, member: int) -> DeviceState:
+def fail(local: Local, socket: Path, member: int) -> DiskArray:
     """A member fails, with all that is under way on it; a spare takes its place.
 
     :raises ArrayError: there is no such member, or it has failed before.
@@ -148,7 +143,7 @@ def fail(local: Local, socket: Path, member: int) -> DeviceState:
     return _ask(local, socket, {"fail": {"member": member}})
 
 
-def replace(local: Local, socket: Path, member: int) -> DeviceState:
+def replace(local: Local, socket: Path, member: int) -> DiskArray:
     """A new device takes the place of a failed member, and is rebuilt.
 
     :raises ArrayError: it is active, or its data is lost.
@@ -164,7 +159,7 @@ def power_cut(local: Local, socket: Path) -> Bytes:
     return Bytes(int(_ask_device(local, socket, {"power_cut": {}})["lost_bytes"]))
 
 
-def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DeviceState:
+def _ask(local: Local, socket: Path, question: dict[str, Any]) -> DiskArray:
     return parse(_ask_device(local, socket, question))
 
 
@@ -181,7 +176,7 @@ def _ask_device(local: Local, socket: Path, question: dict[str, Any]) -> dict[st
     return loaded
 
 
-def parse(loaded: dict[str, Any]) -> DeviceState:
+def parse(loaded: dict[str, Any]) -> DiskArray:
     """
     >>> parse({"array": {"members": ["active", {"rebuilding": 0.5}], "spares": 1, "rows": {}},
     ...     "volatile_bytes": 0}).members[1]
@@ -196,6 +191,6 @@ def parse(loaded: dict[str, Any]) -> DeviceState:
             ((state, share),) = member.items()
             members.append(Member(number, state, float(share)))
     volatile, reads = Bytes(int(loaded["volatile_bytes"])), loaded.get("reads")
-    return DeviceState(
+    return DiskArray(
         tuple(members), int(array["spares"]), volatile, Reads(**reads) if reads else None
     )

@@ -652,7 +652,6 @@ def shown_by_type() -> dict[str, set[str]]:
         "Hotset.Run": {field.name for field in fields(ListingRow)},
         "Hotset.Comparison": {field.name for field in fields(Line)},
         "Hotset.TpccRun": {"run", *Repeat.model_fields},
-        "Hotset.TpchRun": {"power", "throughput", "note"},
     }
     shown |= {
         one.type: set(cmdlets.schema(one)["properties"])

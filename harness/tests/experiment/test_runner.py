@@ -135,7 +135,7 @@ def test_every_arm_is_prepared_alike_and_its_windows_tell_how(
     def prepare(site: Any, _: Any, run: Any, *rest: Any) -> Preparation:  # noqa: ANN401
         *given, on_probe = rest
         calls.append((site.spec, run.want.most_users, *given))
-        on_probe(SimpleNamespace(hits=SimpleNamespace(ratio=0.2)), 4.0)
+        on_probe(0.2, 4.0)
         return Preparation(users=16, seconds=9, limit_s=24, level=None)
 
     def measure(*given: Any) -> Repeat:  # noqa: ANN401

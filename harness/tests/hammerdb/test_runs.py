@@ -181,7 +181,7 @@ def test_a_power_run(stage: Stage) -> None:
     assert [query.number for query in result.queries] == list(range(22, 0, -1))
     assert result.refresh_s is None
     assert result.scale == 1
-    assert result.ended >= result.started
+    assert result.duration_s > 0
 
 
 def test_a_build_is_counted(stage: Stage) -> None:

@@ -19,6 +19,7 @@ from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
 from hotset.hammerdb.process.output import Counter, Message, User, parse
 from hotset.hammerdb.tpcc import whole_minutes
 from hotset.tpcc.database import Session
+from tests.support.hammerdb_database import Connection
 
 PASSWORD = "never-to-be-seen"  # noqa: S105 - of no server
 POSTGRES = PostgresDatabase("127.0.0.1", 5432, "tester", PASSWORD, "bench")
@@ -174,6 +175,14 @@ def test_passwords_that_hammerdb_would_take_apart(sign: str) -> None:
     with pytest.raises(HammerdbRefused, match="the password holds") as refused:
         settings.dictionary(connection, TPCC)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["", "maria"])
+def test_a_product_that_hammerdb_is_not_driven_for_is_refused(name: str) -> None:
+    """One that is no SQL Server was taken for PostgreSQL."""
+    for connection in (Connection(hammerdb=name), SqlServer(hammerdb=name)):
+        with pytest.raises(HammerdbRefused, match="HammerDB is not driven for it"):
+            settings.dictionary(connection, TPCC)
 
 
 def test_no_password_is_refused_unless_nobody_asks_for_one() -> None:

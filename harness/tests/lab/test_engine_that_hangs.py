@@ -101,7 +101,9 @@ def test_an_engine_that_hangs_hides_no_other_disk(machine: Enclosed, tmp_path: P
     assert programs.users(machine, second, "loops") == ""
     shown = machine.run(["losetup", "--find", "--show", str(tmp_path / "of two names")])
     try:
-        assert f"second is behind {shown.stdout.strip()}" in programs.users(machine, second, "loops")
+        assert f"second is behind {shown.stdout.strip()}" in programs.users(
+            machine, second, "loops"
+        )
     finally:
         machine.run(["losetup", "--detach", shown.stdout.strip()])
     two = flash_devices.find(machine, "two")

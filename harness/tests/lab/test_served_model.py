@@ -19,7 +19,7 @@ from hotset.lab.served_model import ArrayError
 SIZE = Bytes(16 * 1024**2)
 
 
-def is_whole(state: served_model.DeviceState) -> bool:
+def is_whole(state: served_model.DiskArray) -> bool:
     return all(one.state == "active" for one in state.members)
 
 

@@ -1,18 +1,28 @@
 """Does a database hold TPC-H whole, and does it answer as another engine does?"""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hotset.core.record import derived
+from hotset.core.errors import ThresholdError
+from hotset.core.record import Versioned, derived
 from hotset.core.sql import Refused, Row, TimedOut
+from hotset.core.words import csv_text
 
 from . import answers, data, load, queries, reference, schema
 from .answers import Comparison
 from .database import Database, Session
 from .record import LoadProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hotset.reports.render.page import Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +79,53 @@ class AnswerCheck:
         return self.comparison.verdict in ("equal", "within tolerance")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+@dataclass(frozen=True)
+class TpchCheck(Versioned):
     """All that was looked at."""
 
     scale: float
     tables: tuple[TableCheck, ...]
     references: tuple[ReferenceCheck, ...]
     answers: tuple[AnswerCheck, ...]
+
+    def show(self, console: Console) -> None:
+        from hotset.reports.render import terminal
+
+        terminal.result(self.page(), console)
+
+    def page(self) -> Page:
+        """A line for each thing that was checked, and how many are wrong."""
+        from hotset.reports.render.page import Table, of_table
+
+        rows = list(self._rows())
+        wrong = [row for row in rows if row[2] in ("wrong", "different", "failed")]
+        text = f"{len(wrong)} of {len(rows)} checks failed"
+        table = Table(
+            f"TPC-H at scale {self.scale:g}",
+            ("", "found", "verdict", "detail"),
+            tuple((what, f"{number:,}", verdict, detail) for what, number, verdict, detail in rows),
+            sentences="detail",
+        )
+        judged = text if wrong else f"all {len(rows)} checks hold"
+        return of_table(table, judged=((judged, not wrong),))
+
+    def csv(self) -> str:
+        """A line for each thing that was checked."""
+        return csv_text(("what", "found", "verdict", "detail"), self._rows())
+
+    def failure(self) -> Exception | None:
+        return None if self.holds else ThresholdError("the database is not as TPC-H requires")
+
+    def _rows(self) -> Iterator[tuple[str, int, str, str]]:
+        for table in self.tables:
+            detail = "" if table.holds else f"{table.expected:,} expected"
+            yield f"rows of {table.name}", table.rows, "ok" if table.holds else "wrong", detail
+        for orphans in self.references:
+            verdict = "ok" if orphans.holds else "wrong"
+            yield f"orphans {orphans.name}", orphans.orphans, verdict, ""
+        for answer in self.answers:
+            comparison = answer.comparison
+            yield f"query {answer.number}", answer.rows, comparison.verdict, comparison.difference
 
     @derived
     def holds(self) -> bool:
@@ -100,7 +149,7 @@ def check(
     timeout_s: float | None = None,
     on_data: Callable[[LoadProgress], None] = lambda _: None,
     observe: Callable[[Part], None] = lambda _: None,
-) -> CheckResult:
+) -> TpchCheck:
     """Count rows, look for broken references, and compare answers on the same data.
 
     :param scale: what the database should hold; None: whatever it holds.
@@ -123,7 +172,7 @@ def check(
             text = queries.text(database.engine, number, made.scale)
             checks.append(_answer(session, number, text, expected, timeout_s))
             observe(checks[-1])
-    return CheckResult(made.scale, tuple(tables), tuple(references), tuple(checks))
+    return TpchCheck(made.scale, tuple(tables), tuple(references), tuple(checks))
 
 
 def _answer(

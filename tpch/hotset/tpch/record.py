@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hotset.core.errors import HotsetError, PrerequisiteError
-from hotset.core.record import derived
-from hotset.reports.model.windows import Query, geometric_mean
+from hotset.reports.model.windows import (
+    PowerRun,
+    Query,
+    QueryStream,
+    ThroughputRun,
+    geometric_mean,
+)
 
 if TYPE_CHECKING:
     from hotset.core.progress import Measured, Reporter
@@ -28,7 +34,7 @@ class DataFailed(HotsetError):
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C; `partial` is what the run had measured."""
 
-    def __init__(self, partial: PowerResult) -> None:
+    def __init__(self, partial: PowerRun) -> None:
         super().__init__(partial)
         self.partial = partial
 
@@ -128,123 +134,69 @@ def _measured_type() -> type[Measured]:
     return Measured
 
 
-@dataclass(frozen=True, slots=True)
-class PowerResult:
-    """One power run (clause 5.3.3): the queries in the order they ran.
+def power_run(
+    scale: float,
+    seed: int | None,
+    started: float,
+    ended: float,
+    queries: Sequence[Query],
+    refresh_s: tuple[float, float] | None = None,
+    cause: str = "",
+) -> PowerRun:
+    """The record of a power run, whose times are in seconds since 1970.
 
-    started, ended  seconds since 1970
-    refresh_s       RF1 before the queries and RF2 after them (clause 2.5); None: not run
-    cause           what ended the run early, in the server's words
+    TPROC-H power, as clause 5.4.1: 3600 · SF / geometric mean of the 22 queries and both refresh
+    functions, none counted as less than a thousandth of the longest query.
     """
-
-    scale: float
-    seed: int | None
-    started: float
-    ended: float
-    queries: tuple[Query, ...]
-    refresh_s: tuple[float, float] | None = None
-    cause: str = ""
-
-    @derived
-    def complete(self) -> bool:
-        """All 22 queries finished."""
-        return _complete(self.queries)
-
-    @derived
-    def total_s(self) -> float:
-        """Seconds of all queries, a floor when one timed out."""
-        return sum(query.seconds for query in self.queries)
-
-    @derived
-    def geometric_mean_s(self) -> float | None:
-        """Geometric mean of the 22 queries' seconds; None unless all finished."""
-        return geometric_mean(query.seconds for query in self.queries) if self.complete else None
-
-    @property
-    def power(self) -> float | None:
-        """TPROC-H power, as clause 5.4.1: 3600 · SF / geometric mean of the 22 queries and both
-        refresh functions, none counted as less than a thousandth of the longest query. None
-        when one of the 24 is missing.
-        """
-        if not self.complete or self.refresh_s is None:
-            return None
-        floor = max(query.seconds for query in self.queries) / 1000
-        timings = [max(query.seconds, floor) for query in self.queries] + list(self.refresh_s)
-        return 3600 * self.scale / geometric_mean(timings)
-
-    @derived
-    def tproc_h_power(self) -> float | None:
-        """:attr:`power`, by the name that says whose it is."""
-        return self.power
+    power = None
+    if refresh_s is not None and _complete(queries):
+        floor = max(query.seconds for query in queries) / 1000
+        times = [*(max(query.seconds, floor) for query in queries), *refresh_s]
+        power = 3600 * scale / geometric_mean(times)
+    return PowerRun(
+        opened_at=datetime.fromtimestamp(started, UTC),
+        duration_s=ended - started,
+        queries=tuple(queries),
+        scale=scale,
+        seed=seed,
+        refresh_s=refresh_s,
+        cause=cause,
+        tproc_h_power=power,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamResult:
-    """One query stream of a throughput run; `started` and `ended` as seconds since 1970."""
+def throughput_run(
+    scale: float,
+    started: float,
+    ended: float,
+    streams: Sequence[QueryStream],
+    refresh_s: tuple[tuple[float, float], ...] | None,
+    cause: str = "",
+) -> ThroughputRun:
+    """The record of a throughput run: from the first query sent to the last stream's end, in
+    seconds since 1970.
 
-    number: int
-    started: float
-    ended: float
-    queries: tuple[Query, ...]
-
-    @property
-    def complete(self) -> bool:
-        """All 22 queries finished."""
-        return _complete(self.queries)
-
-
-@dataclass(frozen=True, slots=True)
-class ThroughputResult:
-    """One throughput run (clause 5.3.4): query streams side by side, one refresh stream.
-
-    started, ended  seconds since 1970: the first query sent, the last stream's end
-    refresh_s       one pair of RF1 and RF2 for each query stream; None: not run
-    cause           what ended a stream early, in the server's words
+    TPROC-H throughput, as clause 5.4.2: S · 22 · 3600 / seconds · SF, with refresh.
     """
-
-    scale: float
-    seed: int | None
-    started: float
-    ended: float
-    streams: tuple[StreamResult, ...]
-    refresh_s: tuple[tuple[float, float], ...] | None = None
-    cause: str = ""
-
-    @derived
-    def complete(self) -> bool:
-        """Every stream has its 22 answers, and its pair of refresh functions unless left out."""
-        refreshed = self.refresh_s is None or len(self.refresh_s) == len(self.streams)
-        return bool(self.streams) and refreshed and all(stream.complete for stream in self.streams)
-
-    @derived
-    def seconds(self) -> float:
-        """The measurement interval (clause 5.3.6)."""
-        return self.ended - self.started
-
-    @property
-    def throughput(self) -> float | None:
-        """TPROC-H throughput, as clause 5.4.2: S · 22 · 3600 / seconds · SF, with refresh."""
-        if not self.complete or self.refresh_s is None:
-            return None
-        return len(self.streams) * 22 * 3600 / self.seconds * self.scale
-
-    @derived
-    def tproc_h_throughput(self) -> float | None:
-        """:attr:`throughput`, by the name that says whose it is."""
-        return self.throughput
+    count = len(streams)
+    is_whole = count and refresh_s is not None and len(refresh_s) == count
+    has_all = is_whole and all(_complete(stream.queries) for stream in streams)
+    return ThroughputRun(
+        opened_at=datetime.fromtimestamp(started, UTC),
+        duration_s=ended - started,
+        streams=tuple(streams),
+        refresh_s=refresh_s,
+        cause=cause,
+        tproc_h_throughput=count * 22 * 3600 / (ended - started) * scale if has_all else None,
+    )
 
 
-def composite(power: PowerResult, throughput: ThroughputResult) -> float | None:
-    """TPROC-H composite, as clause 5.4.3: the geometric mean of power and throughput; None
-    when either is missing. Raises ValueError for runs of different scales."""
-    if power.scale != throughput.scale:
-        raise ValueError(
-            f"a power run at scale {power.scale:g} and throughput at"
-            f" {throughput.scale:g} have no composite"
-        )
-    if power.power is None or throughput.throughput is None:
-        return None
-    return math.sqrt(power.power * throughput.throughput)
+def with_composite(power: PowerRun, throughput: ThroughputRun) -> ThroughputRun:
+    """The throughput run with TPROC-H's composite, as clause 5.4.3: the geometric mean of power
+    and throughput; None when either is missing."""
+    both = power.tproc_h_power, throughput.tproc_h_throughput
+    composite = None if both[0] is None or both[1] is None else math.sqrt(both[0] * both[1])
+    return throughput.model_copy(update={"tproc_h_composite": composite})
 
 
 def _complete(queries: Sequence[Query]) -> bool:

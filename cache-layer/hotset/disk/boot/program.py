@@ -23,7 +23,7 @@ _TIMEOUT_S = 1000.0
 _IN_USE = 5
 """Exit code of ``hotset-boot stop`` when the tier is in use (boot/src/main.rs)."""
 
-Verb = Literal["start", "stop", "decide"]
+Verb = Literal["start", "stop", "decide", "mark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class Verdict:
 
 
 def command(attached: AttachedDisk, verb: Verb) -> list[str]:
-    """Build the command that the unit calls at boot."""
-    return _words(attached, verb)
+    """Build the command of a verb; the unit calls two of them at boot."""
+    flash = str(attached.flash.path)
+    return [programs.boot(attached.machine), verb, "--flash", flash, attached.disk.name]
 
 
 def decide(attached: AttachedDisk) -> Verdict | None:
@@ -79,9 +80,4 @@ def stop(attached: AttachedDisk) -> None:
 def mark(attached: AttachedDisk, word: Word | Literal["flushed"]) -> None:
     """Put down how a disk was left, and what its origin looks like now; ``flushed``: that this has
     all of one that :func:`stop` took down, as it was seen then."""
-    attached.machine.run([*_words(attached, "mark"), word], timeout_s=_TIMEOUT_S)
-
-
-def _words(attached: AttachedDisk, verb: Verb | Literal["mark"]) -> list[str]:
-    flash = str(attached.flash.path)
-    return [programs.boot(attached.machine), verb, "--flash", flash, attached.disk.name]
+    attached.machine.run([*command(attached, "mark"), word], timeout_s=_TIMEOUT_S)

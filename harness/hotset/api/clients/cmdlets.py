@@ -80,7 +80,7 @@ _TYPES = {
     "tpcc check": "TpccCondition",
     "tpcc run": "TpccRun",
     "tpch check": "TpchCheck",
-    "tpch run": "TpchRun",
+    "tpch run": "RunDocument",
     "warmup restore": "WarmupRun",
     "warmup run": "WarmupRun",
     "whatif check": "PredictionCheck",

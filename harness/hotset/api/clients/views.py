@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from . import cmdlets
 from .cmdlets import Cmdlet, pascal
 
-BY_HAND = frozenset(("RunDocument", "TpccRun", "TpchRun"))
+BY_HAND = frozenset(("RunDocument", "TpccRun"))
 """Types whose views are in Hotset.format.ps1xml."""
 _COLUMNS = 9
 _SCREEN = 100

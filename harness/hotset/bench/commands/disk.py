@@ -368,8 +368,7 @@ def array_status(request: Served, context: Context) -> DiskArray:  # noqa: ARG00
     """Show the members of a served array, and how far a rebuild is."""
     from hotset.lab import served_model
 
-    array = served_model.status(Local(), Path(request.socket))
-    return extend(served_model.DiskArray, array)
+    return served_model.status(Local(), Path(request.socket))
 
 
 @operation(
@@ -385,8 +384,7 @@ def fail_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG001
     """Make a member of a served array fail. A hot spare takes its place if there is one."""
     from hotset.lab import served_model
 
-    array = served_model.fail(Local(), Path(request.socket), request.member)
-    return extend(served_model.DiskArray, array)
+    return served_model.fail(Local(), Path(request.socket), request.member)
 
 
 @operation(
@@ -401,8 +399,7 @@ def replace_member(request: Member, context: Context) -> DiskArray:  # noqa: ARG
     """Replace a failed member of a served array with a new device, and rebuild it."""
     from hotset.lab import served_model
 
-    array = served_model.replace(Local(), Path(request.socket), request.member)
-    return extend(served_model.DiskArray, array)
+    return served_model.replace(Local(), Path(request.socket), request.member)
 
 
 @operation(

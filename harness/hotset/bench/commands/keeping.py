@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from hotset.databases.product import SqlDatabase
     from hotset.reports.model.document import State
     from hotset.reports.model.measurement import Measured
-    from hotset.reports.model.windows import Verdict
+    from hotset.reports.model.windows import PowerRun, ThroughputRun, Verdict
     from hotset.tpcc.record import RunOptions
-    from hotset.tpch.record import PowerResult
 
     from ..kept.found import FoundDatabase
     from ..kept.measurement import Kept, Subject
@@ -139,22 +138,22 @@ def watching(
 
 def keep_queries(
     kept: Kept,
-    power: PowerResult,
+    power: PowerRun,
+    throughput: ThroughputRun | None,
     use: ServerUse | None,
     failure: Exception | None,
     verdicts: Sequence[Verdict],
     context: Context,
 ) -> None:
-    """A power run as it ended.
+    """A power run as it ended, and the throughput run after it.
 
-    :param use: of the server meanwhile.
+    :param use: of the server during the power run.
     :param failure: of the run, whether or not its thresholds are met.
     """
-    from ..kept import records
+    from ..server.sampled import window_fields
 
-    if power.ended > power.started:
-        record = records.power_record(1, power, use.window if use else None, 0.0)
-        kept.keep_queries(record, power.scale, verdicts)
+    update = window_fields(use.window) if use else {}
+    kept.keep_queries(power.model_copy(update=update), throughput, verdicts)
     state: State = "complete"
     if failure is not None:
         state = "interrupted" if isinstance(failure, Interrupted) else "failed"

@@ -22,7 +22,7 @@ from hotset.core.operation import (
     operation,
 )
 from hotset.core.paths import cache_dir
-from hotset.core.record import Result, extend
+from hotset.core.record import Result
 from hotset.core.rights import Needs, Right
 
 from .. import thresholds
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
     from hotset.core.progress import Reporter
     from hotset.databases.product import SqlDatabase
-    from hotset.reports.model.windows import Verdict
+    from hotset.reports.model.document import RunDocument
+    from hotset.reports.model.windows import PowerRun, ThroughputRun, Verdict
+    from hotset.tpch.check import TpchCheck
     from hotset.tpch.database import Database
-    from hotset.tpch.record import PowerResult, ThroughputResult
-
-    from ..tpch_report import TpchCheck, TpchRun
 
 Queries = Annotated[
     fields.Expression,
@@ -192,33 +191,30 @@ class RunOutcome(Result):
 
     :ivar error: what ended the throughput run.
     :ivar verdicts: of its thresholds.
-    :ivar run: what it is in the archive; None: not kept.
+    :ivar run: what it is as a run of the archive, kept there or not; None: it has just ended.
     """
 
-    described_by = "bench.tpch_report:TpchRun"
+    described_by = "reports.model.document:RunDocument"
     numbers: tuple[int, ...]
-    power: PowerResult
-    throughput: ThroughputResult | None
+    power: PowerRun
+    throughput: ThroughputRun | None
     error: Exception | None = None
     verdicts: tuple[Verdict, ...] = ()
-    run: str | None = None
+    run: RunDocument | None = None
 
-    def to_record(self) -> TpchRun:
-        from ..tpch_report import TpchRun
-
-        return TpchRun.from_power(self.power, self.throughput, self.verdicts, self.run)
+    def to_record(self) -> RunDocument:
+        assert self.run is not None
+        return self.run
 
     def show(self, console: Console) -> None:
         from hotset.reports.render import terminal
 
-        from .. import tpch_report
-
-        terminal.result(tpch_report.run_page(self.to_record()), console)
+        terminal.summary(self.to_record(), console)
 
     def csv(self) -> str:
-        from .. import tpch_report
+        from hotset.reports.render import tables
 
-        return tpch_report.run_csv(self.power, self.throughput)
+        return tables.queries_csv(self.to_record())
 
     def failure(self) -> Exception | None:
         from hotset.tpch.record import RunFailed
@@ -243,7 +239,9 @@ class RunOutcome(Result):
         return thresholds.collect_missed(self.verdicts)
 
     def figures(self) -> Mapping[str, str]:
-        return {"22 queries": f"{self.power.total_s:.1f} s"}
+        from hotset.reports.analysis import measured
+
+        return measured.figures(self.to_record())
 
 
 @operation(
@@ -279,14 +277,14 @@ def run(request: Run, context: Context) -> RunOutcome:
         keeping.watching(kept, request.sample, database, context) as watch,
     ):
         measured = _measure(request, numbers, count, context)
-        use = watch(measured.power.started, measured.power.ended, around=True)
-    verdicts = tuple(tpch_metrics.judge_queries(limits, measured.power, measured.throughput))
-    keeping.keep_queries(kept, measured.power, use, measured.failure(), verdicts, context)
+        use = watch(*measured.power.span, around=True)
+    results = measured.power, measured.throughput
+    verdicts = tuple(tpch_metrics.judge_queries(limits, *results))
+    keeping.keep_queries(kept, *results, use, measured.failure(), verdicts, context)
     if request.junit is not None:
         cases = [Case.from_verdict("hotset.tpch.run", verdict) for verdict in verdicts]
-        seconds = measured.power.ended - measured.power.started
-        context.write(request.junit, junit("hotset.tpch.run", cases, seconds))
-    return replace(measured, verdicts=verdicts, run=kept.run)
+        context.write(request.junit, junit("hotset.tpch.run", cases, measured.power.duration_s))
+    return replace(measured, verdicts=verdicts, run=kept.document)
 
 
 def _queries_of(request: Run) -> tuple[tuple[int, ...], int | None]:
@@ -349,26 +347,26 @@ def _measure(
 
 
 def _add_streams(
-    outcome: RunOutcome, measure: Callable[[], ThroughputResult], report: Reporter
+    outcome: RunOutcome, measure: Callable[[], ThroughputRun], report: Reporter
 ) -> RunOutcome:
     """Measure the throughput, too; if that fails, the power run's results are kept."""
+    from hotset.tpch.record import with_composite
+
     try:
         with report.task("throughput run"):
-            return replace(outcome, throughput=measure())
+            return replace(outcome, throughput=with_composite(outcome.power, measure()))
     except KeyboardInterrupt as ended:
         return _cut_short(outcome.numbers, outcome.power, ended)
     except Exception as error:
         return replace(outcome, error=error)
 
 
-def _cut_short(
-    numbers: tuple[int, ...], first: PowerResult, ended: KeyboardInterrupt
-) -> RunOutcome:
+def _cut_short(numbers: tuple[int, ...], first: PowerRun, ended: KeyboardInterrupt) -> RunOutcome:
     """With what ended it, which is the cause of a power run that is not complete."""
     from ..window import cause_of
 
     cause = cause_of(ended) or first.cause
-    first = replace(first, cause=cause) if first.cause else first
+    first = first.model_copy(update={"cause": cause}) if first.cause else first
     failure = Interrupted(f"{cause}; what had been measured is in the result")
     return RunOutcome(numbers, first, None, failure)
 
@@ -387,7 +385,7 @@ class Check(kits.OneDatabase):
     progress=True,
     lock=kits.lock,
     extras=(Extra.BENCH,),
-    result="bench.tpch_report:TpchCheck",
+    result="tpch.check:TpchCheck",
 )
 def check(request: Check, context: Context) -> TpchCheck:
     """Check row counts and foreign keys, and compare the answers with DuckDB's.
@@ -397,15 +395,13 @@ def check(request: Check, context: Context) -> TpchCheck:
     from hotset.tpch import check as checks
     from hotset.tpch import data, schema
 
-    from ..tpch_report import TpchCheck
-
     numbers, report = _queries(request.queries), context.report
     database = _database(request, looks=True)
     with closing(database.session()) as session:
         scale = schema.require_scale(session, request.scale)
     context.require_room(data.missing_bytes(_folder(), scale), "scale")
     with report.task("checking rows, references and answers"):
-        result = checks.check(
+        return checks.check(
             database,
             request.scale,
             _folder(),
@@ -414,7 +410,6 @@ def check(request: Check, context: Context) -> TpchCheck:
             on_data=report.on_step,
             observe=lambda part: report.figure(f"checked {part.title}"),
         )
-    return extend(TpchCheck, result)
 
 
 @operation(
@@ -456,7 +451,7 @@ def _build_by_hammerdb(connection: SqlDatabase, scale: float, context: Context) 
     report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
 
 
-def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerResult:
+def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerRun:
     from hotset.hammerdb import kept
     from hotset.hammerdb import tpch as hammerdb
     from hotset.hammerdb.process.progress import observer

@@ -29,7 +29,7 @@ from hotset.reports.model.disks import DiskResults
 from hotset.reports.model.document import Arm, Failure, PowerArm, RunDocument, State
 from hotset.reports.model.measurement import Measured as Operation
 from hotset.reports.model.measurement import Measurement
-from hotset.reports.model.windows import PowerRun, Verdict
+from hotset.reports.model.windows import PowerRun, ThroughputRun, Verdict
 
 from .. import window
 from ..disks.disk_bench import DiskBench
@@ -127,20 +127,20 @@ class Kept:
         )
         self.change(arms=(arm,), thresholds=_verdicts(points))
 
-    def keep_queries(self, run: PowerRun, scale: float, verdicts: Sequence[Verdict]) -> None:
-        """The 22 queries, or those that there are.
-
-        :param scale: that was loaded, which makes it another measurement.
-        """
+    def keep_queries(
+        self, run: PowerRun, throughput: ThroughputRun | None, verdicts: Sequence[Verdict]
+    ) -> None:
+        """The 22 queries, or those that there are; another scale makes it another measurement."""
         experiment, database = self.document.experiment, self.document.database
         queries = experiment.spec["tpch"]
         assert isinstance(queries, dict)
-        spec = {**experiment.spec, "tpch": {**queries, "scale": scale}}
+        spec = {**experiment.spec, "tpch": {**queries, "scale": run.scale}}
+        arm = PowerArm(name=ARM, repeats=(run,), throughput=throughput)
         self.change(
-            power_arms=(PowerArm(name=ARM, repeats=(run,)),) if run.queries else (),
+            power_arms=(arm,) if run.queries else (),
             thresholds=tuple(verdicts),
             experiment=experiment.model_copy(update={"spec": spec}),
-            database=database and database.model_copy(update={"tpch_scale": scale}),
+            database=database and database.model_copy(update={"tpch_scale": run.scale}),
         )
 
     def keep_lines(self, bench: DiskBench) -> None:

@@ -76,7 +76,10 @@ def figures(document: RunDocument) -> dict[str, str]:
             **curve.figures(points, unit),
             **{words.plural(point.users, "user"): f"{point.rate:,.0f} {unit}" for point in points},
         }
-    arm = document.arm(ARM)
+    arm, queried = document.arm(ARM), document.power_arm(ARM)
+    if queried is not None:
+        run = queried.repeats[-1]
+        return {words.plural(len(run.queries), "query", "queries"): f"{run.total_s:.1f} s"}
     if arm is None:
         return {}
     figures = answer.figures(arm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -107,7 +108,8 @@ def name_unfinished(arm: PowerArm) -> str:
     numbers = {
         query.number for run in arm.repeats for query in run.queries if query.outcome != "ok"
     }
-    return words.enumerate_words([f"query {number}" for number in sorted(numbers)])
+    rest = ["what was to follow"] if any(run.cause for run in arm.repeats) else []
+    return words.enumerate_words([*(f"query {number}" for number in sorted(numbers)), *rest])
 
 
 def differing(document: RunDocument) -> list[int]:
@@ -153,6 +155,51 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
         compared = [named.get(name) for name in answer.COMPARED]
         lines.append((label, *map(seconds, values), _ratio(*compared)))
     return lines
+
+
+RUN_COLUMNS = ("query", "seconds", "rows", "outcome", "checksum")
+
+
+def run_rows(run: PowerRun) -> list[tuple[str, ...]]:
+    """A row per query of one run, of `RUN_COLUMNS`, in the order they ran."""
+    return [
+        (
+            str(query.number),
+            f"{query.seconds:.3f}",
+            "" if query.rows is None else f"{query.rows:,}",
+            query.outcome,
+            query.checksum or "",
+        )
+        for query in run.queries
+    ]
+
+
+def run_title(run: PowerRun) -> str:
+    seed = "validation parameters" if run.seed is None else f"seed {run.seed}"
+    return f"TPC-H power run at scale {run.scale:g}, {seed}" if run.scale else "TPC-H power run"
+
+
+def run_notes(arm: PowerArm) -> Iterator[str]:
+    """The sums of a measurement's last power run, and of the throughput run after it."""
+    run, streams = arm.repeats[-1], arm.throughput
+    mean_s = run.geometric_mean_s if len(run.queries) == len(QUERIES) else None
+    mean = f"; geometric mean {mean_s:.3f} s" if mean_s else ""
+    yield f"All queries took {run.total_s:.3f} s{mean}."
+    if run.refresh_s is not None:
+        yield "RF1 took {:.3f} s, RF2 {:.3f} s.".format(*run.refresh_s)
+    if streams is not None:
+        count = words.plural(len(streams.streams), "stream")
+        ended = f", and ended early: {streams.cause}" if streams.cause else ""
+        yield f"{count} took {streams.duration_s:.3f} s{ended}."
+    tproc_h = {
+        "power": run.tproc_h_power,
+        "throughput": streams and streams.tproc_h_throughput,
+        "composite": streams and streams.tproc_h_composite,
+    }
+    if run.tproc_h_power is not None:
+        figures = [f"{name} {value:,.1f}" for name, value in tproc_h.items() if value is not None]
+        yield f"TPROC-H {words.enumerate_words(figures)}."
+    yield "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
 
 
 def columns(document: RunDocument) -> tuple[str, ...]:

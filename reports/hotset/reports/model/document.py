@@ -28,7 +28,7 @@ from .base import ArmName, PolicyArm, Record, Share, TimedWorkload, UtcTime
 from .disks import DiskResults
 from .measurement import Measurement
 from .setup import Database, Experiment, Machine, Prices, Storage, Tier
-from .windows import Caveat, HighestRate, PowerRun, Repeat, Verdict
+from .windows import Caveat, HighestRate, PowerRun, Repeat, ThroughputRun, Verdict
 
 # Above this share of busy time the server's CPU, not its storage, set the pace.
 CPU_BOUND_SHARE = 0.85
@@ -78,6 +78,8 @@ class PowerArm(Record):
 
     name: ArmName
     repeats: tuple[PowerRun, ...] = ()
+    throughput: ThroughputRun | None = None
+    """After the last of them."""
 
     @property
     def complete(self) -> bool:

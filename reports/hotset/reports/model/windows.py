@@ -269,6 +269,13 @@ class Window(Record):
     counters: Counters | None = None
     devices: tuple[DeviceUse, ...] = ()
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """When it began and ended, in seconds since 1970, as its driver told."""
+        assert self.opened_at is not None
+        opened = self.opened_at.timestamp()
+        return opened, opened + self.duration_s
+
     @model_validator(mode="after")
     def _hit_ratio_comes_from_the_counters(self) -> Self:
         if self.hit_ratio is None:
@@ -467,13 +474,6 @@ class Repeat(Window):
         return self.tpm / 60 if self.nopm is None else self.nopm
 
     @property
-    def span(self) -> tuple[float, float]:
-        """When it began and ended, in seconds since 1970, as its driver told."""
-        assert self.opened_at is not None
-        opened = self.opened_at.timestamp()
-        return opened, opened + self.duration_s
-
-    @property
     def loses_commits(self) -> list[str]:
         """Settings by which a crash of the server loses what was committed."""
         held = self.settings or {}
@@ -560,14 +560,25 @@ class Query(Record):
 
 
 class PowerRun(Window):
-    """One power run of TPC-H in one arm: the queries in the order they ran."""
+    """One power run of TPC-H (clause 5.3.3) in one arm: the queries in the order they ran."""
 
     queries: tuple[Query, ...]
+    scale: PositiveFloat | None = None
+    """None in documents that have it in their experiment alone."""
+    seed: int | None = None
+    """Seed of the queries' parameters; None: the validation parameters."""
+    refresh_s: tuple[NonNegativeFloat, NonNegativeFloat] | None = None
+    """RF1 before the queries and RF2 after them (clause 2.5); None: not run."""
+    cause: str = ""
+    """Cause of its early end, in the server's words."""
+    tproc_h_power: NonNegativeFloat | None = None
+    """As clause 5.4.1; None: one of its 24 times is missing."""
 
     @property
     def complete(self) -> bool:
         """Every query finished."""
-        return bool(self.queries) and all(query.outcome == "ok" for query in self.queries)
+        finished = all(query.outcome == "ok" for query in self.queries)
+        return bool(self.queries) and finished and not self.cause
 
     @property
     def total_s(self) -> float:
@@ -578,3 +589,30 @@ class PowerRun(Window):
     def geometric_mean_s(self) -> float | None:
         """Geometric mean of the queries' seconds; None unless all finished."""
         return geometric_mean(query.seconds for query in self.queries) if self.complete else None
+
+
+class QueryStream(Record):
+    """One of the query streams of a throughput run."""
+
+    number: PositiveInt
+    opened_at: UtcTime
+    duration_s: NonNegativeFloat
+    queries: tuple[Query, ...]
+
+
+class ThroughputRun(Record):
+    """One throughput run of TPC-H (clause 5.3.4): query streams side by side, and beside them one
+    refresh stream."""
+
+    opened_at: UtcTime
+    duration_s: PositiveFloat
+    """The measurement interval (clause 5.3.6)."""
+    streams: tuple[QueryStream, ...]
+    refresh_s: tuple[tuple[NonNegativeFloat, NonNegativeFloat], ...] | None = None
+    """A pair of RF1 and RF2 for each query stream; None: not run."""
+    cause: str = ""
+    """Cause of a stream's early end, in the server's words."""
+    tproc_h_throughput: NonNegativeFloat | None = None
+    """As clause 5.4.2; None: an answer or a refresh function is missing."""
+    tproc_h_composite: NonNegativeFloat | None = None
+    """As clause 5.4.3, of it and the power run before it."""

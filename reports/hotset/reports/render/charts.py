@@ -18,7 +18,7 @@ from ..analysis.answer import ArmFigures
 from ..analysis.breakdown import device_use, parts, server_io, time_use
 from ..analysis.comparison import curve, highest
 from ..model.base import ArmName
-from ..model.document import RunDocument, WarmUp
+from ..model.document import PowerArm, RunDocument, WarmUp
 from ..model.windows import Latency, Repeat
 from . import series, vega
 from .page import Panel, Section, Table
@@ -467,9 +467,10 @@ def queries(document: RunDocument) -> Section | None:
         for arm in arms
         if (value := arm.seconds.get(number)) is not None
     ]
-    if not rows:
+    alone = document.power_arm("measured")
+    if not rows and alone is None:
         return None
-    order, lines = [arm.name for arm in arms], tuple(power.rows(document))
+    order = [arm.name for arm in arms]
     totals = [
         f"{arm.name} {words.duration(arm.total_s)}{'' if arm.complete else ' and more'}"
         for arm in arms
@@ -480,6 +481,7 @@ def queries(document: RunDocument) -> Section | None:
         reading="The axis is logarithmic and begins at"
         f" {vega.log_start(row['value'] for row in rows):g} s, not at zero: compare where bars end;"
         " equal distances are equal factors.",
+        notes=tuple(power.run_notes(alone)) if alone else (),
         panels=(
             Panel(
                 "queries",
@@ -487,16 +489,19 @@ def queries(document: RunDocument) -> Section | None:
                 f"Seconds of the TPC-H queries by arm; in all: {words.enumerate_words(totals)}.",
             ),
         ),
-        tables=(
-            Table(
-                "TPROC-H, mean seconds",
-                power.columns(document),
-                lines,
-                sums=frozenset((len(lines) - 2, len(lines) - 1)),
-            ),
-        ),
+        tables=(_queries_table(document, alone),),
         legend=tuple(order),
     )
+
+
+def _queries_table(document: RunDocument, alone: PowerArm | None) -> Table:
+    """:param alone: of a measurement, whose single run is told query by query."""
+    if alone and len(alone.repeats) == 1:
+        run = alone.repeats[0]
+        return Table(power.run_title(run), power.RUN_COLUMNS, tuple(power.run_rows(run)), names=0)
+    lines = tuple(power.rows(document))
+    sums = frozenset((len(lines) - 2, len(lines) - 1))
+    return Table("TPROC-H, mean seconds", power.columns(document), lines, sums=sums)
 
 
 def warmup(document: RunDocument) -> Section | None:

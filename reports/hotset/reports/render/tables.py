@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -11,8 +12,8 @@ from hotset.core.record import Versioned
 from hotset.core.words import csv_text
 
 from ..analysis import answer, measured
-from ..model.document import RunDocument, State
-from ..model.windows import Repeat, Second
+from ..model.document import PowerArm, RunDocument, State
+from ..model.windows import PowerRun, Query, Repeat, Second
 from . import disk_tables
 
 SUMMARY_COLUMNS = (
@@ -42,11 +43,13 @@ QUERY_COLUMNS = (
     "labels",
     "arm",
     "repeat",
+    "stream",
     "query",
     "seconds",
     "outcome",
     "rows",
     "checksum",
+    "cause",
     "hit_ratio_of_run",
     "server_cpu_of_run",
 )
@@ -185,7 +188,8 @@ def summary_csv(document: RunDocument) -> str:
 
 
 def queries_csv(document: RunDocument) -> str:
-    """One line per arm, repeat and TPC-H query, in the order they ran."""
+    """One line per arm, repeat and TPC-H query, in the order they ran: the power run as stream 0,
+    then the streams of a throughput run."""
     labels = LABEL_SEPARATOR.join(answer.conditions(document))
     rows = [
         (
@@ -194,19 +198,24 @@ def queries_csv(document: RunDocument) -> str:
             labels,
             arm.name,
             run.repeat,
-            query.number,
-            query.seconds,
-            query.outcome,
-            query.rows,
-            query.checksum,
+            stream,
+            *dict(query).values(),
             run.hit_ratio,
             run.server_cpu,
         )
         for arm in document.power_arms
-        for run in arm.repeats
-        for query in run.queries
+        for run, stream, queries in _streams(arm)
+        for query in queries
     ]
     return csv_text(QUERY_COLUMNS, rows)
+
+
+def _streams(arm: PowerArm) -> Iterator[tuple[PowerRun, int, tuple[Query, ...]]]:
+    """The queries of each stream, and the power run before them."""
+    for run in arm.repeats:
+        yield run, 0, run.queries
+    for stream in arm.throughput.streams if arm.throughput else ():
+        yield arm.repeats[-1], stream.number, stream.queries
 
 
 def windows_csv(document: RunDocument) -> str:

@@ -7,12 +7,12 @@ from functools import partial
 
 from hotset.core.errors import Remedy
 from hotset.core.sql import DatabaseError
-from hotset.reports.model.windows import Query
+from hotset.reports.model.windows import PowerRun, Query
 
 from .. import queries as the_queries
 from .. import schema
 from ..database import Database, Session
-from ..record import Event, PowerResult, Refreshed, RunFailed, RunInterrupted
+from ..record import Event, Refreshed, RunFailed, RunInterrupted, power_run
 from . import refresh as refreshing
 from . import stream
 from .clock import Clock
@@ -32,7 +32,7 @@ def run(
     timeout_s: float | None = None,
     refresh: bool = True,
     observe: Callable[[Event], None] = lambda _: None,
-) -> PowerResult:
+) -> PowerRun:
     """Run the queries one after the other on one connection.
 
     :param scale: what the database should hold; None: whatever it holds.
@@ -70,11 +70,9 @@ def run(
         except KeyboardInterrupt:
             if not results:
                 raise
-            partial_result = PowerResult(
-                size, seed, started, clock.now(), tuple(results), None, INTERRUPTED
-            )
-            raise RunInterrupted(partial_result) from None
-    return PowerResult(size, seed, started, clock.now(), tuple(results), refresh_s, cause)
+            partial_run = power_run(size, seed, started, clock.now(), results, None, INTERRUPTED)
+            raise RunInterrupted(partial_run) from None
+    return power_run(size, seed, started, clock.now(), results, refresh_s, cause)
 
 
 def _frame(

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from functools import partial
 from threading import Event as Flag
 from threading import Lock, Thread
 
 from hotset.core.sql import DatabaseError
-from hotset.reports.model.windows import Query
+from hotset.reports.model.windows import Query, QueryStream, ThroughputRun
 
 from .. import schema
 from ..database import Database, Session
-from ..record import Event, Refreshed, StreamResult, ThroughputResult
+from ..record import Event, Refreshed, throughput_run
 from . import refresh as refreshing
 from . import stream
 from .clock import Clock
@@ -31,7 +32,7 @@ def run(
     timeout_s: float | None = None,
     refresh: bool = True,
     observe: Callable[[Event], None] = lambda _: None,
-) -> ThroughputResult:
+) -> ThroughputRun:
     """Run `streams` query streams at once, each on a connection of its own.
 
     :param streams: 1 to 40; None: the fewest clause 5.3.4 allows at this scale.
@@ -55,12 +56,11 @@ def run(
         started = crew.clock.now()
         crew.work(opened, updates if refresh else None)
         ended = crew.clock.now()
-    return ThroughputResult(
+    return throughput_run(
         size,
-        seed,
         started,
         ended,
-        tuple(crew.streams[number] for number in sorted(crew.streams)),
+        [crew.streams[number] for number in sorted(crew.streams)],
         tuple(crew.pairs) if refresh else None,
         crew.cause,
     )
@@ -77,7 +77,7 @@ class _Crew:
         timeout_s: float | None,
         observe: Callable[[Event], None],
     ) -> None:
-        self.streams: dict[int, StreamResult] = {}
+        self.streams: dict[int, QueryStream] = {}
         self.pairs: list[tuple[float, float]] = []
         self.cause = ""
         self.clock = Clock()
@@ -130,7 +130,12 @@ class _Crew:
             stop=self._stop,
         )
         self.cause = self.cause or (f"stream {number}: {cause}" if cause else "")
-        self.streams[number] = StreamResult(number, started, self.clock.now(), tuple(results))
+        self.streams[number] = QueryStream(
+            number=number,
+            opened_at=datetime.fromtimestamp(started, UTC),
+            duration_s=self.clock.now() - started,
+            queries=tuple(results),
+        )
 
     def _refresh(self, session: Session, updates: Sequence[UpdateSet]) -> None:
         try:
