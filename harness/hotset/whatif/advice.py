@@ -28,6 +28,7 @@ _SHORT_S = 3600
 """A shorter recording has seen one hour of a day at most."""
 CLOSE = 1.2
 """Bounds of a size within this factor of each other tell it."""
+_CLOSEST = 1.01
 _NEW_WANTED = 0.01
 """Share of requests to new blocks from which on the bounds of a size are mostly close."""
 _DOUBLINGS_FIT = 4
@@ -221,13 +222,14 @@ def bound(curve: Curve, gain: Gain, share: float) -> Bounds:
 
 
 def _first(curve: Curve, gained: Callable[[CurvePoint], float], wanted: float) -> int | None:
-    """The first size at which so much is gained, between two points by the logarithm of the size;
-    in whole blocks."""
+    """The first size at which so much is gained, in whole blocks: between two points by the
+    logarithm of the size, unless they are as close as a curve's are where it is steep (half of a
+    loop's blocks hit nothing)."""
     before: tuple[float, int] | None = None
     for point in curve.points:
         here = gained(point)
         if here >= wanted:
-            if before is None:
+            if before is None or point.cache_bytes <= _CLOSEST * before[1]:
                 return point.cache_bytes
             part = (wanted - before[0]) / (here - before[0])
             blocks = before[1] * (point.cache_bytes / before[1]) ** part / curve.block_bytes

@@ -28,6 +28,10 @@ const LEAST_GROUPS: usize = 64;
 const HASH_BITS: u32 = 24;
 /// The sample is cut into so many parts, whose differences tell how far to trust it.
 const PARTS: usize = 8;
+/// Sizes between which the hit ratio changes by more have others between them,
+const STEEP: f64 = 0.05;
+/// until they are no further apart than this.
+const CLOSEST: f64 = 1.01;
 /// Student's t for 95 % and one less than [`PARTS`].
 const STUDENT: f64 = 2.365;
 
@@ -320,23 +324,39 @@ impl Reader {
     /// The curve of what was read at caches of so many blocks, in ascending order; at
     /// [`Reader::sizes`] if none are given.
     pub fn curve(&self, block_bytes: u64, sizes: &[u64]) -> Curve {
-        let sizes = match sizes.is_empty() {
-            true => &self.sizes(),
-            false => sizes,
-        };
         let share = self.share();
         let (whole, later) = (self.history().whole(), self.history().later());
         let recent = (self.requests - self.earlier()) as f64;
+        let gone = self.history().gone() as f64 / share;
+        let come_back = (gone / (self.requests as f64).max(1.0)).min(1.0);
+        // All of it has room for what comes back, too.
+        let hit = |blocks: u64| {
+            if blocks < self.blocks() {
+                1.0 - come_back
+            } else {
+                1.0
+            }
+        };
+        let warm = |sizes: &[u64]| -> Vec<f64> {
+            let later = later.hit_ratios(sizes, recent, share);
+            sizes
+                .iter()
+                .zip(later)
+                .map(|(&blocks, ratio)| ratio * hit(blocks))
+                .collect()
+        };
+        let sizes = match sizes.is_empty() {
+            true => &closer_where_steep(self.sizes(), warm),
+            false => sizes,
+        };
         let ratios = whole.hit_ratios(sizes, self.requests as f64, share);
-        let warm = later.hit_ratios(sizes, recent, share);
+        let recently = later.hit_ratios(sizes, recent, share);
         let doubts = match &self.counted {
             Counted::Exact(_) => vec![0.0; sizes.len()],
             Counted::Sampled(sampled) => sampled.doubts(sizes, self.requests as f64),
         };
         let new = later.blocks as f64 / share;
         let known = self.blocks() as f64 - new;
-        let gone = self.history().gone() as f64 / share;
-        let come_back = (gone / (self.requests as f64).max(1.0)).min(1.0);
         let point = |(at, &blocks): (usize, &u64)| {
             let (ratio, doubt) = (ratios[at], doubts[at]);
             // First requests of the later part that a cache of this size may have hit.
@@ -346,12 +366,8 @@ impl Reader {
                 hit_ratio: ratio,
                 hit_ratio_low: (ratio - doubt).max(0.0),
                 hit_ratio_high: (ratio + doubt).min(1.0),
-                warm_low: (warm[at] - doubt).max(0.0)
-                    * match blocks < self.blocks() {
-                        true => 1.0 - come_back,
-                        false => 1.0,
-                    },
-                warm_high: (warm[at] + may_hit + doubt).min(1.0),
+                warm_low: (recently[at] - doubt).max(0.0) * hit(blocks),
+                warm_high: (recently[at] + may_hit + doubt).min(1.0),
             }
         };
         Curve {
@@ -385,6 +401,25 @@ impl Reader {
             .collect();
         sizes.dedup();
         sizes
+    }
+}
+
+/// With more sizes where the curve is steep: a loop hits nothing until all of it has room.
+fn closer_where_steep(mut sizes: Vec<u64>, ratios: impl Fn(&[u64]) -> Vec<f64>) -> Vec<u64> {
+    loop {
+        let hit = ratios(&sizes);
+        let is_steep = |at: &usize| {
+            hit[at + 1] - hit[*at] > STEEP && sizes[at + 1] as f64 > sizes[*at] as f64 * CLOSEST
+        };
+        let middle = |at: usize| (sizes[at] as f64 * sizes[at + 1] as f64).sqrt() as u64;
+        let more: Vec<u64> = (0..sizes.len() - 1).filter(is_steep).map(middle).collect();
+        let before = sizes.len();
+        sizes.extend(more);
+        sizes.sort_unstable();
+        sizes.dedup();
+        if sizes.len() == before {
+            return sizes;
+        }
     }
 }
 
@@ -673,6 +708,29 @@ mod tests {
                 assert!(error < 0.04, "{share}: {point:?} {other:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_loop_is_told_to_the_hundredth_of_its_size() {
+        let mut reader = Reader::new(1.0);
+        (0..5).for_each(|_| reader.read(&(0..4000).collect::<Vec<Block>>()));
+        let points = reader.curve(1, &[]).points;
+        let below = points.iter().filter(|point| point.warm_low < 0.1).count();
+        assert!(points[below - 1].cache_bytes >= 3960, "{points:?}");
+        assert!(points[below].warm_low > 0.9, "{points:?}");
+        assert!(points.len() < 60, "{}", points.len());
+    }
+
+    #[test]
+    fn what_was_asked_for_in_the_earlier_part_alone_may_come_back() {
+        let mut blocks: Vec<Block> = (5_000..10_000).collect();
+        blocks.extend(skewed(45_000, 500));
+        let mut reader = Reader::new(1.0);
+        reader.read(&blocks);
+        let curve = reader.curve(1, &[1000, 5500]);
+        assert_eq!((curve.gone, curve.later_new), (5000, 0));
+        assert!((curve.points[0].warm_low - 0.9).abs() < 1e-9, "{curve:?}");
+        assert!((curve.points[1].warm_low - 1.0).abs() < 1e-9, "{curve:?}");
     }
 
     #[test]
