@@ -93,8 +93,7 @@ def examine() -> list[Finding]:
     """Everything `hotset demo` needs on this computer, and what else hotset could use."""
     backend = choose("auto")
     who = [Finding("root", "note", _WITHOUT_ROOT)] if os.geteuid() else []
-    others = (_pgbench(), _hammerdb(), examine_sql_server())
-    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), *others]
+    return [_backend(backend), *who, *_needs(backend), *_kernel_tiers(backend), *examine_called()]
 
 
 def examine_server(machine: Machine) -> list[Finding]:
@@ -271,7 +270,12 @@ def _acceleration() -> Finding:
     return Finding("/dev/kvm", "note", "not usable: the guest's CPU is emulated, many times slower")
 
 
-def examine_sql_server() -> Finding:
+def examine_called() -> list[Finding]:
+    """What this computer has of that which benchmarks call and no package of hotset's brings."""
+    return [_pgbench(), _hammerdb(), _sql_server()]
+
+
+def _sql_server() -> Finding:
     """Describe how this computer reaches a SQL Server, and what the driver checks."""
     what = "SQL Server"
     try:

@@ -31,12 +31,12 @@ def doctor(request: Examine, context: Context) -> Findings:  # noqa: ARG001
     the kernel are loaded there, and nothing else is changed. Of a hotset that was installed as a
     Linux package, this computer is that server. Exit code 3: something is missing.
     """
-    from ..doctor import Findings, examine, examine_server, examine_sql_server
+    from ..doctor import Findings, examine, examine_called, examine_server
 
     # Who installs a package has disks to accelerate; the lab says by itself what it lacks.
     machine = request.machine or ("local" if extras.is_packaged() else None)
     if machine is None:
         return Findings(tuple(examine()))
-    here = () if request.machine else (examine_sql_server(),)
+    here = () if request.machine else examine_called()
     with machines.open_machine(machine) as opened:
         return Findings((*examine_server(opened), *here))
