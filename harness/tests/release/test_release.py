@@ -14,7 +14,7 @@ import pytest
 
 import hotset
 from hotset.api.clients.package import contents
-from release import bill, changelog, crates, dist
+from release import bill, crates, dist
 from release.programs import PROGRAMS, CannotBuildError, build
 from release.wheel_programs import platform
 
@@ -182,7 +182,7 @@ def test_the_changelog_has_a_part_for_each_version(tmp_path: Path) -> None:
         run(*git, "commit", "--quiet", "--allow-empty", f"--message={subject}", cwd=tmp_path)
         if tag:
             run(*git, "tag", tag, cwd=tmp_path)
-    lines = changelog.changelog(tmp_path, "0.2").splitlines()
+    lines = dist.changelog(tmp_path, "0.2").splitlines()
     told = [line.partition(" (")[0] for line in lines if line]
     assert told == ["# Changes", "## 0.2", "- Mend it", "## 0.1", "- Ship it", "- Begin"]
 
