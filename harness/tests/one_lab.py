@@ -12,6 +12,12 @@ import pytest
 
 from hotset.experiment.site import live
 
+ON_ONE_LAB = [
+    pytest.mark.lab,
+    pytest.mark.xdist_group("live"),
+    pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
+]
+
 
 @contextmanager
 def one_lab() -> Iterator[None]:

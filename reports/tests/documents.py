@@ -6,6 +6,7 @@ Documents do not change, so each is made once.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -535,6 +536,23 @@ def judged() -> RunDocument:
             {"threshold": "factor>=12", "measured": 9.785, "met": False, "text": said},
         ),
     )
+
+
+def with_windows(
+    document: RunDocument, change: Callable[[ArmName, Repeat], Mapping[str, object]]
+) -> RunDocument:
+    """A copy whose windows have other fields: what ``change`` returns of an arm's window."""
+    arms = tuple(
+        each.model_copy(
+            update={
+                "repeats": tuple(
+                    one.model_copy(update=change(each.name, one)) for one in each.repeats
+                )
+            }
+        )
+        for each in document.arms
+    )
+    return document.model_copy(update={"arms": arms})
 
 
 def changed(document: RunDocument, **changes: object) -> RunDocument:

@@ -216,11 +216,12 @@ def test_what_is_not_steady_is_named_with_its_second() -> None:
         steady=False,
     )
     document = documents.complete()
-    (baseline, *others) = document.arms
-    (first, *rest) = baseline.repeats
-    first = first.model_copy(update={"steadiness": (turned,)})
-    changed = baseline.model_copy(update={"repeats": (first, *rest)})
-    found = caveats.derive(document.model_copy(update={"arms": (changed, *others)}))
+    first = document.arms[0].repeats[0]
+    found = caveats.derive(
+        documents.with_windows(
+            document, lambda _, one: {"steadiness": (turned,)} if one is first else {}
+        )
+    )
     (caveat,) = [one for one in found if one.code == "NOT_STEADY"]
     assert "baseline, repeat 1: stock-level's mean latency (1.9 to 51.2 ms, from second 72)" in (
         caveat.text
@@ -239,13 +240,11 @@ def test_what_cannot_be_told_to_be_steady_is_named_apart() -> None:
         steady=None,
     )
     latency = few.model_copy(update={"of": "delivery", "measure": "latency_ms"})
-    document = documents.complete()
-    (baseline, *others) = document.arms
-    repeats = tuple(
-        one.model_copy(update={"steadiness": (few, latency)}) for one in baseline.repeats
+    document = documents.with_windows(
+        documents.complete(),
+        lambda arm, _: {"steadiness": (few, latency)} if arm == "baseline" else {},
     )
-    changed = baseline.model_copy(update={"repeats": repeats})
-    found = caveats.derive(document.model_copy(update={"arms": (changed, *others)}))
+    found = caveats.derive(document)
     (caveat,) = [one for one in found if one.code == "STEADINESS_UNKNOWN"]
     assert "reads per transaction in baseline (repeat 1, repeat 2" in caveat.text
     assert "delivery" not in caveat.text
@@ -255,20 +254,10 @@ def test_what_cannot_be_told_to_be_steady_is_named_apart() -> None:
 def test_settings_that_decide_the_figure_stand_beside_it() -> None:
     """Nothing said that one arm wrote without fsync, or with other settings than the other."""
     fast = {"fsync": "off", "max_wal_size": "1GB"}
-    arms = tuple(
-        one.model_copy(
-            update={
-                "repeats": tuple(
-                    repeat.model_copy(
-                        update={"settings": fast if one.name == "accelerated" else fast | SAFE}
-                    )
-                    for repeat in one.repeats
-                )
-            }
-        )
-        for one in documents.complete().arms
+    document = documents.with_windows(
+        documents.complete(),
+        lambda arm, _: {"settings": fast if arm == "accelerated" else fast | SAFE},
     )
-    document = documents.complete().model_copy(update={"arms": arms})
     assert codes(document) >= {"NOT_DURABLE", "SETTINGS_DIFFER"}
     (differ,) = [one for one in caveats.list_caveats(document) if one.code == "SETTINGS_DIFFER"]
     assert "fsync on in baseline, off in accelerated" in differ.text

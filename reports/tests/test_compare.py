@@ -14,6 +14,7 @@ from rich.console import Console
 
 from hotset.reports.analysis import stats
 from hotset.reports.analysis.comparison import compare, pool
+from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import RunDocument
 from hotset.reports.model.windows import PowerRun, Repeat
 from hotset.reports.render import terminal
@@ -32,18 +33,11 @@ def other(spec: dict[str, Any] | None = None, **changes: object) -> RunDocument:
 
 def faster(times: float) -> RunDocument:
     """All of TPC-C so many times faster."""
-    arms = [
-        arm.model_copy(
-            update={
-                "repeats": tuple(
-                    documents.repeat(arm.name, one.repeat, documents.LEVELS[arm.name] * times)
-                    for one in arm.repeats
-                )
-            }
-        )
-        for arm in FIRST.arms
-    ]
-    return other(arms=tuple(arms))
+
+    def fast(arm: ArmName, one: Repeat) -> dict[str, object]:
+        return dict(documents.repeat(arm, one.repeat, documents.LEVELS[arm] * times))
+
+    return other(arms=documents.with_windows(FIRST, fast).arms)
 
 
 def test_a_run_beside_itself_is_no_different() -> None:
@@ -126,15 +120,12 @@ def test_no_rate_held_is_said() -> None:
 def test_at_a_rate_the_latencies_are_compared() -> None:
     first = documents.at_a_rate()
 
-    def quicker(one: Repeat) -> Repeat:
+    def quicker(_: ArmName, one: Repeat) -> dict[str, object]:
         assert one.latency_ms is not None
-        latency = one.latency_ms.model_copy(update={"p95": one.latency_ms.p95 / 2})
-        return one.model_copy(update={"latency_ms": latency})
+        return {"latency_ms": one.latency_ms.model_copy(update={"p95": one.latency_ms.p95 / 2})}
 
-    arms = tuple(
-        arm.model_copy(update={"repeats": tuple(map(quicker, arm.repeats))}) for arm in first.arms
-    )
-    lines = compare.lines([first, first.model_copy(update={"run": "second", "arms": arms})])
+    second = documents.with_windows(first, quicker).model_copy(update={"run": "second"})
+    lines = compare.lines([first, second])
     of_latency = [line for line in lines if line.figure == "p95, ms"]
     assert [line.arm for line in of_latency] == [line.arm for line in lines if line.figure == "TPS"]
     for line in of_latency:

@@ -9,16 +9,7 @@ from tests import documents
 
 
 def with_io(io: ServerIo | None) -> RunDocument:
-    document = documents.complete()
-    arms = tuple(
-        arm.model_copy(
-            update={
-                "repeats": tuple(one.model_copy(update={"server_io": io}) for one in arm.repeats)
-            }
-        )
-        for arm in document.arms
-    )
-    return document.model_copy(update={"arms": arms})
+    return documents.with_windows(documents.complete(), lambda *_: {"server_io": io})
 
 
 def test_each_arm_a_second_and_per_transaction() -> None:

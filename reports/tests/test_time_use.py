@@ -30,15 +30,7 @@ def waiting_on_flash(document: RunDocument, ceiling: TimeUse) -> RunDocument:
 
 
 def with_use(document: RunDocument, name: ArmName, after: TimeUse) -> RunDocument:
-    arms = tuple(
-        arm.model_copy(
-            update={"repeats": tuple(one.model_copy(update={"time": after}) for one in arm.repeats)}
-        )
-        if arm.name == name
-        else arm
-        for arm in document.arms
-    )
-    return document.model_copy(update={"arms": arms})
+    return documents.with_windows(document, lambda arm, _: {"time": after} if arm == name else {})
 
 
 def test_the_sentence_says_before_now_and_what_follows() -> None:
@@ -95,15 +87,7 @@ def test_sessions_that_wait_for_a_cpu_after_their_read_do_not_wait_for_flash() -
 
 
 def with_cpu(document: RunDocument, busy: float) -> RunDocument:
-    arms = tuple(
-        arm.model_copy(
-            update={
-                "repeats": tuple(one.model_copy(update={"server_cpu": busy}) for one in arm.repeats)
-            }
-        )
-        for arm in document.arms
-    )
-    return document.model_copy(update={"arms": arms})
+    return documents.with_windows(document, lambda *_: {"server_cpu": busy})
 
 
 def test_what_was_not_sampled_is_not_said() -> None:
@@ -131,17 +115,6 @@ def test_shares_that_do_not_add_up_are_refused() -> None:
 
 def test_what_could_not_be_seen_is_said_once() -> None:
     document = documents.complete()
-    arms = tuple(
-        arm.model_copy(
-            update={
-                "repeats": tuple(
-                    one.model_copy(update={"time_missing": "GRANT pg_monitor TO me"})
-                    for one in arm.repeats
-                )
-            }
-        )
-        for arm in document.arms
-    )
-    hidden = document.model_copy(update={"arms": arms})
+    hidden = documents.with_windows(document, lambda *_: {"time_missing": "GRANT pg_monitor TO me"})
     assert time_use.missing(hidden) == ["GRANT pg_monitor TO me"]
     assert time_use.missing(document) == []

@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,14 +25,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hotset import __version__
+from hotset.api.clients.package import contents, nupkg, zipped
 
-from . import bill, changelog, crates, packages, powershell, programs
+from . import bill, crates, packages, programs
 from .programs import CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEEL_MAX_BYTES = 15_000_000
 """So that it is soon on a server."""
 SUMS = "SHA256SUMS"
+_TAG = re.compile(r"tag: v(\d[^,]*)")
 
 
 def main() -> int:
@@ -73,9 +76,10 @@ def release(dist: Path, target: str) -> None:
     text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
     (dist / f"hotset-{__version__}.cdx.json").write_text(text, encoding="utf-8")
     (dist / "LICENCES.md").write_text(bill.table(whole), encoding="utf-8")
-    (dist / "CHANGELOG.md").write_text(changelog.changelog(ROOT, __version__), encoding="utf-8")
+    (dist / "CHANGELOG.md").write_text(changelog(ROOT, __version__), encoding="utf-8")
     machine = target.partition("-")[0]
-    powershell.write(dist, __version__, epoch)
+    (dist / f"hotset-powershell-{__version__}.zip").write_bytes(zipped(epoch))
+    (dist / f"Hotset.{__version__}.nupkg").write_bytes(nupkg(epoch))
     made = packages.Release(ROOT, wheel, __version__, machine, epoch, (dist / "CHANGELOG.md",))
     packages.build(made, work / "packages", dist)
     (dist / SUMS).write_text(sums(dist), encoding="utf-8")
@@ -94,7 +98,11 @@ def package(dist: Path, with_programs: Path, epoch: int) -> Path:
     _build(["--sdist", str(ROOT)], dist, environment)
     require_tracked(source)
     with tempfile.TemporaryDirectory(prefix="hotset-module-") as module:
-        powershell.unpack(Path(module))
+        # The source has nothing of what is generated of it.
+        for name, content in contents().items():
+            file = Path(module, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
         _build(["--wheel", str(source)], dist, environment | {"HOTSET_MODULE": module})
     (wheel,) = dist.glob(f"hotset-{__version__}-*.whl")
     require_small(wheel)
@@ -134,6 +142,25 @@ def sums(dist: Path) -> str:
     return "".join(
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files
     )
+
+
+def changelog(root: Path, version: str) -> str:
+    """Each version and what changed for it, the newest first. A version begins after the tag
+    (``v0.1.0``) of the one before.
+
+    :param version: a version that has no tag yet.
+    """
+    argv = ["git", "log", "--no-merges", "--format=%D%x1f%cs%x1f%s"]
+    output = subprocess.run(argv, check=True, cwd=root, stdout=subprocess.PIPE, text=True).stdout
+    lines, name = ["# Changes"], version
+    for number, line in enumerate(output.splitlines()):
+        tags, day, subject = line.split("\x1f")
+        tagged = _TAG.search(tags)
+        if tagged or number == 0:
+            name = tagged[1] if tagged else name
+            lines += ["", f"## {name} ({day})", ""]
+        lines.append(f"- {subject}")
+    return "\n".join(lines) + "\n"
 
 
 def _build(what: list[str], dist: Path, environment: Mapping[str, str]) -> None:

@@ -17,8 +17,7 @@ from hotset.databases.postgres.product import PostgresDatabase
 from hotset.reports.model.windows import Condition
 from hotset.tpcc import schema
 from hotset.tpcc.data.consistency import Violated, check, require
-from hotset.tpcc.data.load import LoadResult, load
-from hotset.tpcc.data.record import LoadProgress
+from hotset.tpcc.data.load import LoadProgress, LoadResult, load
 from hotset.tpcc.schema import TABLES, batches, estimate_bytes
 from tests.postgres_cluster import Cluster
 

@@ -5,14 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from hotset.core.clock import wait_until
+from hotset.core.machines.local import start_time
 from hotset.core.sql import Aborted, SetupError
 from hotset.databases.postgres.product import PostgresDatabase
 from hotset.load.latency import Latencies
@@ -26,17 +26,10 @@ from hotset.tpcc.native import PROGRAM
 from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import batches, create
 from hotset.tpcc.transactions import Kind
+from tests.postgres_cluster import Cluster, children
 from tests.without_libpq import WithoutLibpq
 
 pytestmark = pytest.mark.database
-
-
-class Server(Protocol):
-    """What these tests do to the server of conftest.py."""
-
-    def kill(self) -> None: ...
-    def stop(self) -> None: ...
-    def start(self) -> None: ...
 
 
 OPTIONS = RunOptions(users=4, warehouses=2, rampup_s=1, duration_s=3)
@@ -62,15 +55,11 @@ def finished(
 def workers(parent: int) -> list[int]:
     """A process's living children that are users of a run, by either driver."""
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, owner = (folder / "stat").read_text().rsplit(")", 1)[1].split()[:2]
-            argv = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        ours = PROGRAM.encode() in argv or b"multiprocessing.spawn" in argv
-        if int(owner) == parent and state != "Z" and ours:
-            found.append(int(folder.name))
+    for pid in children(parent):
+        with suppress(OSError):
+            argv = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if PROGRAM.encode() in argv or b"multiprocessing.spawn" in argv:
+                found.append(pid)
     return found
 
 
@@ -464,20 +453,12 @@ def test_workers_do_not_outlive_their_parent(
         parent.wait(timeout=30)
         if death == signal.SIGINT:
             assert b"RunInterrupted" in parent.stderr.read()
-    assert wait_until(lambda: not any(map(_alive, left)), 30), "a worker outlived its parent"
-
-
-def _alive(pid: int) -> bool:
-    """Running: neither gone nor a zombie that waits for its new parent."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+    assert wait_until(lambda: not any(map(start_time, left)), 30), "a worker outlived its parent"
 
 
 @both_drivers
 def test_a_killed_server_fails_the_run_at_once(
-    driver: str, cluster: Server, database: PostgresDatabase
+    driver: str, cluster: Cluster, database: PostgresDatabase
 ) -> None:
     killed_at = 0.0
 
@@ -499,7 +480,7 @@ def test_a_killed_server_fails_the_run_at_once(
 
 
 def test_a_server_shut_down_fails_the_run_with_its_words(
-    cluster: Server, database: PostgresDatabase
+    cluster: Cluster, database: PostgresDatabase
 ) -> None:
     def stop(event: Tick | Phase) -> None:
         if event == Phase("measure"):

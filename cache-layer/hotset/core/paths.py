@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from .errors import PrerequisiteError
 
@@ -133,6 +135,18 @@ def lock_file(file: Path) -> Iterator[None]:
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def read_json_lines(file: Path) -> Iterator[Any]:
+    """Yield what each line of a file holds, but for one that was cut short by a crash, a kill or a
+    full disk; nothing where there is no file."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        with suppress(ValueError):
+            yield json.loads(line)
 
 
 def shipped_folder(program: str) -> Path:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hotset.databases.sqlserver.editions import _BUILDING, express_limit
+from hotset.databases.sqlserver.product import _BUILDING, express_limit
 from hotset.tpcc.schema import estimate_bytes
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -13,15 +12,11 @@ from hotset.block.devicemapper import Part
 from hotset.block.devices import DeviceRefusedError
 from hotset.core.units import Bytes
 from hotset.disk import room
+from tests.support.marks import needs_root
 
 from ..enclosed import Enclosed, enclosed
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 MIB = 1024**2
 
 

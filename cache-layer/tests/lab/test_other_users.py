@@ -17,15 +17,11 @@ from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from hotset.tier import pins
 from hotset.tier.pins import Preferences
+from tests.support.marks import needs_root
 
 from ..enclosed import Enclosed, enclosed
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 _BOOT = Path(__file__).parents[2] / "crates/target/release/hotset-boot"
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 SECRET = b"the database's"

@@ -9,7 +9,7 @@ import re
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +19,7 @@ from hotset.block import programs
 from hotset.block.devices import DeviceRefusedError
 from hotset.block.extents import Run, count, intersection
 from hotset.block.programs import InUseError
+from hotset.core import clock
 from hotset.core.errors import HotsetError
 from hotset.core.machines import locks
 from hotset.core.machines.base import PrerequisiteMissingError
@@ -37,16 +38,12 @@ from hotset.tier.base import MetadataDamagedError, TierFailedError, WriteMode
 from hotset.tier.engine import control as engine
 from hotset.tier.engine.tier import EngineRefusedError, Userspace
 from hotset.warmup.fill import fill
+from tests.support.marks import needs_root
 
 from ..enclosed import Enclosed, enclosed
 from ..engines import never_clean
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 MIB = 1024**2
 BLOCK = 64 * 1024
 
@@ -129,6 +126,19 @@ class Site:
         folder = self.folder / "mounted"
         self.sh(f"head -c 3000000 /dev/urandom > {folder}/{name}; sync -f {folder}")
         return self.sums(name)[0]
+
+    def shops_file(self) -> list[str]:
+        """A file on the disk `shop`, durable; returns its checksum."""
+        self.mount(PurePosixPath("/dev/hotset/shop"))
+        sums = [self.file("data")]
+        self.unmount()
+        return sums
+
+    def require(self, sums: list[str], *names: str) -> None:
+        """See that files on the disk `shop` are as they were."""
+        self.mount(PurePosixPath("/dev/hotset/shop"))
+        assert self.sums(*(names or ("data",))) == sums
+        self.unmount()
 
     def sums(self, *names: str) -> list[str]:
         self.sh("echo 3 > /proc/sys/vm/drop_caches || true")
@@ -290,16 +300,12 @@ def test_sizes_policy_and_mode_change_while_it_is_mounted(site: Site) -> None:
     site.deactivate("shop")
     site.activate("shop")
     assert dict(site.inspect("shop").report.tunables)["policy"] == "s3-fifo"
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("first", "second", "third") == sums
-    site.unmount()
+    site.require(sums, "first", "second", "third")
 
 
 def test_a_resize_that_was_cut_short_is_done_by_the_next_activation(site: Site) -> None:
     site.create("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    sums = [site.file("data")]
-    site.unmount()
+    sums = site.shops_file()
     site.deactivate("shop")
     # As its label is while a cache grows: with the flash of the larger one.
     found = flash_devices.find(site.machine, "shop")
@@ -312,9 +318,7 @@ def test_a_resize_that_was_cut_short_is_done_by_the_next_activation(site: Site) 
     )
     site.activate("shop")
     assert site.tier("shop").counters().total == 768
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
 
 
 def test_an_engine_that_is_killed_under_load_loses_nothing_that_was_synced(site: Site) -> None:
@@ -373,9 +377,7 @@ def test_an_engine_that_was_killed_is_said_to_be_restarting(
             assert re.match(r"its cache engine ended [0-9]+ s ago and is being restarted", ended)
             assert "OLD data" in old
     site.unmount()
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
     # Whoever takes the disk down meanwhile is obeyed.
     os.kill(site.engine_pid("shop"), 9)
     wait_until(lambda: site.inspect("shop").report.state == "restarting")
@@ -395,9 +397,7 @@ def test_an_engine_that_was_killed_is_said_to_be_restarting(
     time.sleep(2)
     assert site.inspect("shop").report.state == "active"
     assert len(site.engines("shop")) == 1
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
 
 
 def test_after_a_kill_under_load_what_was_cached_hits_within_a_minute(site: Site) -> None:
@@ -452,9 +452,7 @@ def test_partitions_of_an_origin_go_with_its_disk(site: Site) -> None:
 
 def test_the_boot_program_does_what_activate_and_deactivate_do(site: Site) -> None:
     site.create("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    sums = [site.file("data")]
-    site.unmount()
+    sums = site.shops_file()
     found = flash_devices.find(site.machine, "shop")
     flash, disk = found.flash, found.disk
     start, stop = (program.command(found, one) for one in ("start", "stop"))
@@ -469,9 +467,7 @@ def test_the_boot_program_does_what_activate_and_deactivate_do(site: Site) -> No
         pass  # nor does the engine have the script's lock
     assert site.inspect("shop").report.state == "active"
     assert site.sh("blockdev --getsize64 /dev/hotset/volume") == str(16 * MIB)
-    site.mount(disk.device)
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
     site.machine.run(stop)
     site.activate("shop")
     # Somebody writes to the origin, and the flash may hold what it lacks.
@@ -536,15 +532,11 @@ def test_what_was_written_past_an_engine_that_had_ended_is_not_overwritten(
 
 def test_an_engine_that_was_killed_with_its_supervisor_is_started_by_activate(site: Site) -> None:
     site.create("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    sums = [site.file("data")]
-    site.unmount()
+    sums = site.shops_file()
     killed_with_its_supervisor(site)
     lifecycle.activate(flash_devices.find(site.machine, "shop"), print, flash_counts=True)
     assert site.inspect("shop").report.state == "active"
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
     # Nor does it keep a disk from being taken down.
     killed_with_its_supervisor(site)
     site.deactivate("shop")
@@ -556,9 +548,7 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(
     site: Site, rounds: int
 ) -> None:
     site.create("shop", cache=16)
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    sums = [site.file("data")]
-    site.unmount()
+    sums = site.shops_file()
     fill(site.tier("shop"), [Run(Blocks(0), Blocks(200))], 0, lambda _: None)
     dice = random.Random(7)
     killed = 0
@@ -594,25 +584,19 @@ def test_a_resize_that_is_killed_anywhere_ends_with_the_next_activation(
         last = site.sh("dd if=/dev/hotset/shop bs=64k skip=1999 count=1 iflag=direct | head -c 8")
         assert last == f"{number:08}"
     print(f"{killed} of {rounds} were cut short")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
 
 
 def test_a_flash_device_is_known_again_by_its_label(site: Site) -> None:
     site.create("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    sums = [site.file("data")]
-    site.unmount()
+    sums = site.shops_file()
     site.deactivate("shop")
     # The root disk is lost.
     site.sh("rm -rf /etc/hotset/* /dev/hotset/shop")
     assert flash_devices.list_disks(site.machine) == []
     adopt.adopt(site.machine, site.flash, False, print)
     site.activate("shop")
-    site.mount(PurePosixPath("/dev/hotset/shop"))
-    assert site.sums("data") == sums
-    site.unmount()
+    site.require(sums)
 
 
 def test_disks_share_a_flash_device_and_no_part_of_it_has_two_engines(site: Site) -> None:
@@ -691,13 +675,12 @@ def test_what_a_cache_held_that_begins_empty_is_fetched_again_and_is_not_old(
         said += machine.run(start).stdout.splitlines()
     assert any("begins empty" in one for one in said)
     assert any(re.search(r"\d\d+ blocks .* fetched again", one) for one in said), said
-    fetched = ""
-    for _ in range(300):
+
+    def is_fetched() -> bool:
         fetched = dict(site.inspect("shop").report.tunables).get("fetched again", "")
-        if fetched and "to come" not in fetched:
-            break
-        time.sleep(0.1)
-    assert re.fullmatch(r"(\d+) of \1 blocks", fetched), fetched
+        return re.fullmatch(r"(\d+) of \1 blocks", fetched) is not None
+
+    wait_until(is_fetched)
     tier = site.tier("shop")
     assert count(intersection(tier.resident(), [Run(Blocks(200), Blocks(80))])) == 80
     before = tier.counters().read_hits
@@ -842,12 +825,8 @@ def test_an_origin_that_grew_while_the_tier_was_down_is_taken_up_and_a_shrunk_on
     site.unmount()
 
 
-def wait_until(ready: object, limit_s: float = 30.0) -> None:
-    assert callable(ready)
-    deadline = time.monotonic() + limit_s
-    while not ready():
-        assert time.monotonic() < deadline, "it did not come to be"
-        time.sleep(0.1)
+def wait_until(ready: Callable[[], object]) -> None:
+    assert clock.wait_until(ready, 30, 0.1), "it did not come to be"
 
 
 def test_a_name_whose_loop_device_is_somebody_elses_by_now(site: Site) -> None:

@@ -7,8 +7,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
@@ -406,12 +405,8 @@ def test_the_schedules_of_a_disk_end_with_it(
     machine.answers |= {f"cat {unit.path}": unit.text for unit in units}
     machine.answers["ls /etc/systemd/system"] = "\n".join(unit.name for unit in units)
 
-    @contextmanager
-    def opened(*_: object) -> Iterator[FakeMachine]:
-        yield machine
-
-    monkeypatch.setattr(connect, "open_machine", opened)
-    monkeypatch.setattr(locks, "held", opened)
+    monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(machine))
+    monkeypatch.setattr(locks, "held", lambda *_: nullcontext(machine))
     said: list[str] = []
     context = Context(Reporter(True), said.append)
     found = table.find(f"tier {operation}")

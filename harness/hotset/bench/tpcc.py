@@ -11,10 +11,9 @@ from hotset.core.progress import Reporter
 from hotset.core.sql import Aborted, DatabaseError, Locked, NotLoadedError
 from hotset.core.words import plural
 from hotset.databases.product import SqlDatabase
-from hotset.hammerdb import kept
 from hotset.hammerdb import tpcc as hammerdb
+from hotset.hammerdb.process import progress
 from hotset.hammerdb.process.failures import HammerdbRefused
-from hotset.hammerdb.process.progress import observer
 from hotset.load.record import NotServed
 from hotset.load.run import Observer
 from hotset.reports.model.windows import Condition, Repeat
@@ -67,9 +66,9 @@ def build_by_hammerdb(database: SqlDatabase, warehouses: int, report: Reporter) 
     with (
         ownership.saying_what_stays(database, ownership.TPCC, report.say),
         ownership.marking_hammerdbs(database, ownership.TPCC),
-        kept.task(report, "tpcc-build", f"HammerDB builds {warehouses} warehouses") as folder,
+        progress.task(report, "tpcc-build", f"HammerDB builds {warehouses} warehouses") as folder,
     ):
-        done = hammerdb.build(database, warehouses, folder, observe=observer(report))
+        done = hammerdb.build(database, warehouses, folder, observe=progress.observer(report))
     report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
     return check(database, report, HAMMERDB_KEEPS)
 
@@ -171,8 +170,8 @@ class HammerdbRuns(Runs):
         options: RunOptions,
         observe: Observer = lambda _: None,  # noqa: ARG002 - it tells no single seconds
     ) -> Repeat:
-        with kept.folder(self._report, "tpcc-run") as folder:
-            return hammerdb.run(database, options, folder, observe=observer(self._report))
+        with progress.folder(self._report, "tpcc-run") as folder:
+            return hammerdb.run(database, options, folder, observe=progress.observer(self._report))
 
     def run(self, database: SqlDatabase, options: RunOptions) -> Outcome:
         require_driver(database, "hammerdb")

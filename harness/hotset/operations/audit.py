@@ -20,7 +20,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hotset.core.errors import HotsetError, PrerequisiteError
 from hotset.core.machines.local import start_time
-from hotset.core.paths import data_dir, lock_file
+from hotset.core.paths import data_dir, lock_file, read_json_lines
 from hotset.core.record import Record
 from hotset.core.rights import Right
 from hotset.core.words import csv_text
@@ -251,7 +251,7 @@ def entries(limit: int) -> list[Entry]:
     latest, ends = list[Entry](), dict[str, dict[str, Any]]()
     for path in (_file(), *reversed(_put_aside())):
         begun = dict[str, Entry]()
-        for fields in _lines(path):
+        for fields in read_json_lines(path):
             if "at" in fields:
                 # What a later hotset keeps more of it stays in the log.
                 known = {name: value for name, value in fields.items() if name in _FIELDS}
@@ -352,16 +352,20 @@ def _now() -> str:
 
 
 def _append(**fields: object) -> None:
-    text = json.dumps(fields) + "\n"
-    with lock_file(_file().with_suffix(".lock")):
-        descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    append(_file(), f"{json.dumps(fields)}\n", _SIZE_MAX, _turn)
+
+
+def append(file: Path, text: str, size_max: int, put_aside: Callable[[], object]) -> None:
+    """Add lines to a log that others write to as well; what is full is put aside."""
+    with lock_file(file.with_suffix(".lock")):
+        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, text.encode())
-            is_full = os.fstat(descriptor).st_size > _SIZE_MAX
+            is_full = os.fstat(descriptor).st_size > size_max
         finally:
             os.close(descriptor)
         if is_full:
-            _turn()
+            put_aside()
 
 
 def _turn() -> None:
@@ -372,15 +376,3 @@ def _turn() -> None:
     for path in before:
         if path.stat().st_mtime < time.time() - _KEPT_S:
             path.unlink()
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    for line in text.splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue  # cut short by a full disk or a crash

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import os
 import threading
 import time
 from collections import Counter
@@ -18,10 +17,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from hotset.core.paths import data_dir, lock_file
+from hotset.core.paths import data_dir, read_json_lines
+
+from . import audit
 
 What = Literal["no token", "unknown token", "wrong password", "too many wrong passwords"]
 OTHERS = "other addresses"
@@ -70,7 +72,8 @@ def write_down() -> None:
         _counts.clear()
     for file, counted in by_file.items():
         with suppress(FileNotFoundError):  # the folder was removed meanwhile
-            _append(file, "".join(f"{json.dumps(asdict(stranger))}\n" for stranger in counted))
+            text = "".join(f"{json.dumps(asdict(stranger))}\n" for stranger in counted)
+            audit.append(file, text, _SIZE_MAX, partial(file.replace, _older(file)))
 
 
 def _counted() -> dict[Path, list[Strangers]]:
@@ -79,18 +82,6 @@ def _counted() -> dict[Path, list[Strangers]]:
     for (file, at, address, what), count in _counts.items():
         by_file.setdefault(file, []).append(Strangers(at, address, what, count))
     return by_file
-
-
-def _append(file: Path, text: str) -> None:
-    with lock_file(file.with_suffix(".lock")):
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, text.encode())
-            is_full = os.fstat(descriptor).st_size > _SIZE_MAX
-        finally:
-            os.close(descriptor)
-        if is_full:
-            file.replace(_older(file))
 
 
 def latest(limit: int) -> list[Strangers]:
@@ -109,12 +100,6 @@ def _older(file: Path) -> Path:
 
 
 def _lines(path: Path) -> Iterator[Strangers]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    for line in text.splitlines():
-        try:
-            yield Strangers(**json.loads(line))
-        except (TypeError, ValueError):
-            continue  # cut short by a full disk or a crash
+    for values in read_json_lines(path):
+        with suppress(TypeError):  # of a later version
+            yield Strangers(**values)

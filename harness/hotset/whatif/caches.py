@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, as_completed
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -15,7 +16,7 @@ from hotset.block import flashdev
 from hotset.block.programs import OnRead
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
-from hotset.core.paths import state_dir
+from hotset.core.paths import read_json_lines, state_dir
 from hotset.core.record import Versioned, derived, extend
 from hotset.core.units import Bytes
 from hotset.core.words import percent, text_table
@@ -420,17 +421,10 @@ class _Kept:
         return dict(self._lines())
 
     def _lines(self) -> Iterator[tuple[Cache, Outcome]]:
-        try:
-            lines = self.file.read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return
-        for line in lines:
-            try:
-                known = json.loads(line)
+        for known in read_json_lines(self.file):
+            # What nobody understands is simulated again, as is what was cut short.
+            with suppress(ValueError, TypeError, KeyError):
                 yield Cache(**known["cache"]), Outcome.parse(known["outcome"])
-            except (ValueError, TypeError, KeyError):
-                # Its writer was killed meanwhile: that one is simulated again.
-                continue
 
     def add(self, cache: Cache, outcome: Outcome) -> None:
         line = json.dumps({"cache": asdict(cache), "outcome": asdict(outcome)})

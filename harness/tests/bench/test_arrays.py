@@ -1,16 +1,14 @@
 """The arrays of the published test: its table beside ours, failures of members and of the power."""
 
-from pathlib import Path
-
 import pytest
 
 from hotset.bench.disks import arrays
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.reports.model.disks import BenchRun
+from tests.support.marks import needs_fuse
 
 SIZE = Bytes(256 * 1024**2)
-needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
 WITHOUT = BenchRun(mb_per_s=1500.0, iops=30_000.0, latency_us=33.0)
 """What the computer serves of a load without any model."""
 

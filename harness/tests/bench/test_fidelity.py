@@ -15,6 +15,7 @@ from hotset.core.record import record_of
 from hotset.core.units import Bytes
 from hotset.reports.model.disks import BenchRun
 from tests.cli_server import CommandLine
+from tests.support.marks import needs_fuse
 
 SIZE = Bytes(256 * 1024**2)
 
@@ -24,7 +25,6 @@ def run_of(mb_per_s: float, iops: float, latency_us: float) -> BenchRun:
 
 
 EXPECTED = run_of(400.0, 100_000.0, 320.0)
-needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
 
 
 def cell(factor: float, block: str = "4k", busy: float = 0.5) -> Cell:

@@ -1,7 +1,6 @@
 """The raffle: every ticket is drawn, and each read knows which layer served it."""
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hotset.bench.disks.raffle import RaffleError
 from hotset.core.units import Bytes
 from hotset.reports.model.disks import RaffleDraw
 from tests.cli_server import CommandLine
+from tests.support.marks import needs_root
 
 pytestmark = pytest.mark.night
 
@@ -97,9 +97,7 @@ def test_bad_input_is_named(tmp_path: Path) -> None:
         raffle.prepare(tmp_path / "none", ("a",), SIZE)
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-)
+@needs_root
 def test_a_raffle_on_a_model_shows_what_its_flash_serves(hotset: CommandLine) -> None:
     words = ["--size", "4MiB", "--passes", "2", "--format", "json"]
     done = hotset("disk", "raffle", "--model", "hybrid-disk-2014", *words)

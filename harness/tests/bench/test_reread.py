@@ -1,7 +1,6 @@
 """What is read again: a disk's own gain is told from that of the page cache."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,7 @@ from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.reports.model.disks import RaffleDraw, RafflePass
+from tests.support.marks import needs_root
 
 
 def drawn(*seconds: float, memory: float = 0.0) -> RafflePass:
@@ -45,9 +45,7 @@ def test_without_root_it_says_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> 
         list(reread.hold(Local(), ["hdd-7200"], Bytes(4096), 1, 1, (), Reporter(quiet=True)))
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-)
+@needs_root
 @pytest.mark.night
 def test_a_hybrid_disk_serves_from_its_flash_what_it_has_read() -> None:
     disks, size = ["wd3200bekt", "hybrid-disk-2014"], Bytes(8 * 1024**2)

@@ -1,6 +1,5 @@
 """The search workload: posts, the engine, where the requests go, and all of it on an array."""
 
-import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.reports.model.disks import Searched
+from tests.support.marks import needs_root
 
 pytestmark = pytest.mark.night
 
@@ -74,9 +74,7 @@ def test_heat_is_where_the_requests_went(tmp_path: Path) -> None:
     assert (heat.read_strips[0], heat.read_strips[63], heat.write_strips[32]) == (6, 3, 1)
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-)
+@needs_root
 def test_the_same_searches_run_on_each_array() -> None:
     try:
         with memory_limit.limit_memory(Bytes(64 * MIB)):

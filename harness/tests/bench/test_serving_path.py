@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,10 @@ from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
 from hotset.core.units import Bytes
 from hotset.reports.model.disks import ServingPath, Way
+from tests.support.marks import needs_fuse, needs_root
 
 SIZE = Bytes(64 * 1024**2)
 SLOWER_US = 20_000
-needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-)
 
 
 @pytest.fixture(autouse=True)

@@ -34,6 +34,7 @@ from hotset.reports.archive import DOCUMENT, Archive
 from hotset.reports.model.document import RunDocument
 from tests import documents
 from tests.cli_server import CommandLine, Done
+from tests.support import processes
 from tests.support.flash_devices import FLASH, Keeping
 
 DEMO = str(repository_file("experiments/demo.toml"))
@@ -519,14 +520,7 @@ def test_what_an_image_that_is_there_needs_no_more_is_a_note(
 
 
 def test_the_installed_program(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [str(ENTRY), "runs", "show", "nonsense"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=30,
-        check=False,
-    )
+    done = processes.run([str(ENTRY), "runs", "show", "nonsense"], cwd=tmp_path, timeout_s=30)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "hotset: there are no runs yet; to make the first: `hotset demo`\n"
 

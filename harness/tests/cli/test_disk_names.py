@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -69,11 +68,7 @@ def _two_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     there = Keeping()
     there.keep(FLASH.with_disk(disk("dwh", 100)))
 
-    @contextmanager
-    def opened(name: str) -> Iterator[Keeping]:  # noqa: ARG001
-        yield there
-
-    monkeypatch.setattr(names, "open_machine", opened)
+    monkeypatch.setattr(names, "open_machine", lambda *_: nullcontext(there))
 
 
 @pytest.mark.usefixtures("_two_disks")

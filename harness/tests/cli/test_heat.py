@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -100,11 +99,7 @@ class FakeTier:
 
 @pytest.fixture
 def on_a_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def opened(_: str) -> Iterator[Local]:
-        yield Local()
-
-    monkeypatch.setattr(connect, "open_machine", opened)
+    monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(Local()))
     known = flash_devices.Inventory((FLASH,))
     monkeypatch.setattr(flash_devices, "inventory", lambda _: known)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hotset.bench.commands.disk import LabMachine
 from hotset.cli.groups import GROUPS
 from hotset.lab.lab import ExperimentMachine
+from tests.support import processes
 
 HEAVY = {"altair", "asyncssh", "jinja2", "numpy", "psycopg", "vl_convert"}
 WORKERS = (
@@ -54,13 +54,7 @@ except SystemExit as leaving:
 
 def call(*argv: str) -> tuple[str, int, set[str]]:
     """Standard output, exit code and the top-level modules that are imported in the end."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *argv],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = processes.run([sys.executable, "-c", PROGRAM, *argv])
     code, *names = done.stderr.splitlines()[-1].split()
     return done.stdout, int(code), set(names)
 
@@ -96,12 +90,8 @@ def test_help_needs_no_validation_and_draws_no_markdown_or_code() -> None:
 )
 def test_help_loads_nothing_that_works(words: tuple[str, ...]) -> None:
     """Neither the code of the cache layer's operations nor what reaches other machines."""
-    loaded = subprocess.run(
-        [sys.executable, "-c", f"{PROGRAM}print(*sys.modules)", *words, "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
+    loaded = processes.run(
+        [sys.executable, "-c", f"{PROGRAM}print(*sys.modules)", *words, "--help"]
     ).stdout.split()
     assert "hotset.core.operation" in loaded
     working = (name for name in {*loaded} - LIGHT if name.startswith(WORKERS))
@@ -118,13 +108,7 @@ def test_a_report_is_heavy(tmp_path: Path) -> None:
     program += "import hotset.reports.render.html, hotset.reports.analysis.stats;"
     program += "from pathlib import Path;"
     program += "i._write_inputs(Path(sys.argv[1])); print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = processes.run([sys.executable, "-c", program, str(tmp_path)])
     assert set(done.stdout.split()) >= HEAVY
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -60,11 +60,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[DiskState]:
     """What `status` finds; the test fills it."""
     found: list[DiskState] = []
 
-    @contextmanager
-    def opened(_: str) -> Iterator[Local]:
-        yield Local()
-
-    monkeypatch.setattr(connect, "open_machine", opened)
+    monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(Local()))
     monkeypatch.setattr(
         flash_devices,
         "inventory",
@@ -166,10 +162,6 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
     tried: list[str] = []
 
     @contextmanager
-    def opened(*_: object) -> Iterator[Local]:
-        yield Local()
-
-    @contextmanager
     def found(_: str, name: str, *__: object, **___: object) -> Iterator[AttachedDisk]:
         yield AttachedDisk(Local(), FLASH, disks[name])
 
@@ -180,7 +172,7 @@ def test_one_bad_disk_keeps_no_other_from_its_users(
             raise problem
         say(f"{disk.device} is active")
 
-    monkeypatch.setattr(connect, "open_machine", opened)
+    monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(Local()))
     monkeypatch.setattr(places, "disk_as_root", found)
     monkeypatch.setattr(
         flash_devices,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -30,18 +30,11 @@ from hotset.load.record import Phase, Tick
 from hotset.tpcc.record import RunOptions
 from hotset.tpcc.schema import create, statement
 from tests.cli_server import CommandLine, Done, plain_environment
-from tests.postgres_cluster import PASSWORD
+from tests.postgres_cluster import PASSWORD, Cluster
 from tests.pseudo_terminal import HOTSET
 
 database_needed = pytest.mark.database
 SHORT = ("--users", "2", "--warehouses", "2", "--rampup", "0", "--duration", "2")
-
-
-class Server(Protocol):
-    """What a test does to the server of tests.postgres_cluster."""
-
-    def kill(self) -> None: ...
-    def start(self) -> None: ...
 
 
 class Tpcc:
@@ -408,7 +401,7 @@ def test_a_wrong_password_is_not_echoed(tpcc: Tpcc) -> None:
     assert "open-sesame" not in done.err + done.out
 
 
-def kill_while_it_runs(cluster: Server, database: PostgresDatabase) -> None:
+def kill_while_it_runs(cluster: Cluster, database: PostgresDatabase) -> None:
     """Some seconds after the first new orders, however long the computer takes to come to them."""
 
     def orders(session: PostgresSession) -> int:
@@ -424,7 +417,7 @@ def kill_while_it_runs(cluster: Server, database: PostgresDatabase) -> None:
 
 @database_needed
 def test_a_server_that_dies_leaves_the_partial_series(
-    tpcc: Tpcc, cluster: Server, database: PostgresDatabase, tmp_path: Path
+    tpcc: Tpcc, cluster: Cluster, database: PostgresDatabase, tmp_path: Path
 ) -> None:
     file = tmp_path / "run.json"
     killer = threading.Thread(target=kill_while_it_runs, args=(cluster, database))
@@ -447,7 +440,7 @@ def test_a_server_that_dies_leaves_the_partial_series(
 
 @database_needed
 def test_a_copy_of_a_server_that_dies_costs_nobody_the_result(
-    tpcc: Tpcc, cluster: Server, tmp_path: Path
+    tpcc: Tpcc, cluster: Cluster, tmp_path: Path
 ) -> None:
     """The copy cannot be dropped then, which is said besides; the next run does it."""
     file = tmp_path / "run.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.console_browser import PHONE, Visitor, chromium, faults, served
+from tests.support.marks import needs_root
 
-pytestmark = [
-    pytest.mark.night,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.night, needs_root]
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,13 @@ from hotset.monitoring.history import opening, series
 from hotset.monitoring.history.recorder import Recorder
 from pages import simulated_week
 from tests.cli_server import XDG
-from tests.console_browser import PHONE, Served, Visitor, chromium, faults, served
+from tests.console_browser import PHONE, Served, Visitor, faults, served
 from tests.observations import Clock, counters, disk, end
 
 pytestmark = pytest.mark.night
 
 WIDE = {"width": 1280, "height": 844}
 TOLD = "#told .events li"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,19 +21,13 @@ from hotset.monitoring.history import opening
 from hotset.monitoring.history.recorder import Recorder
 from hotset.operations.jobs import store as jobs
 from tests.benchmark_results import outcome, tpcc_document, tpch_document
-from tests.console_browser import PHONE, Visitor, chromium, faults, served
+from tests.console_browser import PHONE, Visitor, faults, served
 from tests.observations import Clock, counters, disk
 
 pytestmark = pytest.mark.night
 
 WIDE = {"width": 1280, "height": 844}
 SECONDS = 60
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 def kept_job(

@@ -13,7 +13,7 @@ from hotset.operations.jobs import store as jobs
 from hotset.reports.archive import Archive
 from tests import documents
 from tests.cli_server import XDG
-from tests.console_browser import PASSWORD, PHONE, Served, Visitor, chromium, faults, served
+from tests.console_browser import PASSWORD, PHONE, Served, Visitor, faults, served
 from tests.silent_server import silent_server
 
 OFFER = ".empty:has(a:text-is('Accelerate a disk')):has(button:text-is('Start the lab'))"
@@ -32,12 +32,6 @@ PAGES = {
     "/audit": "table",
 }
 """What makes each whole where nothing was done yet."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -21,16 +21,10 @@ from hotset.reports.archive import Archive
 from hotset.whatif.commands import models
 from hotset.whatif.doubt import doubt_of, in_words
 from hotset.whatif.flash import FlashNeeds, needs
-from tests.console_browser import Visitor, chromium, faults, served
+from tests.console_browser import Visitor, faults, served
 from tests.whatif.published import published
 
 DEMO = "20261121-220932-demo"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

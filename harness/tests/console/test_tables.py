@@ -6,7 +6,6 @@ What the pages show is made by the real templates of real records; only who answ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import cast
@@ -24,7 +23,7 @@ from hotset.hitratio.attribution import FILE_SYSTEM
 from hotset.hitratio.report import HitRatios, HitRow
 from hotset.monitoring.heat_view import Hot
 from hotset.tier.base import TierKind, TierSpec
-from tests.console_browser import PHONE, Visitor, chromium, faults, served
+from tests.console_browser import PHONE, Visitor, faults, served
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SIZES = {"wide": {"width": 1280, "height": 844}, "phone": PHONE}
@@ -47,12 +46,6 @@ HOT = [
     Hot("public.stock", 100.0, 0.2, 8 << 20, 12.5, 1.0, "table:public.stock"),
 ]
 CELLS = [{"start": 0, "bytes": 1 << 20, "heat_per_mib": 12.5, "resident": 0.5}]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 def shown_hits() -> str:

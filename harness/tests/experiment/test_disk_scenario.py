@@ -23,6 +23,7 @@ from hotset.experiment.journal import Journal
 from hotset.reports.analysis import disks
 from hotset.reports.archive import REPORT, Archive
 from hotset.reports.render import html, markdown, tables, terminal
+from tests.support.marks import needs_fuse, needs_root
 
 REREAD = repository_file("experiments/hybrid-disk-reread.toml")
 ARRAYS = repository_file("experiments/flash-arrays.toml")
@@ -32,10 +33,6 @@ SMALL = (
     "reread.passes=1",
 )
 QUIET = Reporter(quiet=True)
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-)
-needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,9 @@ import pytest
 
 from hotset.experiment import history
 from hotset.reports.archive import Archive
+from hotset.reports.model.base import ArmName
 from hotset.reports.model.document import RunDocument
+from hotset.reports.model.windows import Repeat
 from tests import documents
 from tests.cli_server import CommandLine
 
@@ -24,19 +26,12 @@ WHOLE = documents.complete(5)
 def saved(archive: Archive, day: int, times: float, **changes: object) -> RunDocument:
     """A run so many times as fast as the others."""
     at = BEGUN + timedelta(days=day)
-    arms = tuple(
-        arm.model_copy(
-            update={
-                "repeats": tuple(
-                    one.model_copy(update={"nopm": one.nopm * times * (1 + day % 3 / 100)})
-                    for one in arm.repeats
-                )
-            }
-        )
-        for arm in WHOLE.arms
-    )
-    given = {"run": archive.new("demo", at), "started_at": at, "arms": arms, **changes}
-    document = WHOLE.model_copy(update=given)
+
+    def faster(_: ArmName, one: Repeat) -> dict[str, object]:
+        return {"nopm": (one.nopm or 0) * times * (1 + day % 3 / 100)}
+
+    given = {"run": archive.new("demo", at), "started_at": at, **changes}
+    document = documents.with_windows(WHOLE, faster).model_copy(update=given)
     archive.save(document)
     return document
 

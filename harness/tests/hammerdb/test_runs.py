@@ -18,8 +18,8 @@ import pytest
 from hotset.core.clock import wait_until
 from hotset.core.errors import FAILED, LACKS, USAGE, code_of
 from hotset.core.progress import Reporter
-from hotset.hammerdb import batch, jobs, kept, release, server, settings, tpcc, tpch
-from hotset.hammerdb.process import output
+from hotset.hammerdb import batch, jobs, release, server, settings, tpcc, tpch
+from hotset.hammerdb.process import output, progress
 from hotset.hammerdb.process.failures import HammerdbFailed, HammerdbRefused
 from hotset.lab import doctor
 from hotset.load.record import NotServed
@@ -221,10 +221,10 @@ def test_a_folder_is_named_where_something_is_kept_in_it(
     said: list[str] = []
     report = Reporter(quiet=True)
     monkeypatch.setattr(report, "say", said.append)
-    with pytest.raises(HammerdbRefused), kept.folder(report, "refused"):
+    with pytest.raises(HammerdbRefused), progress.folder(report, "refused"):
         raise HammerdbRefused("warehouses 1: the database has 2")
     assert (said, [*tmp_path.rglob("*refused*")]) == ([], [])
-    with kept.folder(report, "run") as made:
+    with progress.folder(report, "run") as made:
         (made / "script.tcl").touch()
     assert said == [f"HammerDB's script, output and record: {made}"]
 

@@ -15,7 +15,7 @@ from hotset.core.units import Blocks, Bytes
 from hotset.load.record import Tick
 from hotset.operations.jobs import events
 from hotset.tier.stalled import FlushWatch
-from hotset.tpcc.data.record import LoadProgress
+from hotset.tpcc.data.load import LoadProgress
 from hotset.tpch import record as tpch
 
 NAMES = ("done", "total", "unit", "eta_s")

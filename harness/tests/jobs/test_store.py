@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from hotset.operations.jobs.events import Event
 from hotset.operations.jobs.store import Job, JobConflictError, NoSuchJobError
 from tests.cli_server import CommandLine
 from tests.silent_server import silent_server
+from tests.support import processes
 
 CHECK = "tpcc check"
 CLOSED = "host=127.0.0.1 port=1 user=tester dbname=shop"
@@ -334,13 +334,7 @@ def test_a_job_outlives_its_starter_and_keeps_no_secret(empty: PostgresDatabase)
     """A real load with a password, whose starter is killed at once; every process of it, and every
     file, is searched for the password while it works."""
     dsn = f"host={empty.host} port={empty.port} user={empty.user} dbname={empty.dbname}"
-    done = subprocess.run(
-        [sys.executable, "-c", STARTS, dsn, empty.password],
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    done = processes.run([sys.executable, "-c", STARTS, dsn, empty.password])
     assert done.returncode == -signal.SIGKILL, done.stderr
     job = jobs.find(done.stdout.strip())
     assert job.running

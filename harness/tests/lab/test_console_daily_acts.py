@@ -16,13 +16,9 @@ from hotset.core.machines.local import Local
 from hotset.experiment.site import live
 from hotset.tier import pins
 from tests.console_browser import Served, Visitor, chromium, served
-from tests.one_lab import one_lab
+from tests.one_lab import ON_ONE_LAB, one_lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.xdist_group("live"),  # which this computer has one of
-    pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
-]
+pytestmark = ON_ONE_LAB
 WINDOW_S = 5
 
 

@@ -3,10 +3,8 @@ disk of 192 MiB, on this computer's kernel."""
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from hotset.block.extents import Run, count, intersection
+from hotset.core.clock import wait_until
 from hotset.core.errors import RequestError
 from hotset.core.machines import names as connect
 from hotset.core.machines.base import Machine
@@ -30,13 +29,9 @@ from hotset.tier.division import Division
 from hotset.tier.engine.tier import Userspace
 from hotset.warmup.commands import pins, warmup
 from tests.enclosed import enclosed
+from tests.support.marks import needs_root
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 MIB = 1024**2
 BLOCK = 64 * 1024
 
@@ -101,10 +96,8 @@ class Disk:
         disk, folder = self.tier.path, self.folder / "mounted"
         # The loop device of before answers with errors for as long as it is mounted.
         self.sh(f"umount {folder}; kill -9 $(cat /run/hotset/engine/pg/pid)")
-        deadline = time.monotonic() + 60
-        while self.machine.run(["mount", str(disk), str(folder)], check=False).rc:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        mount = ["mount", str(disk), str(folder)]
+        assert wait_until(lambda: self.machine.run(mount, check=False).rc == 0, 60, 0.1)
 
     def prefer(self, verb: Any, *names: str) -> None:  # noqa: ANN401 - operations have no base
         targets = [self.path(name) for name in names]
@@ -137,12 +130,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
         with (tmp_path / name).open("wb") as file:
             file.truncate(size * MIB)
     with enclosed() as machine:
-
-        @contextmanager
-        def opened(_name: str) -> Iterator[Machine]:
-            yield machine
-
-        monkeypatch.setattr(connect, "open_machine", opened)
+        monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(machine))
         there = Disk(machine, tmp_path)
         flash, origin = (PurePosixPath(tmp_path / name) for name in ("flash", "origin"))
         machine.run(["mke2fs", "-q", "-F", "-t", "ext4", str(origin)])

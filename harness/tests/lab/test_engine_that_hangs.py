@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 
 from hotset.block import programs
 from hotset.core.machines import names as connect
-from hotset.core.machines.base import Machine
 from hotset.core.operation import Context
 from hotset.core.units import Bytes
 from hotset.disk import create as creation
@@ -23,13 +22,9 @@ from hotset.disk.create import CreateRequest
 from hotset.health.findings import Health
 from hotset.operations import table
 from tests.enclosed import Enclosed, enclosed
+from tests.support.marks import needs_root
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 # Whoever waits for the engine waits for ever: far more than any look takes, on any computer.
 PATIENCE_S = 200
 SAID = "has not answered within 2 s"
@@ -43,12 +38,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Enclose
         os.truncate(tmp_path / name, 192 << 20)
     flash = PurePosixPath(tmp_path / "flash")
     with enclosed() as there:
-
-        @contextmanager
-        def opened(_: str) -> Iterator[Machine]:
-            yield there
-
-        monkeypatch.setattr(connect, "open_machine", opened)
+        monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(there))
         stopped: int | None = None
         try:
             for disk, origin in (("shop", "origin"), ("two", "second")):

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from hotset.core.machines.cleanup import read_journal
 from hotset.core.machines.local import start_time
 from hotset.core.record import SCHEMA_VERSION
 from tests.console_browser import Visitor, chromium, served
+from tests.support import processes
 
 pytestmark = pytest.mark.lab
 
@@ -65,15 +65,15 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def hotset(home: Path, *words: str, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(HOTSET), *words],
-        env=environment(home),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
+    return processes.run(
+        [str(HOTSET), *words], cwd=home, env=environment(home), timeout_s=timeout_s
     )
+
+
+def run_tiny(home: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    """The experiment of these tests, with its result as JSON."""
+    words = [word for setting in settings for word in ("--set", setting)]
+    return hotset(home, "experiment", "run", "tiny.toml", "--format", "json", *words)
 
 
 @pytest.fixture(scope="session")
@@ -127,11 +127,8 @@ def loops_of_databases() -> set[str]:
 
 
 def until(condition: Callable[[], bool], process: subprocess.Popen[str], limit_s: float) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert process.poll() is None, "the run ended too early"
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.2)
+    came = wait_until(condition, limit_s, 0.2, lambda: process.poll() is not None)
+    assert came, f"the run ended too early ({process.poll()}), or takes too long"
 
 
 def start(home: Path, *words: str) -> tuple[subprocess.Popen[str], Path]:
@@ -159,19 +156,8 @@ ARMS = ["baseline", "accelerated", "all-flash"]
     ],
 )
 def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None:
-    done = hotset(
-        home,
-        "experiment",
-        "run",
-        "tiny.toml",
-        "--format",
-        "json",
-        "--set",
-        f"machine.kind={machine}",
-        "--set",
-        "tpcc.duration_s=6",
-        "--set",
-        f"arms={json.dumps(ARMS)}",
+    done = run_tiny(
+        home, f"machine.kind={machine}", "tpcc.duration_s=6", f"arms={json.dumps(ARMS)}"
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -197,12 +183,7 @@ def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None
     assert ("stock" in tables) == (machine == "image"), "the engine counts by itself"
     assert all(part["hit_ratio"] > 0.5 for part in tables.values() if part["reads"] > 1000)
     assert measured["baseline"]["parts"] == []
-    assert [word for word in result["command"] if word != "--set"][:4] == [
-        "hotset",
-        "experiment",
-        "run",
-        "tiny.toml",
-    ]
+    assert result["command"][:4] == ["hotset", "experiment", "run", "tiny.toml"]
     assert [cost["arm"] for cost in result["costs"] if cost["price"] is not None] == ARMS
     assert result["warmup"]["differing_blocks"] == 0
     assert result["warmup"]["probe_hit_ratio"] > 0.95
@@ -223,21 +204,8 @@ def test_a_whole_run_and_its_result(home: Path, machine: str, tier: str) -> None
 
 @pytest.mark.night
 def test_a_cache_too_small_for_the_database_stops_at_the_probe(home: Path) -> None:
-    done = hotset(
-        home,
-        "experiment",
-        "run",
-        "tiny.toml",
-        "--format",
-        "json",
-        "--set",
-        "tier.cache=32MiB",
-        "--set",
-        'arms=["accelerated"]',
-        "--set",
-        "warmup.order=heat",
-        "--set",
-        "warmup.learn_s=6",
+    done = run_tiny(
+        home, "tier.cache=32MiB", 'arms=["accelerated"]', "warmup.order=heat", "warmup.learn_s=6"
     )
     assert done.returncode == 5, done.stderr
     assert "probe_hit_ratio" in done.stderr
@@ -275,16 +243,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(home: Path) -> None:
 
 @pytest.mark.night
 def test_a_machine_that_dies_ends_the_run_without_a_result(home: Path) -> None:
-    words = (
-        "experiment",
-        "run",
-        "tiny.toml",
-        "--set",
-        'arms=["all-flash"]',
-        "--set",
-        "tpcc.duration_s=120",
-    )
-    process, log = start(home, *words)
+    settings = ("--set", 'arms=["all-flash"]', "--set", "tpcc.duration_s=120")
+    process, log = start(home, "experiment", "run", "tiny.toml", *settings)
     until(lambda: "tps" in log.read_text(), process, 240)
     machine = next(
         entry
@@ -329,20 +289,11 @@ def test_the_modelled_disk_keeps_its_promise_through_the_whole_chain(home: Path)
 @pytest.mark.night
 def test_the_alternatives_to_a_cache(home: Path) -> None:
     """Arms without a tier, and TPC-H beside TPC-C: every answer the same wherever the data lay."""
-    done = hotset(
+    done = run_tiny(
         home,
-        "experiment",
-        "run",
-        "tiny.toml",
-        "--format",
-        "json",
-        "--set",
         'arms=["split-disks","in-memory","flash-volume"]',
-        "--set",
         "storage.log_model=hdd-7200",
-        "--set",
         "tpch.scale=0.01",
-        "--set",
         "tpcc.duration_s=3",
     )
     assert done.returncode == 0, done.stderr

@@ -4,9 +4,7 @@ what was done to it. Its other looks are tested on what they read."""
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -19,14 +17,10 @@ from hotset.warmup import plan_store
 from hotset.warmup.commands import pins
 from hotset.warmup.plan_store import SavedPlan
 from tests.lab.test_division import Disk, disk
+from tests.support.marks import needs_root
 
 __all__ = ["disk"]
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 
 
 def examined(**values: object) -> Health:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -88,11 +88,7 @@ def bench(
     machine = machine_with_both
     bench = Bench(machine, str(emulated_lab.folder.parents[1]))
 
-    @contextmanager
-    def opened(_: str) -> Iterator[Machine]:
-        yield machine
-
-    monkeypatch.setattr(connect, "open_machine", opened)
+    monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(machine))
     devices = [PurePosixPath(f"/dev/disk/by-id/dm-name-{name}") for name in (FLASH, ORIGIN)]
     wanted = CreateRequest("erp", *devices, kind, "oltp", Bytes(96 * MIB), Bytes(16 * MIB))
     creation.create(machine, wanted, True, print)

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hotset.core.clock import wait_until
 from hotset.core.machines.cleanup import read_journal
 from hotset.core.machines.local import Local
 from hotset.core.progress import Reporter
@@ -22,13 +22,9 @@ from hotset.disk import flash_devices, lifecycle
 from hotset.experiment.site import live
 from hotset.lab.lab import lab_folder
 from hotset.reports.archive import Archive
-from tests.one_lab import one_lab
+from tests.one_lab import ON_ONE_LAB, one_lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.xdist_group("live"),  # which this computer has one of
-    pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
-]
+pytestmark = ON_ONE_LAB
 
 
 @pytest.fixture(autouse=True)
@@ -126,11 +122,8 @@ def test_what_a_killed_start_left_is_taken_down() -> None:
     program = Path(sys.executable).parent / "hotset"
     argv = [str(program), "lab", "up", "--warehouses", "1"]
     process = subprocess.Popen(argv, env=dict(os.environ), stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not Path("/dev/hotset/lab").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    is_there = Path("/dev/hotset/lab").exists
+    assert wait_until(is_there, 120, ended=lambda: process.poll() is not None)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert live.take_down(print) > 0

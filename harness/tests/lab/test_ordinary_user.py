@@ -19,13 +19,9 @@ from hotset.disk import flash_devices, lifecycle
 from hotset.disk.create import CreateRequest
 from tests import cli_server
 from tests.enclosed import Enclosed, enclosed
+from tests.support.marks import needs_root
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/fuse").exists(), reason="needs root and /dev/fuse"
-    ),
-]
+pytestmark = [pytest.mark.lab, needs_root]
 MIB = 1024**2
 ENTRY = Path(sys.executable).with_name("hotset")
 # Python and hotset may lie where only root comes: this user may read all, and is not root.

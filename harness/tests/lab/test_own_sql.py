@@ -16,6 +16,7 @@ import pytest
 from hotset.core.machines.cleanup import read_journal
 from hotset.core.paths import cache_dir
 from tests.postgres_cluster import PASSWORD, Cluster
+from tests.support import processes
 
 pytestmark = [pytest.mark.lab, pytest.mark.night, pytest.mark.database]
 
@@ -71,14 +72,11 @@ def hotset(folder: Path, load: str) -> subprocess.CompletedProcess[str]:
     (folder / "read.sql").write_text(READ)
     (folder / "write.sql").write_text(WRITE)
     own = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("STATE", "DATA", "CACHE")}
-    done = subprocess.run(
+    done = processes.run(
         [str(HOTSET), "experiment", "run", "own.toml", "--format", "json"],
-        env=os.environ | own,
         cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
+        env=os.environ | own,
+        timeout_s=400,
     )
     assert read_journal(folder / "state/hotset/lab") == []
     return done

@@ -17,14 +17,10 @@ from hotset.experiment.site import live
 from tests import powershell
 from tests.api_server import Served, serving
 from tests.cli_server import XDG, plain_environment
-from tests.one_lab import one_lab
+from tests.one_lab import ON_ONE_LAB, one_lab
 from tests.powershell import MODULE
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.xdist_group("live"),  # which this computer has one of
-    pytest.mark.skipif(live.lacking() is not None, reason=live.lacking() or ""),
-]
+pytestmark = ON_ONE_LAB
 EXPERIMENT = "20261126-061610-demo"
 SCRIPT = Path(__file__).parents[1].joinpath("powershell_examples.ps1")
 

@@ -3,27 +3,25 @@
 import json
 import os
 import subprocess
-import time
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from hotset.block.io_counters import ServedDevice
 from hotset.block.programs import RefusedError
+from hotset.core.clock import wait_until
 from hotset.core.machines.local import Local
 from hotset.core.units import Bytes
 from hotset.hitratio.sampler import Sampler
 from hotset.lab import served_model
 from hotset.lab.served_model import ArrayError
+from tests.support.marks import needs_fuse
 
 SIZE = Bytes(16 * 1024**2)
 
 
 def is_whole(state: served_model.DiskArray) -> bool:
     return all(one.state == "active" for one in state.members)
-
-
-needs_fuse = pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs /dev/fuse")
 
 
 @needs_fuse
@@ -38,10 +36,8 @@ def test_data_outlives_a_member_and_a_spare_takes_its_place() -> None:
         assert failed.members[2].state == "rebuilding"
         assert failed.spares == 1
         assert device.file.read_bytes()[: len(data)] == data
-        deadline = time.monotonic() + 60
-        while not is_whole(served_model.status(local, device.socket)):
-            assert time.monotonic() < deadline, "the rebuild does not end"
-            time.sleep(0.05)
+        rebuilt = wait_until(lambda: is_whole(served_model.status(local, device.socket)), 60)
+        assert rebuilt, "the rebuild does not end"
     assert not device.file.exists()
 
 
@@ -55,10 +51,7 @@ def test_a_served_device_tells_what_went_through_it() -> None:
             before = len(sampler.samples)
             dd = ["dd", f"of={device.file}", "bs=64K", "count=32", "conv=notrunc,fsync"]
             subprocess.run([*dd, "if=/dev/zero", "oflag=direct"], check=True)
-            deadline = time.monotonic() + 60
-            while len(sampler.samples) < before + 3:
-                assert time.monotonic() < deadline, "no samples arrive"
-                time.sleep(0.05)
+            assert wait_until(lambda: len(sampler.samples) >= before + 3, 60), "no samples arrive"
     counted = sampler.samples[-1].devices["flash"]
     assert counted.counted_by == "engine"
     assert counted.write.size == 32 * 65536

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -79,12 +79,8 @@ def refused(name: str, monkeypatch: pytest.MonkeyPatch, **more: bool) -> tuple[K
         asked.extend(argv[-3:])
         yield iter([HOLDER, "busy"] if "hotset-lock" in argv else [])
 
-    @contextmanager
-    def opened(*_: object) -> Iterator[Keeping]:
-        yield there
-
     monkeypatch.setattr(there, "stream", occupied)
-    monkeypatch.setattr(connect, "open_machine", opened)
+    monkeypatch.setattr(connect, "open_machine", lambda *_: nullcontext(there))
     found = table.find(name)
     with pytest.raises(MachineBusyError, match="tier flush oltp"):
         found.function(found.request(**WORKING[name], **more), Context())

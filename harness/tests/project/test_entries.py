@@ -6,7 +6,6 @@ pip's, which a checkout has, is run by all other tests.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from hotset.core import extras
 from release import entry
 from tests.postgres_cluster import Cluster
+from tests.support import processes
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,14 +44,8 @@ def test_the_installed_program_starts_workers_that_are_workers(
     argv = [sys.executable, "-I", str(program(of, tmp_path)), "sql", "run", "--script=one.sql"]
     argv += ["--users=2", "--rampup=0", "--duration=1", "--no-keep", "--format=csv"]
     argv.append(f"--dsn=postgresql://{database.user}@127.0.0.1:{database.port}/{database.dbname}")
-    done = subprocess.run(
-        argv,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"HOTSET_PASSWORD": database.password},
-        capture_output=True,
-        text=True,
-        timeout=60,
+    done = processes.run(
+        argv, cwd=tmp_path, env=os.environ | {"HOTSET_PASSWORD": database.password}
     )
     assert done.returncode == 0, done.stderr
     assert "hotset:" not in done.stderr

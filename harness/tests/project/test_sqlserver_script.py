@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import processes
+
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "scripts" / "sqlserver.sh"
 PASSWORD = "s3cret;}{"  # noqa: S105
@@ -48,14 +50,7 @@ def run(log: Path, verb: str, **variables: str) -> subprocess.CompletedProcess[s
         "LOG": str(log),
         **variables,
     }
-    return subprocess.run(
-        [str(SCRIPT), verb],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return processes.run([str(SCRIPT), verb], env=environment)
 
 
 def everything(log: Path) -> dict[str, str]:
@@ -151,14 +146,7 @@ def _compose() -> list[str]:
 
 def _config(**variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **variables}
-    return subprocess.run(
-        [*_compose(), "-f", str(ROOT / "compose.yaml"), "config"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return processes.run([*_compose(), "-f", str(ROOT / "compose.yaml"), "config"], env=environment)
 
 
 FULL = {"ACCEPT_EULA": "Y", "MSSQL_SA_PASSWORD": "x", "HOTSET_DATA": "/d", "HOTSET_VOLUME": "/v"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hotset
+from tests.support import processes
 
 ROOT = Path(__file__).parents[3]
 
@@ -19,11 +19,8 @@ ROOT = Path(__file__).parents[3]
 def test_a_checkout_knows_its_version_without_having_been_installed() -> None:
     folders = (ROOT / one for one in ("harness", "reports", "tpch", "tpcc", "cache-layer"))
     code = "import hotset, hotset.core.errors, hotset.tpch.words; print(hotset.__version__)"
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-S", "-c", code],  # -S: no packages, and so no metadata of any
-        check=False,
-        capture_output=True,
-        text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
     )
     assert (done.stdout, done.stderr) == (f"{hotset.__version__}\n", "")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hotset
-from release import bill, changelog, crates, dist
+from release import bill, crates, dist
 from release.programs import PROGRAMS, CannotBuildError, build
 from release.wheel_programs import platform
 
@@ -180,7 +180,7 @@ def test_the_changelog_has_a_part_for_each_version(tmp_path: Path) -> None:
         run(*git, "commit", "--quiet", "--allow-empty", f"--message={subject}", cwd=tmp_path)
         if tag:
             run(*git, "tag", tag, cwd=tmp_path)
-    lines = changelog.changelog(tmp_path, "0.2").splitlines()
+    lines = dist.changelog(tmp_path, "0.2").splitlines()
     told = [line.partition(" (")[0] for line in lines if line]
     assert told == ["# Changes", "## 0.2", "- Mend it", "## 0.1", "- Ship it", "- Begin"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hotset.core.paths import read_json_lines
 from hotset.experiment.file.spec import read
 from hotset.whatif.traffic import read_simulations
 from measure.cases import predictions as bench
@@ -87,7 +88,7 @@ def test_slices_make_all_and_each_once(tmp_path: Path, monkeypatch: pytest.Monke
         setups = dict([*every.items()][part - 1 :: 3])
         assert Campaign(results, "a computer").run(setups, None) == []
     assert len(made.ran) == 1 + len(every), "what is learned from, once, and each set-up once"
-    found = Campaign(results, "a computer").lines()
+    found = list(read_json_lines(results))
     assert {one["setup"] for one in found if "setup" in one} == set(every)
     assert {arm["by"] for one in found for arm in one.get("arms", ())} == {"r1"}
 
@@ -104,7 +105,7 @@ def test_what_was_cut_short_or_failed_is_made_again(
     monkeypatch.setattr(bench, "hotset", again)
     assert Campaign(results, "a computer").run(setups, None) == []
     assert len(again.ran) == 2, "the one that failed, and the one whose line was cut"
-    done = [one["setup"] for one in Campaign(results, "a computer").lines() if "setup" in one]
+    done = [one["setup"] for one in read_json_lines(results) if "setup" in one]
     assert sorted(done) == sorted(setups)
     with pytest.raises(SystemExit, match="was learned from taught, not from other"):
         Campaign(results, "a computer").run(setups, "other")

@@ -29,6 +29,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from hotset.core.paths import read_json_lines
+
 from ..page import Page, table
 from ..paired import say
 from ..programs import HOTSET, hotset, run
@@ -140,17 +142,6 @@ class Campaign:
     def __init__(self, file: Path, computer: str) -> None:
         self.file, self.computer = file, computer
 
-    def lines(self) -> list[dict[str, Any]]:
-        """All that were written to their end."""
-        records = []
-        for line in self.file.read_text().splitlines() if self.file.exists() else []:
-            try:
-                records.append(json.loads(line))
-            except ValueError:
-                # Who wrote it was killed meanwhile: that set-up is made again.
-                continue
-        return records
-
     def add(self, line: dict[str, Any]) -> None:
         """On a line of its own, also behind one that was cut short; on the disk, when it ends."""
         with self.file.open("a") as file:
@@ -161,9 +152,8 @@ class Campaign:
     def teacher(self, named: str | None) -> str:
         """The run that all predictions of the file are learned from: its own, else the named one,
         else one that is made now."""
-        known = next(
-            (line["learned_from"] for line in self.lines() if "learned_from" in line), None
-        )
+        lines = read_json_lines(self.file)
+        known = next((line["learned_from"] for line in lines if "learned_from" in line), None)
         if known is not None:
             if named not in (None, known):
                 sys.exit(f"bench: {self.file} was learned from {known}, not from {named}")
@@ -175,7 +165,8 @@ class Campaign:
     def run(self, setups: dict[str, tuple[str, ...]], named: str | None) -> list[str]:
         """Make what is not in the file yet; returns what failed."""
         teacher, failed = self.teacher(named), []
-        done = {line["setup"] for line in self.lines() if "setup" in line}
+        # A set-up whose line was cut short is made again.
+        done = {line["setup"] for line in read_json_lines(self.file) if "setup" in line}
         for name, sets in setups.items():
             if name in done:
                 continue

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..clock import wait_until
 from ..errors import PrerequisiteError, Remedy
+from ..paths import read_json_lines
 from .base import CommandError, CommandTimeoutError, PrerequisiteMissingError
 from .local import Local, start_time
 
@@ -138,12 +139,7 @@ class Cleanup:
 
 def read_journal(folder: Path) -> list[dict[str, Any]]:
     """Read a journal's entries; a half-written last line (a crash) is left out."""
-    entries = []
-    with suppress(FileNotFoundError):
-        for line in (folder / "cleanup.jsonl").read_text().splitlines():
-            with suppress(json.JSONDecodeError):
-                entries.append(json.loads(line))
-    return entries
+    return list(read_json_lines(folder / "cleanup.jsonl"))
 
 
 def clear_journal(folder: Path, local: Local) -> list[str]:

@@ -7,10 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from hotset.core.sql import Row
+from hotset.core.errors import RequestError
+from hotset.core.sql import Aborted, Row
 
-from ..base import sql
-from . import dsn, editions, odbc
+from ..base import number, sql
+from . import dsn, odbc
 from .address import Address
 from .admin import SqlServerEngine
 from .client import SqlServerSession
@@ -18,6 +19,22 @@ from .freetds import is_freetds
 from .readings import SqlServerReadings
 from .statements import SqlServerStatements
 from .tpch import SqlServerTpch
+
+_EXPRESS = 4
+_SQL_SERVER_2025 = 17
+_BUILDING = 1.4
+"""Every table is rebuilt into its clustered index: for a while the largest are there twice."""
+
+
+def express_limit(edition: int, major: int) -> int | None:
+    """Bytes that a database may have; None: any. Microsoft's editions and features of SQL Server.
+
+    >>> express_limit(4, 16), express_limit(3, 16)
+    (10737418240, None)
+    """
+    if edition != _EXPRESS:
+        return None
+    return (50 if major >= _SQL_SERVER_2025 else 10) * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +82,19 @@ class SqlServerDatabase(Address):
 
     def require_room(self, estimated: int, what: str) -> None:
         with closing(self.session()) as session:
-            editions.require_room(session, estimated, what)
+            try:
+                ((edition, major),) = session.query(sql(self.engine, "edition"))
+            except Aborted:
+                return  # a compatible server, which has no editions
+        if edition is None or major is None:
+            return
+        limit, needed = express_limit(number(edition), number(major)), estimated * _BUILDING
+        if limit is not None and needed > limit:
+            raise RequestError(
+                f"about {needed / 1e9:.1f} GB while it is built, and SQL Server Express allows"
+                f" {limit / 1024**3:.0f} GB a database: load less, or use another edition",
+                field=what,
+            )
 
     def statements(self, *, prepared: bool) -> SqlServerStatements:
         """Open a connection for statements of a user's own. Raises CannotConnect."""

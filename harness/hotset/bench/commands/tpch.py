@@ -441,20 +441,18 @@ def _not_hammerdb(field: str) -> RequestError:
 
 
 def _build_by_hammerdb(connection: SqlDatabase, scale: float, context: Context) -> None:
-    from hotset.hammerdb import kept
     from hotset.hammerdb import tpch as hammerdb
-    from hotset.hammerdb.process.progress import observer
+    from hotset.hammerdb.process import progress
 
     report = context.report
-    with kept.task(report, "tpch-build", f"HammerDB builds TPC-H at scale {scale:g}") as folder:
-        done = hammerdb.build(connection, scale, folder, observe=observer(report))
+    with progress.task(report, "tpch-build", f"HammerDB builds TPC-H at scale {scale:g}") as folder:
+        done = hammerdb.build(connection, scale, folder, observe=progress.observer(report))
     report.say(f"loaded {sum(done.rows.values()):,} rows in {done.seconds:.1f} s")
 
 
 def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerRun:
-    from hotset.hammerdb import kept
     from hotset.hammerdb import tpch as hammerdb
-    from hotset.hammerdb.process.progress import observer
+    from hotset.hammerdb.process import progress
 
     from .. import ownership
 
@@ -466,8 +464,10 @@ def _run_by_hammerdb(request: Run, refresh: bool, context: Context) -> PowerRun:
             Remedy("have HammerDB build it", "tpch build", {"driver": "hammerdb", "scale": scale}),
             field="driver",
         )
-    with kept.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
-        return hammerdb.run(connection, scale, folder, refresh=refresh, observe=observer(report))
+    with progress.task(report, "tpch-run", "HammerDB, 22 queries") as folder:
+        return hammerdb.run(
+            connection, scale, folder, refresh=refresh, observe=progress.observer(report)
+        )
 
 
 def _hammerdbs_scale(request: Run) -> int:

@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ from hotset.block import flashdev
 from hotset.block.flashdev import Model
 from hotset.core.errors import RequestError
 from hotset.core.machines.local import Local
+from hotset.core.paths import read_json_lines
 from hotset.core.progress import Measured, Reporter
 from hotset.core.record import derived, document_of, record_of
 from hotset.core.units import Bytes
@@ -185,19 +186,11 @@ class Kept:
         judged = [TOLERANCE, TOLERANCE_MB_PER_S, _ENOUGH_REQUESTS, _REPEATS]
         self._stamp = [flashdev.build(local), int(size), seconds, *judged]
         self._cells: dict[Point, Cell] = {}
-        if file.exists():
-            for line in file.read_text(encoding="utf-8").splitlines():
-                self._take(line)
-
-    def _take(self, line: str) -> None:
-        try:
-            loaded = json.loads(line)
-            if loaded["stamp"] == self._stamp:
-                cell = record_of(Cell, loaded["cell"])
-                self._cells[cell.point] = cell
-        except (ValueError, KeyError, TypeError):
-            # The end of a call that was killed while it wrote.
-            return
+        for loaded in read_json_lines(file):
+            with suppress(ValueError, KeyError, TypeError):
+                if loaded["stamp"] == self._stamp:
+                    cell = record_of(Cell, loaded["cell"])
+                    self._cells[cell.point] = cell
 
     def get(self, point: Point) -> Cell | None:
         return self._cells.get(point)

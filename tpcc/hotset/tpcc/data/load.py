@@ -12,6 +12,7 @@ from functools import partial
 from multiprocessing import connection
 from typing import Any, TypeAlias
 
+from hotset.core.progress import Measured, Reporter
 from hotset.core.sql import CannotConnect, DatabaseError, LoadFailed
 from hotset.core.sql.files import nothing_half_done
 from hotset.load.processes import Channel, PythonCrew, WorkerDied
@@ -19,11 +20,34 @@ from hotset.load.processes import Channel, PythonCrew, WorkerDied
 from .. import schema
 from ..database import Database, Session
 from ..schema import TABLES
-from .record import LoadProgress
 from .rows import table_rows
 
 _ITEMS_ONLY = 0
 """The warehouse number that stands for the one table no warehouse owns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is; `step` is "rows", then "indexes", "statistics", "done"."""
+
+    warehouses_done: int
+    warehouses: int
+    rows: int
+    seconds: float
+    step: str = "rows"
+
+    def show(self, report: Reporter) -> None:
+        """Implement :class:`~hotset.core.progress.Step`."""
+        if self.step != "rows":
+            report.figure(f"{self.seconds:.1f} s, {self.step}")
+            return
+        share = self.warehouses_done / self.warehouses
+        left = f", ETA {self.seconds / share - self.seconds:.0f} s" if share else ""
+        report.figure(
+            f"{self.seconds:.1f} s, {self.warehouses_done} of {self.warehouses}"
+            f" warehouses, {self.rows:,} rows{left}",
+            Measured.by_rate(self.warehouses_done, self.warehouses, "warehouses", self.seconds),
+        )
 
 
 @dataclass(frozen=True, slots=True)

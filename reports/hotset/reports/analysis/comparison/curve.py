@@ -206,7 +206,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
     """A row for each arm and number of users; ratios with their 95 % intervals."""
     curves = read_curves(document)
     references = [
-        {point.users: point for point in curves.get(name, ())} for name in _references(document)
+        {point.users: point.arm for point in curves.get(name, ())} for name in _references(document)
     ]
     return [
         (
@@ -218,7 +218,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
             words.percent(point.figures.server_cpu, 0),
             words.percent(point.figures.hit_ratio),
             _most_time(point),
-            *(_ratio(point, reference.get(point.users)) for reference in references),
+            *(show_ratio(point.arm, reference.get(point.users)) for reference in references),
         )
         for name, points in curves.items()
         for point in points
@@ -239,13 +239,13 @@ def _most_time(point: ArmPoint) -> str:
     return time_use.most(use) if use else words.ABSENT
 
 
-def _ratio(point: ArmPoint, reference: ArmPoint | None) -> str:
+def show_ratio(arm: Arm | None, reference: Arm | None) -> str:
     """How many times the reference's throughput, with the interval."""
     from .. import stats
 
-    if reference is None or reference.arm.name == point.arm.name:
+    if arm is None or reference is None or arm.name == reference.name:
         return words.ABSENT
     try:
-        return stats.write_interval(stats.ratio_with_interval(point.arm, reference.arm))
+        return stats.write_interval(stats.ratio_with_interval(arm, reference))
     except stats.NoFactor:
         return words.ABSENT

@@ -8,6 +8,7 @@ from ...model.base import ArmName
 from ...model.document import POLICY_ARMS, Arm, RunDocument
 from .. import answer, units
 from ..answer import ArmFigures
+from . import curve
 
 TITLE = "Cache policies side by side"
 _KERNELS: ArmName = "smq"
@@ -30,7 +31,7 @@ def rows(document: RunDocument) -> list[tuple[str, ...]]:
             words.count(figures.rate),
             words.percent(figures.hit_ratio),
             words.latencies(figures.latency_ms)[1],
-            *(_ratio(document.arm(figures.name), arm) for arm in references.values()),
+            *(curve.show_ratio(document.arm(figures.name), arm) for arm in references.values()),
         )
         for figures in _rank(document)
     ]
@@ -80,14 +81,3 @@ def _references(document: RunDocument) -> dict[ArmName, Arm]:
     """Return the arms that policies are compared with, where they were measured."""
     names: tuple[ArmName, ...] = ("baseline", _KERNELS)
     return {name: arm for name in names if (arm := document.arm(name)) is not None}
-
-
-def _ratio(arm: Arm | None, reference: Arm) -> str:
-    if arm is None or arm.name == reference.name:
-        return words.ABSENT
-    from .. import stats
-
-    try:
-        return stats.write_interval(stats.ratio_with_interval(arm, reference))
-    except stats.NoFactor:
-        return words.ABSENT
