@@ -192,3 +192,19 @@ def test_a_figure_that_parts_from_its_document_is_noticed(name: str) -> None:
         found = lines_of_records(page.replace(line, other[::-1]), document)
         assert len(found) < len(whole), line
     assert not lines_of_records(page, broken(document))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(file.parent.name for file in FOLDER.glob("*/outcomes.json"))
+)
+def test_a_page_of_kills_has_as_many_of_each_command_as_its_document(name: str) -> None:
+    page, outcomes = published(name)
+    done, cut = Counter[str](), Counter[str]()
+    for one in outcomes:
+        done[one["verb"]] += len(one.get("tried", "1"))
+    for line in page.splitlines():
+        if (verb := line.strip("| ").split(" | ")[0]) in done and line.startswith("| "):
+            each = re.findall(r"(\d+) (?:of|killed|within|rebooted|power)", line)
+            cut[verb] += sum(map(int, each))
+    assert len(cut) >= 8
+    assert cut == {verb: done[verb] for verb in cut}
