@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -64,12 +66,13 @@ def test_a_published_page_says_the_figures_of_its_document(name: str) -> None:
 # Pages of measurements: a line of a table is of one record of the document beside it.
 
 MEASURED = {
-    "20261122-what-if": 9,
+    "20261122-small-caches": 6,
+    "20261122-what-if": 10,
     "20261123-fresh": 5,
     "20261123-sampling": 8,
     "20261126-fresh": 5,
     "20261127-agreement": 12,
-    "20261127-sampling": 24,
+    "20261127-sampling": 40,
     "20261127-watching": 5,
 }
 """The pages, and how many lines of their tables at least have a record of their own."""
@@ -123,9 +126,12 @@ def is_told(figure: str, known: list[float]) -> bool:
 
 
 def records(document: Any) -> list[Any]:  # noqa: ANN401 - JSON
-    """The parts that lines are of: those of a list, or side by side of several as long."""
+    """The parts that lines are of: those of a list (caches by policy), or side by side of several
+    as long."""
     if isinstance(document, list):
         return document
+    if caches := document.get("caches"):
+        return [list(each) for _, each in groupby(caches, itemgetter("policy"))]
     lists = [one for one in document.values() if isinstance(one, list)]
     most = max(map(len, lists))
     together = [one for one in lists if len(one) == most]
@@ -186,3 +192,19 @@ def test_a_figure_that_parts_from_its_document_is_noticed(name: str) -> None:
         found = lines_of_records(page.replace(line, other[::-1]), document)
         assert len(found) < len(whole), line
     assert not lines_of_records(page, broken(document))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(file.parent.name for file in FOLDER.glob("*/outcomes.json"))
+)
+def test_a_page_of_kills_has_as_many_of_each_command_as_its_document(name: str) -> None:
+    page, outcomes = published(name)
+    done, cut = Counter[str](), Counter[str]()
+    for one in outcomes:
+        done[one["verb"]] += len(one.get("tried", "1"))
+    for line in page.splitlines():
+        if (verb := line.strip("| ").split(" | ")[0]) in done and line.startswith("| "):
+            each = re.findall(r"(\d+) (?:of|killed|within|rebooted|power)", line)
+            cut[verb] += sum(map(int, each))
+    assert len(cut) >= 8
+    assert cut == {verb: done[verb] for verb in cut}

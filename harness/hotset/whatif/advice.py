@@ -142,9 +142,9 @@ class CacheAdvice(Versioned):
             *([self._of_wear(self.wear)] if self.wear else []),
             "Hit ratios are those of LRU in a cache that is in use, over the later part of the"
             " trace: at least, and at most. They differ by requests to blocks that the trace had"
-            f" not touched until then ({percent(self.new_share)}), and by blocks of its earlier part"
-            f" alone (as many as {percent(self.gone_share)} of all requests), which may come back:"
-            " whether a cache has those it does not tell.",
+            f" not touched until then ({percent(self.new_share)}), and by blocks of its earlier"
+            f" part alone (as many as {percent(self.gone_share)} of all requests), which may come"
+            " back: whether a cache has those it does not tell.",
             *([in_words(self.doubts)] if self.run else []),
             *self.warnings,
         ]

@@ -213,8 +213,8 @@ class HitCurve(Curve, _OfTrace):
             " ratios are those of LRU, for reads and writes alike. Hit ratio: starting empty, so"
             " that the first access to a block misses. In use: of a cache that was in use before,"
             f" over the last {self.later_requests:,} requests, {percent(self.new_share)} of them to"
-            " blocks that the trace had not touched until then: whether those hit is not known. From:"
-            f" also should blocks of the earlier part alone come back ({percent(self.gone_share)})."
+            " blocks that the trace had not touched until then: whether those hit is not known, nor"
+            f" whether blocks of the earlier part alone come back ({percent(self.gone_share)})."
             + (" From and to hold the exact ratio with a probability of 95 %." if sampled else "")
         )
 

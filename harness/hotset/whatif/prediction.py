@@ -498,7 +498,7 @@ def _assumptions(taught: Taught, traffic: Traffic | None) -> tuple[str, ...]:
         ("promoted", "how many misses promote a block"),
         ("written_back", "how many writes are written back as one block"),
     ):
-        if name == "written_back" and traffic.write_through:
+        if traffic.write_through if name == "written_back" else traffic.kind.reads_once:
             continue
         but = f" but at {whole}" if name in traffic.measured else ""
         assumptions.append(f"{words}{but}")

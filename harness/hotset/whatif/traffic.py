@@ -4,8 +4,8 @@ How many there are for each miss and for each write that hits depends on the pol
 size (so on the hit ratio), and on the load. A run's own counters tell it for the hit ratio that it
 had; ``traffic.json`` for others, from the published simulations of small caches, for the policies
 that were simulated. All other policies are assumed to move what the simulated one moves that is
-most like them. What moving a block costs with hotset's policy, and what a log that moved to flash
-gives by itself, are such that the published windows of small caches are predicted best.
+most like them. What writing a block back costs with hotset's policy, and what a log that moved to
+flash gives by itself, are such that the published windows of small caches are predicted best.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _LIKE = {"hotset": "hotset", "smq": "smq", "s3-fifo": "s3-fifo"}
 _LIKE_ANY_OTHER = "arc"
 """Policy assumed for others: like most textbook policies, it promotes on nearly every miss."""
 _PAGED = "bcache"
-"""It keeps what was requested, which has been read by then: nothing is read for a promotion."""
+"""It keeps what was requested, and no block around it."""
+_READ_ONCE = (_PAGED, "hotset")
+"""What they keep has been read by then, for who asked for it (of hotset the whole block): nothing
+more is read for a promotion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,11 @@ class CacheKind:
     policy: str
     mode: str
     block_bytes: int
+
+    @property
+    def reads_once(self) -> bool:
+        """True if a promotion reads nothing that the miss had not read."""
+        return self.policy in _READ_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ def assume_traffic(kind: CacheKind) -> Traffic:
     paged = kind.policy == _PAGED
     larger = 1.0 if paged else max(1.0, kind.block_bytes / known["block_bytes"])
     points = tuple(
-        Moved(ratio, 0.0 if paged else promoted, written)
+        Moved(ratio, 0.0 if kind.reads_once else promoted, written)
         for ratio, promoted, written in known["points"]
     )
     points = (*points, _at_the_end(points))
@@ -115,7 +123,7 @@ def count_traffic(kind: CacheKind, windows: Sequence[Repeat]) -> Traffic:
     if len(ratios) != len(windows) or not windows:
         return traffic
     at = fsum(ratios) / len(ratios)
-    promoted = _promotions(windows)
+    promoted = None if kind.reads_once else _promotions(windows)
     written = None if traffic.write_through else _write_backs(windows)
     known = {"promoted": promoted, "written_back": written}
     measured = tuple(name for name, value in known.items() if value is not None)

@@ -27,6 +27,16 @@ def run_of(mb_per_s: float, iops: float, latency_us: float) -> BenchRun:
 EXPECTED = run_of(400.0, 100_000.0, 320.0)
 
 
+def test_the_published_page_says_what_its_cells_do() -> None:
+    """All 432 cells, the overview and the list of what is off; what is said of them follows."""
+    folder = Path(__file__).resolve().parents[3] / "reports/published/20261127-disk-models"
+    document = json.loads((folder / "disk-models.json").read_text())
+    cells = [record_of(Cell, one) for one in document["cells"]]
+    page, command = (folder / "README.md").read_text(), "hotset disk calibrate-all"
+    computer = page.partition(f"`{command}`. ")[2].partition(".\n")[0]
+    assert page.startswith(fidelity_table.markdown(cells, command, computer))
+
+
 def cell(factor: float, block: str = "4k", busy: float = 0.5) -> Cell:
     """So many times as fast as it should be."""
     run = run_of(400.0 * factor, 100_000.0 * factor, 320.0 / factor)

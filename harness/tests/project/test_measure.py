@@ -14,6 +14,7 @@ import pytest
 
 from hotset.core import words
 from hotset.reports.analysis import stats
+from hotset.reports.model.document import RunDocument
 from measure import __main__ as table
 from measure import page, paired
 from measure.cases import part_cached
@@ -72,6 +73,25 @@ def test_the_main_run_and_what_the_readme_says_of_it_are_of_their_documents() ->
         assert cached
         assert alone
         assert words.factor(stats.factor(cached, alone, None).ratio) in said
+    _, first = next(part_cached.tables(runs))
+    cached, alone, volume, flash = (
+        first.arm(name) for name in ("accelerated", "baseline", "flash-volume", "all-flash")
+    )
+    assert cached
+    assert alone
+    assert volume
+    found = stats.factor(cached, alone, flash)
+    demo = RunDocument.model_validate_json(
+        (ROOT / "reports/published/20261126-061610-demo/result.json").read_text()
+    ).factors["tpcc"]
+    assert demo
+    for figure in (
+        words.interval(found.ci_low, found.ci_high),
+        f"{words.percent(found.of_all_flash, 0)} of all-flash",
+        f"{words.factor(stats.factor(volume, alone, None).ratio)} of that",
+        f"[{words.factor(demo.ratio)}](reports/published/20261126-061610-demo/",
+    ):
+        assert figure in said, figure
 
 
 @pytest.mark.night

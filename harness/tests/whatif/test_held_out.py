@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -147,19 +148,21 @@ def test_a_range_by_few_windows_says_how_sure_it_is() -> None:
     assert "other users 1.73 times (42 windows, 15 % off on average)" in said
 
 
-def test_small_caches_five_held_out_at_a_time() -> None:
+@pytest.mark.parametrize("in_order", [False, True])
+def test_small_caches_five_held_out_at_a_time(in_order: bool) -> None:
     """Whose hit ratios were published: predicted by what the other fifteen tell, in the ranges that
-    those give, as `whatif predict` shows them."""
+    those give, as `whatif predict` shows them. Every fourth, or in the order of the page: 17 were
+    in range then while a promotion of hotset's was thought to read again."""
     every = held.on_the_running_tier()
     assert len(every) == 20
-    said = {one.window: one for one in held.small_caches()}
+    small = {one.window: one for one in held.small_caches()}
     inside, widths, errors = [], [], []
     for fold in range(held.FOLDS):
-        tested = every[fold :: held.FOLDS]
+        tested = every[5 * fold : 5 * fold + 5] if in_order else every[fold :: held.FOLDS]
         known = [one for one in every if one not in tested]
         choice = held.calibrate(known)
         lines = {one.name: held.small_cache_lines()[choice, one.name] for one in every}
-        others = [replace(said[one.name], predicted_nopm=lines[one.name].nopm) for one in known]
+        others = [replace(small[one.name], predicted_nopm=lines[one.name].nopm) for one in known]
         factor = doubt.estimate_doubt(others).factor / doubt_of("hit ratio").factor
         for one in tested:
             line = lines[one.name]
@@ -168,6 +171,16 @@ def test_small_caches_five_held_out_at_a_time() -> None:
             widths.append(high / low)
             errors.append(abs(line.nopm / one.nopm - 1))
     figures = mean(errors), mean(inside), mean(widths)
+    page = " ".join((held.FOLDER.parents[1] / "docs/what-if.md").read_text().split())
+    said = re.search(
+        r"it is ([0-9.]+) %, ([0-9]+) of 20 and ([0-9.]+)\."
+        if in_order
+        else r"mean error is ([0-9.]+) %, ([0-9]+) of the 20 .*? from one to ([0-9.]+)\.",
+        page,
+    )
+    assert said
+    shown = (f"{100 * figures[0]:.1f}", f"{20 * figures[1]:.0f}", f"{figures[2]:.2f}")
+    assert said.groups() == shown
     assert figures[0] <= 0.15, figures
     assert figures[1] >= 0.9, figures
     assert figures[2] <= 2, figures
@@ -264,7 +277,7 @@ def test_a_cache_that_was_not_measured_is_not_like_the_run(kept: str | None) -> 
     without, full = predict(run, NAS, [0.0, 1.0], flash=CARD, cache=cache).lines
     assert without.unlike == ()
     assert full.unlike == ("policy", "write mode", "block size")
-    assert full.nopm_high / full.nopm_low >= together(full.unlike) ** 2
+    assert full.nopm_high / full.nopm_low >= 0.999 * together(full.unlike) ** 2
 
 
 def test_flash_alone_by_flash_alone_is_alike() -> None:
@@ -272,3 +285,17 @@ def test_flash_alone_by_flash_alone_is_alike() -> None:
     arms = tuple(one for one in whole.arms if one.name in ("baseline", "all-flash"))
     run = whole.model_copy(update={"arms": arms, "tier": None})
     assert predict(run, NAS, [1.0], flash=CARD).lines[0].unlike == ()
+
+
+def test_what_the_page_says_of_another_set_up() -> None:
+    other = published("20261121-232218-zdxl-2014")
+    by = (held.SMQ, *held.ALIKE, held.QUIET)
+    found: dict[str, list[float]] = {}
+    for name in by:
+        for one in check(other, held.run_of(name), NAS, Devices(NAS, CARD)):
+            found.setdefault(one.arm, []).append(one.predicted_nopm / one.measured_nopm)
+    less = sorted(round(100 - 100 * one) for one in found["baseline"])
+    more = sorted(found["accelerated"])
+    page = " ".join((held.FOLDER.parents[1] / "docs/what-if.md").read_text().split())
+    assert f"the published runs predict {less[0]} to {less[-1]} % less without a cache" in page
+    assert f"than was measured, and {more[0]:.1f} to {more[-1]:.1f} times as much" in page

@@ -256,9 +256,9 @@ def trend_of(request: TrendOf, context: Context) -> TrendResult:  # noqa: ARG001
     """Track one value over the runs of a set-up, and show where its level changed.
 
     Runs belong to one set-up if their settings and machines are the same. Versions and kernels may
-    differ; they are named where the level changed. That is told of three runs in a row that lie
-    beyond all eight or more before them by as much as those span, so that better and worse days are
-    no change. Exit code 5 with --fail.
+    differ; they are named where the level changed. That is told of three runs in a row, not all of
+    one day, that lie beyond all eight or more before them by as much as those span, so that better
+    and worse days are no change. Exit code 5 with --fail.
     """
     from .. import history
 
