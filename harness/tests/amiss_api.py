@@ -63,7 +63,7 @@ class _Amiss(BaseHTTPRequestHandler):
 
     def _break_off(self, how: str) -> None:
         self.send_response(500 if how == "failed" else 200)
-        if how != "half" and how != "failed":
+        if how not in {"half", "failed"}:
             self.send_header("Content-Length", "1000")
         self.end_headers()
         self.wfile.write(b'{"type": "urn:hotset:problem", "id": "')

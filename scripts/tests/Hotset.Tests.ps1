@@ -175,6 +175,17 @@ Describe 'Connect-Hotset' {
         }
     }
 
+    It 'takes no token of the environment in place of an empty one' {
+        $before = $env:HOTSET_TOKEN
+        try {
+            $env:HOTSET_TOKEN = 'from_environment'
+            { Connect-Hotset db1 -Credential ([pscredential]::Empty) } | Should -Throw -ErrorId 'Hotset.NoToken*'
+            { Connect-Hotset db1 -Token ([securestring]::new()) } | Should -Throw -ErrorId 'Hotset.NoToken*'
+        } finally {
+            $env:HOTSET_TOKEN = $before
+        }
+    }
+
     It 'reads the token from a file' {
         $file = Join-Path $TestDrive 'token'
         Set-Content -LiteralPath $file -Value 'from_file'
@@ -309,6 +320,17 @@ Describe 'Several servers' {
         }
     }
 
+    It 'sends no object to another server than it is from, where its name means another thing' {
+        $disk = [pscustomobject] @{ PSTypeName = 'Hotset.Disk'; Disk = 'shop'; Server = 'db1' }
+        $pin = [pscustomobject] @{ PSTypeName = 'Hotset.Pin'; Target = 'table:a'; Server = 'db1' }
+        $run = [pscustomobject] @{ PSTypeName = 'Hotset.Run'; Run = 'one'; Server = 'db1' }
+        { $disk | Remove-HotsetTier -Connection db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
+        { Remove-HotsetTier $disk -Connection db1, db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
+        { $pin | Remove-HotsetPin -Disk shop -Connection db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
+        { $run | Export-HotsetReport -Path (Join-Path $TestDrive 'x.html') -Connection db3 } | Should -Throw -ErrorId 'Hotset.OtherServer*'
+        (Get-HotsetTier $disk -Connection db1).Server | Should -Be 'db1'
+    }
+
     It 'refuses gathered objects of two servers' {
         $runs = foreach ($server in 'db1', 'db3') {
             [pscustomobject] @{ PSTypeName = 'Hotset.Run'; Run = 'one'; StartedAt = [datetime]::Now; Server = $server }
@@ -346,6 +368,15 @@ Describe 'Errors' {
         }
         $found = @(Get-HotsetJob 'nobody', 'job-1' -ErrorAction SilentlyContinue)
         $found.Id | Should -Be 'job-1'
+    }
+
+    It 'ends the call where a server of another version lacks the operation' {
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $problem = @{ type = 'urn:hotset:not-found'; title = 'Not found'; status = 404; detail = '/api/v1/tier/status: there is no such thing here' }
+            @{ Status = 404; Text = (ConvertTo-Json $problem) }
+        }
+        { Get-HotsetTier shop -ErrorAction Continue } | Should -Throw -ErrorId 'Hotset.NotServed*'
+        Should -Invoke -ModuleName Hotset Send-HotsetRequest -Times 1 -Exactly -ParameterFilter { [string] $Uri -like '*/tier/status' }
     }
 
     It 'ends the call when what was given is refused' {
@@ -532,6 +563,16 @@ Describe 'What arguments become' {
         $script:sent.since | Should -Be '28800s'
     }
 
+    It 'leaves out no size and no time because it is none' {
+        foreach ($size in ([double]::NaN), 1e40, (Get-Date), (Get-Process -Id $PID)) {
+            { Resize-HotsetTier shop -Cache $size -AsJob -Confirm:$false } | Should -Throw -ErrorId 'Hotset.NotOfThisKind*'
+        }
+        foreach ($time in 5, (Get-Process -Id $PID)) {
+            { Get-HotsetHitRatio shop -Since $time } | Should -Throw -ErrorId 'Hotset.NotOfThisKind*'
+        }
+        $script:sent | Should -BeNullOrEmpty
+    }
+
     It 'sends the spelling of the set' {
         $null = Set-HotsetTier shop -Mode WriteBack -AsJob -Confirm:$false
         $script:sent.mode | Should -BeExactly 'writeback'
@@ -557,12 +598,15 @@ Describe 'What arguments become' {
         @($failed).Count | Should -Be 1
     }
 
-    It 'warns when a warm-up fetched less than it planned' {
-        Mock -ModuleName Hotset Send-HotsetRequest {
-            ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 0; planned_bytes = 79MB })
+    It 'warns when less is cached after a warm-up than was planned, whatever was cached before' {
+        foreach ($share in 0, 0.5, 0.998, 1) {
+            Mock -ModuleName Hotset Send-HotsetRequest {
+                ConvertTo-Answer (Get-JobAnswer 'done' @{ bytes = 0; planned_bytes = 79MB; left_out_bytes = 0; cached_share = $share })
+            }
+            $said = @(Wait-HotsetJob job-1 3>&1 | Where-Object { $_ -is [System.Management.Automation.WarningRecord] })
+            $wanted = if ($share -lt 0.9) { "*79.0 MiB were planned, $((79 * $share).ToString('0.0', [cultureinfo]::InvariantCulture)) MiB are cached*" } else { 'the disk is busy' }
+            "$said" | Should -BeLike $wanted
         }
-        $said = @(Wait-HotsetJob job-1 3>&1 | Where-Object { $_ -is [System.Management.Automation.WarningRecord] })
-        "$said" | Should -BeLike '*79.0 MiB were planned, 0.0 MiB were fetched*'
     }
 
     It 'says in a question what is lost' {

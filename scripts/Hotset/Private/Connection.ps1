@@ -134,7 +134,7 @@ function ConvertTo-HotsetSession {
     # What .NET cannot take for a header it says in full.
     if ([Net.NetworkCredential]::new('', $Token).Password -notmatch '^[!-~]+\z') {
         return Get-HotsetErrorRecord 'NoToken' 'AuthenticationError' `
-            'The token has blanks, line breaks or letters that no token has: give it as "hotset console token create NAME" wrote it.'
+            'The token is empty, or has blanks, line breaks or letters that no token has: give it as "hotset console token create NAME" wrote it.'
     }
     $digits = ($Thumbprint -replace '^sha256:' -replace '[\s:-]').ToUpperInvariant()
     if ($digits -and $digits -notmatch '^[0-9A-F]{64}\z') {

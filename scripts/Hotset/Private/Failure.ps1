@@ -102,7 +102,7 @@ function Get-HotsetUnreached {
     }
     $uri = $Session.Uri
     if ($isLate) { return Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri gave no whole answer within $TimeoutSeconds s." $Session.Server }
-    $said = $cause.Message
+    $said = "$($cause.Message.TrimEnd('.'))."
     if ($said -match 'frame size|corrupted frame|packet format|wrong version number') {
         return Get-HotsetErrorRecord 'NotEncrypted' 'ConnectionError' `
             "$uri was reached, but nothing there speaks TLS: is this the port of another program, or does the console listen without a certificate? An SSH tunnel reaches it then: http://localhost." $Session.Server

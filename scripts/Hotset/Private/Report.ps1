@@ -58,6 +58,7 @@ function Get-HotsetReportText {
     }
     $name = ConvertTo-HotsetTarget $Caller Run $first
     if (-not $name) { return }
+    Assert-HotsetPlace $Caller $Connection $first
     if (-not $Connection -and $first.Server) { $Connection = $first.Server }
     $lines = Invoke-HotsetQuery $Caller $Connection 'report run' -Values @{
         run    = $name

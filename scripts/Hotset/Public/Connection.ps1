@@ -84,7 +84,8 @@ function Connect-Hotset {
         if (-not $addresses) { $addresses = @($env:HOTSET_URI) }
         $several = $addresses.Count -gt 1 -or $PSCmdlet.MyInvocation.ExpectingInput
         $secret = $Token
-        if ($Credential) { $secret = $Credential.Password }
+        # An empty credential has none, and stands for no token of the environment.
+        if ($Credential) { $secret = if ($Credential.Password) { $Credential.Password } else { [securestring]::new() } }
         if ($null -eq $secret) { $secret = Get-HotsetToken $TokenPath }
         foreach ($address in $addresses) {
             $session = Open-HotsetSession $address $secret $SkipCertificateCheck.IsPresent $Thumbprint $Proxy
