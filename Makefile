@@ -160,8 +160,9 @@ docs-site: .venv/.synced
 	$(module) pages.docs_site
 
 # docs/images/daily.svg, of real commands on two files of this computer; root.
+# In a mount namespace of its own: one that begins meanwhile elsewhere would take its mounts along, and keep them.
 recording: build
-	$(module) pages.record_daily
+	PYTHONPATH=scripts unshare --mount uv run --no-sync python -m pages.record_daily
 
 # docs/images/console-*.png, of a lab on this computer; root. The page of runs shows your archive.
 screenshots: build

@@ -40,7 +40,7 @@ EVENTS: tuple[tuple[float, float | None, EventKind, str], ...] = (
     (30.0, 0.05, "unreachable", "nothing answers at db1: No route to host"),
     (RESET_H, None, "reset", "shop: its counters restarted"),
     (TPCC_H[0], 1.0, "benchmark", "tpcc run"),
-    (3.0, None, "warm-up", "warmup run shop table:public.orders table:public.order_line failed"),
+    (3.0, None, "warm-up", "warmup run shop table:hotset_tpcc.order_line failed"),
     (0.0, None, "console", "this console ended"),
 )
 """Hours before now, hours that it took, kind, text."""

@@ -148,7 +148,8 @@ def check_output(output: Path | None, field: str = "output") -> None:
     try:
         place = through_links(output)
         if place.is_dir() or not place.parent.is_dir():
-            raise RequestError(f"{output} is not a file in a folder", field=field)
+            why = "it is a folder" if place.is_dir() else f"there is no folder {place.parent}"
+            raise RequestError(f"{output} cannot be written: {why}", field=field)
         if place.is_file():
             place.open("ab").close()
         elif not place.exists():  # to open and close a pipe would end it for who reads

@@ -53,7 +53,10 @@ NAMES = (
     (r"--origin …|/dev/disk/by-id/ata-…", "{folder}/slow"),
     (r"/dev/disk/by-id/scsi-slow|/dev/sdb", "/dev/hotset/shop"),
     (r"(whatif record .*--output) shop.trace", r"\1 recorded.trace --force"),
-    (r"(?<=--run )last|(?<=predict )last|(?<=check )RUN", MEASURED),
+    # Where the kernel has none, the cache in user space.
+    (r"(tier create shop) (?=--flash)", r"\1 --kind userspace "),
+    (r"(whatif trace convert .*--output) shop.trace", r"\1 converted.trace"),
+    (r"(?<=--run )last|(?<=predict )last|(?<=check )RUN|(?<=trend )RUN", MEASURED),
     (r"(?<=--by )OTHER", LATER),
     (r"(?<=compare )RUN RUN …", f"{MEASURED} {LATER} --force"),
     (r"--cache 10GiB", "--cache 4MiB"),
@@ -332,6 +335,14 @@ runuser -u postgres -- $pg/pg_ctl -D /srv/db/data -m fast stop > /dev/null
 """
 
 
+_RECORDED = """\
+  8,16   1        1     0.000000000  4321  Q   R 2048 + 16 [postgres]
+  8,16   1        2     0.000001200  4321  D   R 2048 + 16 [postgres]
+  8,16   0        3     0.004100000  4322  Q   W 4096 + 8 [postgres]
+"""
+"""As blkparse prints what blktrace recorded."""
+
+
 def _own_script() -> str:
     """What the page of benchmarks shows as a script."""
     page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
@@ -344,6 +355,7 @@ def _set_up(desk: Desk) -> None:
         with (folder / name).open("wb") as file:
             file.truncate(mib << 20)
     (folder / "home").mkdir()
+    (folder / "blkparse.txt").write_text(_RECORDED, encoding="utf-8")
     (folder / "checkout.sql").write_text(_own_script(), encoding="utf-8")
     models = ROOT / "cache-layer/crates/storage-model/models"
     shutil.copy(models / "hybrid-disk-2014.json", folder / "my-hybrid.json")

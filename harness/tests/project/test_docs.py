@@ -27,6 +27,7 @@ from hotset.console import web
 from hotset.core import errors
 from hotset.core.units import SIZE_PATTERN, Bytes
 from hotset.experiment.file import disk_spec, spec
+from hotset.tpcc.schema import SCHEMA
 from pages import reference
 from tests import sqlserver_examples
 from tests.support import written
@@ -339,7 +340,7 @@ def test_the_recording_shows_commands_that_exist_and_is_small() -> None:
         "hotset tier status",
     ]
     assert [one for one in commands if not written.exists(one.partition(" | ")[0])] == []
-    assert any(of == "said" and "public.stock" in text for of, text in lines)
+    assert any(of == "said" and f"{SCHEMA}.stock" in text for of, text in lines)
     assert "prefers-reduced-motion" in picture.read_text()
     assert picture.stat().st_size < 200_000
 

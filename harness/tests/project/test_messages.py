@@ -12,6 +12,7 @@ import pytest
 from hotset.core.errors import HotsetError, Remedy, RequestError
 from hotset.core.operation import Context, Kind, Lines, Request, declared, operation
 from hotset.core.rights import Right
+from hotset.experiment.site.live import Live
 from hotset.operations import table
 from pages import reference
 from tests.support import written
@@ -83,6 +84,24 @@ def test_an_option_in_a_message_is_one_of_some_command() -> None:
         if option not in OPTIONS
     ]
     assert wrong == []
+
+
+def test_what_the_lab_says_to_try_names_its_disk() -> None:
+    """Beside another disk three of them were refused, with a command for that one as the way out."""
+    lab = Live("lab", "/dev/hotset/lab", "/dev/loop1", "/dev/loop2", "/volume", "host=db", "/pw", 2)
+    takes = {
+        " ".join(words): any("--disk" in one.opts for one in command.params)
+        for words, command in COMMANDS.items()
+    }
+    # Of all disks, if of none by name.
+    takes["hotset tier status"] = False
+    silent = [
+        one
+        for one in lab.next_commands
+        if any(takes[words] for words in takes if one.startswith(f"{words} ") or one == words)
+        and not re.search(r" lab\b(?! (?:up|down))", one)
+    ]
+    assert silent == []
 
 
 def _remedies() -> Iterator[tuple[str, str, set[str]]]:

@@ -235,7 +235,8 @@ def find_relation(
         ((database,),) = connection.query("SELECT current_database()")
         raise TargetGoneError(
             f"{target.text}: database {database} has no such {target.kind}; is the schema in"
-            " the search path (table:schema.name), is it this database?",
+            f" the search path ({target.kind}:schema.name), is it this database?"
+            " `hotset warmup targets` lists what it has",
             field="targets",
         )
     kinds, wanted = str(rows[0][0]), _INDEXES if target.kind == "index" else _TABLES

@@ -92,13 +92,13 @@ class Live:
     @derived
     def next_commands(self) -> tuple[str, ...]:
         """Commands to try, each of them whole."""
-        server = f"--dsn {self.dsn} --password-file {self.password_file}"
+        server, disk = f"--dsn {self.dsn} --password-file {self.password_file}", f"--disk {self.disk}"
         return (
             "hotset tier status",
-            f"hotset warmup run database:tpcc {server}",
+            f"hotset warmup run database:tpcc {disk} {server}",
             f"hotset tpcc run --users 8 --warehouses {self.warehouses} --duration 30 {server}",
-            f"hotset report hit-ratio --by table {server}",
-            "hotset tier watch",
+            f"hotset report hit-ratio --by table {disk} {server}",
+            f"hotset tier watch {disk}",
             f"hotset tier set {self.disk} --policy arc",
             "hotset console",
             "hotset lab down",
