@@ -95,9 +95,8 @@ def _python(component: Mapping[str, Any]) -> Bill:
     classes = [
         classifier
         for classifier in fields.get_all("Classifier", [])
-        if classifier.startswith("License ::")
+        if classifier.startswith("License ::") and classifier != "License :: OSI Approved"
     ]
-    classes = [classifier for classifier in classes if classifier != "License :: OSI Approved"]
     name = ", ".join(classifier.rpartition(" :: ")[2] for classifier in classes)
     if not name and "License" in fields:
         name = fields["License"].partition("\n")[0]

@@ -167,7 +167,6 @@ def test_a_search_says_the_highest_rate_that_holds(tpcc: Tpcc) -> None:
 
 @database_needed
 @pytest.mark.night
-@pytest.mark.night
 def test_several_numbers_of_users_give_a_curve(tpcc: Tpcc, tmp_path: Path) -> None:
     file, junit = tmp_path / "curve.json", tmp_path / "junit.xml"
     given = ("--users", "1,2,4", "--threshold", "failed<=5", "--junit", str(junit))

@@ -340,10 +340,14 @@ def test_an_experiment_is_asked_for_what_it_names(tmp_path: Path) -> None:
     file.write_text(re.sub(r'^model = "[^"]+"', 'model = "/etc/shadow"', demo, count=1, flags=re.M))
     assert "/etc/shadow" in file.read_text()
     job = run.start("experiment plan", {"file": str(file)})
-    assert wait_until(lambda: not store.find(job.id).running, 120, 0.1)
-    ended = store.find(job.id)
+    ended = wait(job.id)
     assert ended.state == "failed"
     assert "/etc/shadow is not below an allowed folder" in store.cause(ended)
+
+
+def wait(id_: str) -> store.Job:
+    assert wait_until(lambda: not store.find(id_).running, 120, 0.1)
+    return store.find(id_)
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,7 @@ def hold(
     """
     mounted_model.require(local)
     path_us = serving_path.find_us(paths, "loop")
-    with tempfile.TemporaryDirectory(prefix="hotset-reread-") as name:
-        folder = Path(name)
-        content = folder / "content"
-        with report.task(f"writing ten files of {size}"):
-            _write(local, folder, content, size)
+    with _content(local, size, report) as (folder, content):
         for disk in disks:
             yield _on(local, folder, content, disk, passes, seed, path_us, report)
 
@@ -150,13 +146,11 @@ def on_model(local: Local, model: Model, size: Bytes, report: Reporter) -> Itera
     """
     mounted_model.require(local)
     path_us = serving_path.find_us(serving_path.measure(local, WAYS, report), "loop")
-    with tempfile.TemporaryDirectory(prefix="hotset-raffle-") as name:
-        folder = Path(name)
-        content = folder / "content"
-        with report.task(f"writing ten files of {size}"):
-            _write(local, folder, content, size)
-        with mounted_model.mount_model(local, folder, content, model, path_us=path_us) as mounted:
-            yield _ten_files(local, mounted)
+    with (
+        _content(local, size, report) as (folder, content),
+        mounted_model.mount_model(local, folder, content, model, path_us=path_us) as mounted,
+    ):
+        yield _ten_files(local, mounted)
 
 
 def _ten_files(local: Local, mounted: MountedModel) -> TenFiles:
@@ -168,12 +162,18 @@ def _ten_files(local: Local, mounted: MountedModel) -> TenFiles:
     return TenFiles(mounted.files / raffle.FOLDER, count if tells else raffle.nothing_counted)
 
 
-def _write(local: Local, folder: Path, content: Path, size: Bytes) -> None:
-    source = folder / "source"
-    source.mkdir()
-    raffle.prepare(source, tuple(raffle.WEIGHTS), size)
-    mounted_model.make_content(local, content, source, Bytes(len(raffle.WEIGHTS) * size))
-    shutil.rmtree(source)
+@contextmanager
+def _content(local: Local, size: Bytes, report: Reporter) -> Iterator[tuple[Path, Path]]:
+    """A folder for models, and the content of each in it: the ten files."""
+    with tempfile.TemporaryDirectory(prefix="hotset-reread-") as name:
+        folder = Path(name)
+        content, source = folder / "content", folder / "source"
+        with report.task(f"writing ten files of {size}"):
+            source.mkdir()
+            raffle.prepare(source, tuple(raffle.WEIGHTS), size)
+            mounted_model.make_content(local, content, source, Bytes(len(raffle.WEIGHTS) * size))
+            shutil.rmtree(source)
+        yield folder, content
 
 
 def _on(
