@@ -31,8 +31,8 @@ _LIKE_ANY_OTHER = "arc"
 _PAGED = "bcache"
 """It keeps what was requested, and no block around it."""
 _READ_ONCE = (_PAGED, "hotset")
-"""What they keep has been read by then, for who asked for it (of hotset the whole block): nothing
-more is read for a promotion."""
+"""Policies whose misses have read what is kept (hotset's the whole block): nothing more is read for
+a promotion."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,10 +223,10 @@ def measured_in_turn(first: RunDocument, other: RunDocument) -> bool:
         len(streaks) > _TURNS
         and max(streaks) <= _STREAK
         and all(
-            min(abs(at - one) for at, other in turns if other != place) <= _NEAR * (late - early)
+            min(abs(at - turn) for at, other in turns if other != place) <= _NEAR * (late - early)
             for (early, place), (late, next_place) in pairwise(turns)
             if place == next_place
-            for one in (early, late)
+            for turn in (early, late)
         )
     )
 
