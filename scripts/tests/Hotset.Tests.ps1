@@ -325,7 +325,7 @@ Describe 'Several servers' {
         $pin = [pscustomobject] @{ PSTypeName = 'Hotset.Pin'; Target = 'table:a'; Server = 'db1' }
         $run = [pscustomobject] @{ PSTypeName = 'Hotset.Run'; Run = 'one'; Server = 'db1' }
         { $disk | Remove-HotsetTier -Connection db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
-        { Remove-HotsetTier $disk -Connection db1, db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
+        { Remove-HotsetTier $disk -Connection @('db1', 'db3') -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
         { $pin | Remove-HotsetPin -Disk shop -Connection db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
         { $run | Export-HotsetReport -Path (Join-Path $TestDrive 'x.html') -Connection db3 } | Should -Throw -ErrorId 'Hotset.OtherServer*'
         (Get-HotsetTier $disk -Connection db1).Server | Should -Be 'db1'
