@@ -79,6 +79,7 @@ BeforeAll {
     }
 
     function Connect-Here {
+        [CmdletBinding()]
         param([string[]] $Name = 'db1')
         $secret = New-Object System.Security.SecureString
         'hotset_token'.ToCharArray() | ForEach-Object { $secret.AppendChar($_) }
@@ -147,6 +148,22 @@ Describe 'Connect-Hotset' {
         Mock -ModuleName Hotset Send-HotsetRequest { ConvertTo-Answer @{ schema_version = 2; jobs = @() } }
         $said = Connect-Here db1 3>&1 | Where-Object { $_ -is [System.Management.Automation.WarningRecord] }
         [string] $said | Should -BeLike 'db1 has a newer API than this module knows*'
+    }
+
+    It 'tells of each server that has another version, and asks those that can' {
+        Mock -ModuleName Hotset Send-HotsetRequest {
+            $lacks = @{ Status = 404; Text = '{"type": "urn:hotset:not-found", "status": 404, "detail": "there is no such thing here"}' }
+            if ([string] $Uri -like '*db1*' -or [string] $Uri -like '*db2*tier*') { return $lacks }
+            ConvertTo-Answer @{ schema_version = 1; version = $(if ([string] $Uri -like '*db2*') { '0.0.9' } else { "$((Get-Module Hotset).Version)" }); disks = @(@{ disk = 'shop' }) }
+        }
+        $all = @(Connect-Here 'db1', 'db2', 'db3' -WarningVariable told 3> $null)
+        @($told).Count | Should -Be 2
+        [string] $told[0] | Should -BeLike 'db1 has an older hotset,*https://db1:8480/powershell/Hotset.zip*'
+        [string] $told[1] | Should -BeLike 'db2 has hotset 0.0.9,*'
+        $disks = @(Get-HotsetTier -Connection $all -ErrorAction SilentlyContinue -ErrorVariable failed)
+        $disks.Server | Should -Be 'db3'
+        @($failed).FullyQualifiedErrorId | Should -BeLike 'Hotset.NotServed*'
+        @($failed).Count | Should -Be 2
     }
 
     It 'sends no token over the network in plain' {
@@ -325,7 +342,7 @@ Describe 'Several servers' {
         $pin = [pscustomobject] @{ PSTypeName = 'Hotset.Pin'; Target = 'table:a'; Server = 'db1' }
         $run = [pscustomobject] @{ PSTypeName = 'Hotset.Run'; Run = 'one'; Server = 'db1' }
         { $disk | Remove-HotsetTier -Connection db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
-        { Remove-HotsetTier $disk -Connection db1, db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
+        { Remove-HotsetTier $disk -Connection @('db1', 'db3') -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
         { $pin | Remove-HotsetPin -Disk shop -Connection db3 -Confirm:$false } | Should -Throw -ErrorId 'Hotset.OtherServer*'
         { $run | Export-HotsetReport -Path (Join-Path $TestDrive 'x.html') -Connection db3 } | Should -Throw -ErrorId 'Hotset.OtherServer*'
         (Get-HotsetTier $disk -Connection db1).Server | Should -Be 'db1'

@@ -48,6 +48,8 @@ def run(script: str, environment: dict[str, str]) -> subprocess.CompletedProcess
     return subprocess.run(
         [*argv, f"Import-Module '{MODULE}'; {script}"],
         env=environment,
+        # Pester leaves its results there.
+        cwd=environment["XDG_DATA_HOME"],
         capture_output=True,
         text=True,
         timeout=600,

@@ -121,9 +121,8 @@ function Open-HotsetSession {
     if ($answer.schema_version -gt 1) {
         Write-Warning "$($session.Server) has a newer API than this module knows: update the module."
     } elseif ([string] $answer.version -ne [string] $own) {
-        $theirs = $answer.version
-        if (-not $theirs) { $theirs = 'an older version' }
-        Write-Warning "$($session.Server) has hotset $theirs, and this module is of $($own): what either lacks fails. $($session.Uri)/powershell/Hotset.zip is the module of that server."
+        $theirs = if ($answer.version) { "hotset $($answer.version)" } else { 'an older hotset' }
+        Write-Warning "$($session.Server) has $theirs, and this module is of $($own): what either lacks fails. $($session.Uri)/powershell/Hotset.zip is the module of that server."
     }
     $session
 }

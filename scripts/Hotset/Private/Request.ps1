@@ -223,7 +223,5 @@ function Get-HotsetSubject {
     $sessions = if ($Connection) { $Connection | ForEach-Object { Find-HotsetSession $_ } } else { $script:Sessions | Select-Object -Last 1 }
     $where = @($sessions | ForEach-Object { $_.Server }) -join ', '
     if ($Machine) { $where = "$Machine, by $where" }
-    if (-not $Name) { return $where }
-    if (-not $where) { return $Name }
-    "$Name on $where"
+    @($Name, $where | Where-Object { $_ }) -join ' on '
 }

@@ -325,14 +325,14 @@ def _body(cmdlet: Own) -> Mapping[str, Iterable[str]]:
 
 
 def _asked(cmdlet: Own) -> Iterator[str]:
-    """What is asked about each that was given, of :data:`PLACES`."""
+    """The requests about each that was given, of :data:`PLACES`."""
     key, *others = cmdlet.parameters
-    one, *listing = cmdlet.asks
+    place, *listing = cmdlet.asks
     ask = "    Invoke-HotsetQuery $PSCmdlet $Connection"
     if listing:
         values = "; ".join(f"{other.name.lower()} = ${other.name}" for other in others[:-1])
         call = f"{ask} '{listing[0]}' -Like $like -Values @{{ {values} }}"
-        return each(key, [call], one, lists=True)
+        return each(key, [call], place, lists=True)
     asking = question("$each", f"'{cmdlet.synopsis.rstrip('.')}'", "continue")
-    call = f"{ask} '{one}' -Values @{{ {key.name.lower()} = $each }}"
+    call = f"{ask} '{place}' -Values @{{ {key.name.lower()} = $each }}"
     return each(key, [*(f"    {line}" for line in asking), call])
