@@ -271,7 +271,7 @@ def _acceleration() -> Finding:
 
 
 def examine_called() -> list[Finding]:
-    """What this computer has of that which benchmarks call and no package of hotset's brings."""
+    """Look for the programs that benchmarks call and no package of hotset's brings."""
     return [_pgbench(), _hammerdb(), _sql_server()]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import ClassVar, cast
 
+from hotset.core.errors import Remedy
 from hotset.core.machines.base import Machine
 from hotset.core.sql import Aborted, EngineName, Row, Session
 from hotset.core.units import Bytes
@@ -235,8 +236,8 @@ def find_relation(
         ((database,),) = connection.query("SELECT current_database()")
         raise TargetGoneError(
             f"{target.text}: database {database} has no such {target.kind}; is the schema in"
-            f" the search path ({target.kind}:schema.name), is it this database?"
-            " `hotset warmup targets` lists what it has",
+            f" the search path ({target.kind}:schema.name), is it this database?",
+            Remedy("see those it has", "warmup targets", {"dsn": "…"}),
             field="targets",
         )
     kinds, wanted = str(rows[0][0]), _INDEXES if target.kind == "index" else _TABLES
