@@ -83,6 +83,7 @@ def adopt(
     :param take_over: it belongs to another machine, which does not use it any more.
     :param confirm: asked before that, with the device and whose it was until now.
     :raises DeviceRefusedError: no such device, or not named by id.
+    :raises InUseError: somebody uses one that another machine had.
     :raises FlashError: it has no label, is another machine's, has names that are taken here,
         or is a copy of one that is in use or answers.
     """

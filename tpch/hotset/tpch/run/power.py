@@ -15,7 +15,6 @@ from ..database import Database, Session
 from ..record import Event, Refreshed, RunFailed, RunInterrupted, power_run
 from . import refresh as refreshing
 from . import stream
-from .clock import Clock
 from .refresh import UpdateSet
 from .streams import ORDERS
 
@@ -60,7 +59,7 @@ def run(
             results=results,
         )
         update = refreshing.update_set(size, 0) if refresh else None
-        clock = Clock()
+        clock = stream.Clock()
         started = clock.now()
         try:
             if update is None:

@@ -12,6 +12,18 @@ from ..database import Session
 from ..record import Begun, Ended, Event
 
 
+class Clock:
+    """Begins with the computer's time and goes on by itself: a rate over a window must not depend
+    on when its time server corrects the computer."""
+
+    def __init__(self) -> None:
+        self._epoch = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._epoch + time.monotonic()
+
+
 def run(
     session: Session,
     engine: str,

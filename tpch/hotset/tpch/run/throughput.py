@@ -15,7 +15,6 @@ from ..database import Database, Session
 from ..record import Event, Refreshed, throughput_run
 from . import refresh as refreshing
 from . import stream
-from .clock import Clock
 from .power import time_action
 from .refresh import UpdateSet
 from .streams import MAX_STREAMS, ORDERS, minimum_streams
@@ -80,7 +79,7 @@ class _Crew:
         self.streams: dict[int, QueryStream] = {}
         self.pairs: list[tuple[float, float]] = []
         self.cause = ""
-        self.clock = Clock()
+        self.clock = stream.Clock()
         self._database, self._scale, self._seed = database, scale, seed
         self._timeout_s = timeout_s
         self._tell = observe
