@@ -158,11 +158,12 @@ RESULTS: list[Result] = [
     extend(RecordedTrace, TRACE, device="/dev/sdb", recorded_s=60.0, cpu_share=0.01),
     PredictionCheck("a", "b", (CHECKED,)),
     CacheAdvice(
-        "a.trace", "last", 0.95, SIZE, 4096, 4096, 0.01, None, WEAR, (SIZE,), (doubt_of("cores"),)
+        *("a.trace", "last", 0.95, SIZE, 4096, 4096, 0.01, 0.01, None),
+        *(WEAR, (SIZE,), (doubt_of("cores"),)),
     ),
     extend(
         HitCurve,
-        Curve(3, 2, 4096, 1.0, 2, 1, (1, 2), (CurvePoint(4096, 0.5, 0.4, 0.6, 0.5, 0.7),)),
+        Curve(3, 2, 4096, 1.0, 2, 1, 0, (1, 2), (CurvePoint(4096, 0.5, 0.4, 0.6, 0.5, 0.7),)),
         trace="a.trace",
     ),
     Simulations.from_outcomes(
