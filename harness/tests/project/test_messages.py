@@ -87,7 +87,7 @@ def test_an_option_in_a_message_is_one_of_some_command() -> None:
 
 
 def test_what_the_lab_says_to_try_names_its_disk() -> None:
-    """Beside another disk three of them were refused, with a command for that one as the way out."""
+    """Beside another disk three were refused, with a command for that one as the way out."""
     lab = Live("lab", "/dev/hotset/lab", "/dev/loop1", "/dev/loop2", "/volume", "host=db", "/pw", 2)
     takes = {
         " ".join(words): any("--disk" in one.opts for one in command.params)

@@ -92,7 +92,7 @@ struct ServeArgs {
     /// Write down every read and write, one a line: `SECONDS R|W OFFSET BYTES`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Listen here for `hotset-engine ask`: members of an array fail and are replaced by it.
+    /// Listen here for `hotset disk fail`, `disk replace` and `disk status`.
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// What a small request's way here and back takes, measured, microseconds: the device is so

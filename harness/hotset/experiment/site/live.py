@@ -92,7 +92,8 @@ class Live:
     @derived
     def next_commands(self) -> tuple[str, ...]:
         """Commands to try, each of them whole."""
-        server, disk = f"--dsn {self.dsn} --password-file {self.password_file}", f"--disk {self.disk}"
+        server = f"--dsn {self.dsn} --password-file {self.password_file}"
+        disk = f"--disk {self.disk}"
         return (
             "hotset tier status",
             f"hotset warmup run database:tpcc {disk} {server}",
