@@ -360,6 +360,31 @@ def test_a_server_that_turns_read_only_fails_the_run(
     assert 0 < failure.value.partial.duration_s < 30
 
 
+@both_drivers
+@pytest.mark.parametrize("state", ["42501", "58030"], ids=["read-only file system", "I/O error"])
+def test_what_a_file_system_is_to_a_server_fails_the_run(
+    state: str, driver: str, database: PostgresDatabase
+) -> None:
+    """In PostgreSQL's words for EROFS and EIO: some went on, and some transactions got through."""
+
+    def turn(event: Tick | Phase) -> None:
+        if isinstance(event, Tick) and event.second == OPTIONS.rampup_s:
+            session.script(
+                "CREATE FUNCTION worn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                " IF random() < 0.2 THEN RAISE EXCEPTION 'could not extend file'"
+                f" USING ERRCODE = '{state}'; END IF; RETURN NEW; END $$;"
+                " CREATE TRIGGER worn BEFORE INSERT ON hotset_tpcc.history FOR EACH ROW"
+                " EXECUTE FUNCTION worn()"
+            )
+
+    with closing(database.session()) as session:
+        try:
+            with pytest.raises(RunFailed, match=r"the server cannot go on: .*could not extend"):
+                run(driven(database, driver), replace(OPTIONS, duration_s=60), turn)
+        finally:
+            session.script("DROP TRIGGER worn ON hotset_tpcc.history; DROP FUNCTION worn()")
+
+
 def test_sessions_that_may_not_write_are_refused(database: PostgresDatabase) -> None:
     with closing(database.session()) as session:
         session.script("ALTER ROLE tester SET default_transaction_read_only = on")

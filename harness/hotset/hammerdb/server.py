@@ -130,8 +130,10 @@ class Server(AbstractContextManager["Server"]):
                 try:
                     reading = self._read(orders=edge is not None or bool(self._users))
                 except (Aborted, ServerGone) as error:
-                    # Else the users' own connections tell the reason.
-                    self.unable = self.unable or (str(error) if error.cause in LASTING else "")
+                    # Else the users' own connections tell the reason; and one that could never look
+                    # is another than they are.
+                    lasts = self._readings and error.cause in LASTING
+                    self.unable = self.unable or (str(error) if lasts else "")
                     self._edges.put(None)
                     return
                 self._readings.append(reading)

@@ -45,7 +45,13 @@ INTENDED_ROLLBACK = "HS241"
 """The SQLSTATE that neword.sql raises for the unused item of clause 2.4.1.4."""
 
 _RETRYABLE = {"40P01": "deadlock", "40001": "serialization", "55P03": "lock timeout"}
-_LASTING = {"25006": "read-only", "53100": "disk full", "53200": "out of memory"}
+_LASTING = {
+    **{"25006": "read-only", "53100": "disk full", "53200": "out of memory"},
+    # A file system that has turned read-only as well (errcode_for_file_access of elog.c).
+    "42501": "no permission",
+    "58030": "I/O error",
+    **dict.fromkeys(("XX001", "XX002"), "damaged data"),
+}
 _GONE_CLASSES = ("57P", "08")
 
 _CONNECTION = {

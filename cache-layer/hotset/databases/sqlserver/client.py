@@ -31,6 +31,9 @@ _LASTING = {
     # A file group, an extent, the log.
     **dict.fromkeys((1105, 1101, 9002), "disk full"),
     **dict.fromkeys((701, 802), "out of memory"),
+    229: "no permission",
+    823: "I/O error",
+    824: "damaged data",
 }
 """By number of sys.messages."""
 _LIST_DIGITS = 10
