@@ -49,7 +49,8 @@ class Refused(DatabaseError):
     """The server refused one statement, in its own words; the connection still works."""
 
 
-LASTING = ("read-only", "disk full", "out of memory", "no permission", "I/O error", "damaged data")
+NO_PERMISSION = "no permission"
+LASTING = ("read-only", "disk full", "out of memory", "I/O error", "damaged data", NO_PERMISSION)
 """Causes of states that do not pass by themselves: what is measured in one is no figure."""
 
 
