@@ -329,15 +329,15 @@ def wear(cache: Cache, outcome: Outcome, about: TraceFigures) -> Wear:
     :param about: the contents of the trace; it must have times.
 
     >>> trace = TraceFigures(9_000, 4_000, 0, 4_000 * 8192, 0, 20.0, True, False)
-    >>> made = Outcome(9_000, 8_000, 1_000, 0.1, 441, 0, 4_000, 3_591, 3_591, 0, 0)
+    >>> made = Outcome(9_000, 8_000, 1_000, 0.1, 441, 0, 4_000, 3_591, 3_591 * 8192, 3_591, 0, 0)
     >>> found = wear(Cache("hotset", 64 << 20, 65536, "writeback"), made, trace)
     >>> round((found.fill_bytes + found.flash_bytes_a_day * 20 / 86400) / 1e6, 1)  # measured: 56.6
     58.3
     """
     if about.seconds <= 0:
         raise RequestError("the trace has no times: wear cannot be told", field="trace")
-    written = outcome.write_hits * about.written_bytes / max(outcome.writes, 1)
-    a_day = (outcome.demotions * cache.block_bytes + written) / about.seconds * _DAY_S
+    written = outcome.demotions * cache.block_bytes + outcome.write_hit_bytes
+    a_day = written / about.seconds * _DAY_S
     return Wear(
         cache.policy,
         cache.mode,

@@ -110,6 +110,7 @@ class Cache:
 class Outcome:
     """Effect of a cache on a trace: requests cut at its blocks, and blocks that moved.
 
+    :ivar write_hit_bytes: of the writes that hit.
     :ivar absorbed: writes that went to the flash alone.
     :ivar bypassed: requests sent past the cache.
     """
@@ -122,6 +123,7 @@ class Outcome:
     demotions: int
     writes: int
     write_hits: int
+    write_hit_bytes: int
     absorbed: int
     write_backs: int
     bypassed: int

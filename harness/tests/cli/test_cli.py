@@ -293,7 +293,7 @@ def test_one_run(hotset: CommandLine, run: RunDocument) -> None:
     assert len(rows) >= 9
     assert {row["arm"] for row in rows} >= {"baseline", "accelerated", "all-flash"}
     queries = hotset("runs", "show", run.run, "--format", "csv", "--queries").out
-    assert queries.startswith("run,state,labels,arm,repeat,query,seconds,")
+    assert queries.startswith("run,state,labels,arm,repeat,stream,query,seconds,")
     usage_error(hotset("runs", "show", run.run, "--queries"), "--queries", "CSV")
     table = hotset("runs", "show", run.run)
     assert (table.code, table.err) == (0, "")

@@ -171,7 +171,7 @@ RESULTS: list[Result] = [
         [
             (
                 SimulatedCache("lru", 4096, 4096, "writeback"),
-                Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 1, 0, 0),
+                Outcome(3, 1, 2, 0.67, 2, 1, 1, 1, 4096, 1, 0, 0),
             )
         ],
     ),

@@ -21,7 +21,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use storage_model::spec::ModelSpec;
 use virtual_time::Nanos;
 use whatif::curve::Reader;
-use whatif::hit_ratio::{accesses, simulate, warm_blocks};
+use whatif::hit_ratio::{Piece, pieces, simulate, warm_blocks};
 use whatif::policies::Kind;
 use whatif::timed::{Arrivals, simulate_timed};
 use whatif::trace::{self, Request};
@@ -127,9 +127,9 @@ fn main() {
     }
 }
 
-fn read(file: &Path) -> Vec<Access> {
+fn read(file: &Path) -> Vec<Piece> {
     let requests = trace::read(file).expect("a trace");
-    accesses(&requests, 1).expect("blocks of a byte")
+    pieces(&requests, 1).expect("blocks of a byte")
 }
 
 /// The hit ratio of so many slots, beside which those of samples are.
@@ -163,7 +163,7 @@ fn on_core() -> Duration {
     time.expect("Linux has this clock").into()
 }
 
-fn zipf() -> Vec<Access> {
+fn zipf() -> Vec<Piece> {
     let mut dice = SplitMix64::seed_from_u64(1);
     let mut sum = 0.0;
     let weight = |rank: u32| {
@@ -186,7 +186,7 @@ fn zipf() -> Vec<Access> {
             whole: false,
         }
     };
-    (0..REQUESTS).map(access).collect()
+    (0..REQUESTS).map(access).map(Piece::from).collect()
 }
 
 fn timed_trace() -> Vec<Request> {
@@ -215,13 +215,14 @@ fn timed(model: &str, cached: bool, trace: &[Request]) -> f64 {
         origin_blocks: slots,
         slots,
     };
-    let all: Vec<Access> = (0..slots)
+    let all: Vec<Piece> = (0..slots)
         .map(|block| Access {
             now: 0,
             block,
             write: false,
             whole: false,
         })
+        .map(Piece::from)
         .collect();
     let (policy, warm) = match cached {
         true => (

@@ -6,8 +6,9 @@
 
 use std::collections::BinaryHeap;
 
-use cache_core::policy::{Access, Block, Mapping};
+use cache_core::policy::{Block, Mapping};
 
+use crate::hit_ratio::Piece;
 use crate::outcome::Outcome;
 
 /// It is not wanted again.
@@ -15,8 +16,8 @@ const NEVER: u32 = u32::MAX;
 
 /// What it would make of a trace of fewer than 2^32 accesses, with a cache of `slots` blocks that
 /// holds these when it begins and writes back.
-pub fn bound(slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
-    let blocks = trace.iter().map(|access| access.block);
+pub fn bound(slots: u32, warm: &[Mapping], trace: &[Piece]) -> Outcome {
+    let blocks = trace.iter().map(|piece| piece.block);
     let blocks = blocks.chain(warm.iter().map(|mapping| mapping.block));
     let count = blocks.max().map_or(0, |block| block as usize + 1);
     let (again, first) = uses(trace, count);
@@ -32,23 +33,23 @@ pub fn bound(slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
         cache.want(mapping.block, first[mapping.block as usize], &mut outcome);
     }
     outcome = Outcome::default();
-    for (access, &next) in trace.iter().zip(&again) {
-        let hit = cache.want(access.block, next, &mut outcome);
-        outcome.count(hit, access.write);
-        if hit && access.write {
-            cache.dirty[access.block as usize] = true;
+    for (piece, &next) in trace.iter().zip(&again) {
+        let hit = cache.want(piece.block, next, &mut outcome);
+        outcome.count(hit, piece.write, piece.bytes);
+        if hit && piece.write {
+            cache.dirty[piece.block as usize] = true;
             outcome.absorbed += 1;
         }
     }
     outcome.with_ratio()
 }
 
-/// When the block of each access is wanted again, and when each block is wanted first.
-fn uses(trace: &[Access], blocks: usize) -> (Vec<u32>, Vec<u32>) {
+/// When the block of each piece is wanted again, and when each block is wanted first.
+fn uses(trace: &[Piece], blocks: usize) -> (Vec<u32>, Vec<u32>) {
     let mut next = vec![NEVER; blocks];
     let mut again = vec![NEVER; trace.len()];
-    for (number, access) in trace.iter().enumerate().rev() {
-        again[number] = std::mem::replace(&mut next[access.block as usize], number as u32);
+    for (number, piece) in trace.iter().enumerate().rev() {
+        again[number] = std::mem::replace(&mut next[piece.block as usize], number as u32);
     }
     (again, next)
 }
@@ -109,17 +110,18 @@ mod tests {
     use super::*;
     use crate::hit_ratio::simulate;
     use crate::policies::Kind;
+    use cache_core::policy::Access;
     use clap::ValueEnum;
     use proptest::prelude::*;
 
-    fn reads(blocks: &[Block]) -> Vec<Access> {
+    fn reads(blocks: &[Block]) -> Vec<Piece> {
         let request = |&block| Access {
             now: 0,
             block,
             write: false,
             whole: false,
         };
-        blocks.iter().map(request).collect()
+        blocks.iter().map(request).map(Piece::from).collect()
     }
 
     /// By trying everything: the most hits from here on.

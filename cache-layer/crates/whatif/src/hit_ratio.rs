@@ -9,12 +9,13 @@ use cache_core::policy::{
     PolicyKind, S3Fifo, Sieve, Slot, Smq, Textbook, Work,
 };
 use fixedbitset::FixedBitSet;
+use std::ops::Deref;
 use virtual_time::{NANOS_PER_S, Nanos};
 
 /// A gap between two requests from which on the cache counts as idle: dm-cache's, one second.
 const IDLE_AFTER: Nanos = NANOS_PER_S as Nanos;
 
-/// Accesses that are looked at together, before each is simulated.
+/// Pieces that are looked at together, before each is simulated.
 const AHEAD: usize = 64;
 
 /// First block number that a trace may not have: policies keep tables over all blocks below.
@@ -37,34 +38,68 @@ pub fn blocks(request: &Request, block_bytes: u64) -> Result<std::ops::Range<Blo
     Ok((request.offset / block_bytes) as Block..end as Block)
 }
 
+/// What a request wants of one block.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// As a policy sees it.
+    pub access: Access,
+    /// How much it reads or writes.
+    pub bytes: u64,
+}
+
+/// Of one byte.
+impl From<Access> for Piece {
+    fn from(access: Access) -> Piece {
+        Piece { access, bytes: 1 }
+    }
+}
+
+impl Deref for Piece {
+    type Target = Access;
+
+    fn deref(&self) -> &Access {
+        &self.access
+    }
+}
+
 /// Cuts the requests of a trace at the boundaries of blocks, as the tier does.
 ///
 /// # Errors
 /// [`TraceError::TooFar`]: a block number that is too large.
-pub fn accesses(trace: &[Request], block_bytes: u64) -> Result<Vec<Access>, TraceError> {
-    let mut accesses = Vec::with_capacity(trace.len());
+pub fn pieces(trace: &[Request], block_bytes: u64) -> Result<Vec<Piece>, TraceError> {
+    let mut pieces = Vec::with_capacity(trace.len());
     for request in trace {
         let blocks = blocks(request, block_bytes)?;
-        accesses.extend(blocks.map(|block| access(request, block)));
+        pieces.extend(blocks.map(|block| piece(request, block, block_bytes)));
     }
-    Ok(accesses)
+    Ok(pieces)
 }
 
-fn access(request: &Request, block: Block) -> Access {
-    Access {
+fn piece(request: &Request, block: Block, block_bytes: u64) -> Piece {
+    let access = Access {
         now: request.at,
         block,
         write: request.write,
         whole: false,
+    };
+    Piece {
+        access,
+        bytes: within(request, block, block_bytes),
     }
 }
 
+/// How many bytes of a request lie in a block.
+pub(crate) fn within(request: &Request, block: Block, block_bytes: u64) -> u64 {
+    let begin = u64::from(block) * block_bytes;
+    request.end().min(begin + block_bytes) - request.offset.max(begin)
+}
+
 /// The blocks that are asked for, those that are most first.
-pub fn most_wanted(accesses: &[Access]) -> Vec<Block> {
-    let highest = accesses.iter().map(|access| access.block).max();
+pub fn most_wanted(pieces: &[Piece]) -> Vec<Block> {
+    let highest = pieces.iter().map(|piece| piece.block).max();
     let mut counts = vec![0u32; highest.map_or(0, |block| block as usize + 1)];
-    for access in accesses {
-        counts[access.block as usize] += 1;
+    for piece in pieces {
+        counts[piece.block as usize] += 1;
     }
     let mut blocks: Vec<Block> = (0..counts.len() as Block)
         .filter(|&block| counts[block as usize] > 0)
@@ -74,7 +109,7 @@ pub fn most_wanted(accesses: &[Access]) -> Vec<Block> {
 }
 
 /// The blocks that are asked for most, as many as there are slots: what a warm-up by heat fetches.
-pub fn warm_blocks(past: &[Access], slots: u32) -> Vec<Mapping> {
+pub fn warm_blocks(past: &[Piece], slots: u32) -> Vec<Mapping> {
     let mut blocks = most_wanted(past);
     blocks.truncate(slots as usize);
     // The hottest last: a policy that knows no more than the order gives up the first.
@@ -139,15 +174,15 @@ pub fn run(
         require_cold(setup, warm)?;
         return whole_requests(setup, geometry.origin_blocks, trace);
     };
-    let mut accesses = Accesses {
+    let mut pieces = Pieces {
         trace,
         block_bytes: setup.block_bytes,
         request: None,
         left: 0..0,
         failed: None,
     };
-    let outcome = outcome(live, setup.mode, geometry, warm, &mut accesses);
-    match accesses.failed {
+    let outcome = outcome(live, setup.mode, geometry, warm, &mut pieces);
+    match pieces.failed {
         Some(error) => Err(error.into()),
         None => Ok(outcome),
     }
@@ -187,8 +222,8 @@ fn require_cold(setup: &Setup, warm: &[Mapping]) -> Result<(), SimulationError> 
     }
 }
 
-/// The accesses of a trace, until one cannot be read.
-struct Accesses<T> {
+/// The pieces of a trace's requests, until one cannot be read.
+struct Pieces<T> {
     trace: T,
     block_bytes: u64,
     request: Option<Request>,
@@ -196,13 +231,13 @@ struct Accesses<T> {
     failed: Option<TraceError>,
 }
 
-impl<T: Iterator<Item = Result<Request, TraceError>>> Iterator for Accesses<T> {
-    type Item = Access;
+impl<T: Iterator<Item = Result<Request, TraceError>>> Iterator for Pieces<T> {
+    type Item = Piece;
 
-    fn next(&mut self) -> Option<Access> {
+    fn next(&mut self) -> Option<Piece> {
         loop {
             if let (Some(request), Some(block)) = (&self.request, self.left.next()) {
-                return Some(access(request, block));
+                return Some(piece(request, block, self.block_bytes));
             }
             let next = self.trace.next()?;
             let cut = next.and_then(|request| Ok((request, blocks(&request, self.block_bytes)?)));
@@ -219,15 +254,15 @@ impl<T: Iterator<Item = Result<Request, TraceError>>> Iterator for Accesses<T> {
 
 /// Runs a trace in memory through a cache of `slots` blocks that holds these when it begins, and
 /// writes back.
-pub fn simulate(kind: PolicyKind, slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
-    let blocks = trace.iter().map(|access| access.block);
+pub fn simulate(kind: PolicyKind, slots: u32, warm: &[Mapping], trace: &[Piece]) -> Outcome {
+    let blocks = trace.iter().map(|piece| piece.block);
     let highest = blocks.chain(warm.iter().map(|mapping| mapping.block)).max();
     let geometry = Geometry {
         origin_blocks: highest.map_or(0, |block| block + 1),
         slots,
     };
-    let accesses = &mut trace.iter().copied();
-    outcome(kind, Mode::Writeback, geometry, warm, accesses)
+    let pieces = &mut trace.iter().copied();
+    outcome(kind, Mode::Writeback, geometry, warm, pieces)
 }
 
 /// One copy of the loop per policy, so that its calls are static.
@@ -236,7 +271,7 @@ fn outcome(
     mode: Mode,
     geometry: Geometry,
     warm: &[Mapping],
-    trace: &mut impl Iterator<Item = Access>,
+    trace: &mut impl Iterator<Item = Piece>,
 ) -> Outcome {
     macro_rules! at_once {
         ($replacement:ty) => {
@@ -270,7 +305,7 @@ fn drive<P: Policy>(
     policy: P,
     mode: Mode,
     warm: &[Mapping],
-    trace: &mut impl Iterator<Item = Access>,
+    trace: &mut impl Iterator<Item = Piece>,
 ) -> Outcome {
     let mut driven = Driven {
         dirty: vec![false; policy.capacity() as usize],
@@ -281,25 +316,25 @@ fn drive<P: Policy>(
         driven.policy.load(mapping);
     }
     let mut idle_at = Nanos::MAX;
-    for access in trace {
-        if access.now >= idle_at {
+    for piece in trace {
+        if piece.now >= idle_at {
             driven.work_off(idle_at, true);
         }
-        idle_at = access.now + IDLE_AFTER;
-        driven.touch(access, mode);
-        driven.work_off(access.now, false);
+        idle_at = piece.now + IDLE_AFTER;
+        driven.touch(piece, mode);
+        driven.work_off(piece.now, false);
         if driven.policy.carries_tick() {
-            driven.policy.tick(access.now);
+            driven.policy.tick(piece.now);
         }
     }
     driven.outcome.with_ratio()
 }
 
 impl<P: Policy> Driven<P> {
-    fn touch(&mut self, access: Access, mode: Mode) {
-        let slot = self.policy.access(access);
-        self.outcome.count(slot.is_some(), access.write);
-        let Some(slot) = slot.filter(|_| access.write) else {
+    fn touch(&mut self, piece: Piece, mode: Mode) {
+        let slot = self.policy.access(piece.access);
+        self.outcome.count(slot.is_some(), piece.write, piece.bytes);
+        let Some(slot) = slot.filter(|_| piece.write) else {
             return;
         };
         if mode == Mode::Writeback {
@@ -340,7 +375,7 @@ fn textbook(
     mut policy: impl Textbook,
     mode: Mode,
     origin_blocks: u32,
-    trace: &mut impl Iterator<Item = Access>,
+    trace: &mut impl Iterator<Item = Piece>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let mut dirty = FixedBitSet::with_capacity(origin_blocks as usize);
@@ -351,20 +386,20 @@ fn textbook(
         if next.is_empty() {
             return outcome.with_ratio();
         }
-        policy.prepare(next.iter().map(|access: &Access| access.block));
-        for access in &next {
-            let touch = policy.touch(access.block);
-            outcome.count(touch.hit, access.write);
+        policy.prepare(next.iter().map(|piece: &Piece| piece.block));
+        for piece in &next {
+            let touch = policy.touch(piece.block);
+            outcome.count(touch.hit, piece.write, piece.bytes);
             outcome.promotions += u64::from(touch.came);
             if let Some(left) = touch.left {
                 outcome.demotions += 1;
                 outcome.write_backs += u64::from(dirty.contains(left as usize));
                 dirty.remove(left as usize);
             }
-            if touch.hit && access.write {
+            if touch.hit && piece.write {
                 let back = mode == Mode::Writeback;
                 outcome.absorbed += u64::from(back);
-                dirty.set(access.block as usize, back);
+                dirty.set(piece.block as usize, back);
             }
         }
     }

@@ -23,6 +23,8 @@ pub struct Outcome {
     pub writes: u64,
     /// Those of them whose block was on the flash.
     pub write_hits: u64,
+    /// Bytes of those.
+    pub write_hit_bytes: u64,
     /// Those of them that went to the flash alone.
     pub absorbed: u64,
     /// Blocks that went to the origin later for that.
@@ -32,13 +34,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Counts a request.
-    pub(crate) fn count(&mut self, hit: bool, write: bool) {
+    /// Counts a request, or the piece of one that lies in a block.
+    pub(crate) fn count(&mut self, hit: bool, write: bool, bytes: u64) {
         self.requests += 1;
         self.hits += u64::from(hit);
         self.misses += u64::from(!hit);
         self.writes += u64::from(write);
-        self.write_hits += u64::from(hit && write);
+        if hit && write {
+            self.write_hits += 1;
+            self.write_hit_bytes += bytes;
+        }
     }
 
     pub(crate) fn with_ratio(mut self) -> Outcome {
@@ -57,6 +62,7 @@ impl fmt::Display for Outcome {
         writeln!(formatter, "demotions    {}", self.demotions)?;
         writeln!(formatter, "writes       {}", self.writes)?;
         writeln!(formatter, "write hits   {}", self.write_hits)?;
+        writeln!(formatter, "  their bytes {}", self.write_hit_bytes)?;
         writeln!(formatter, "absorbed     {}", self.absorbed)?;
         writeln!(formatter, "write-backs  {}", self.write_backs)?;
         write!(formatter, "bypassed     {}", self.bypassed)

@@ -5,27 +5,27 @@
 //! replacement", Journal of the ACM 18(1), 1971). Real requests are not quite drawn like that, so a
 //! policy that follows what is wanted lately may hit a little more.
 
-use cache_core::policy::{Access, Block, Mapping};
+use cache_core::policy::{Block, Mapping};
 use fixedbitset::FixedBitSet;
 
-use crate::hit_ratio::most_wanted;
+use crate::hit_ratio::{Piece, most_wanted};
 use crate::outcome::Outcome;
 
 /// What it would make of a trace, with a cache of `slots` blocks that holds these when it begins, and
 /// writes back. A block comes when it is first wanted, as the least wanted of the others goes.
-pub fn bound(slots: u32, warm: &[Mapping], trace: &[Access]) -> Outcome {
+pub fn bound(slots: u32, warm: &[Mapping], trace: &[Piece]) -> Outcome {
     let mut cache = Cache::new(slots, warm, trace);
     let mut outcome = Outcome::default();
-    for access in trace {
-        let block = access.block as usize;
+    for piece in trace {
+        let block = piece.block as usize;
         let hit = cache.held[block];
-        outcome.count(hit, access.write);
-        if hit && access.write {
+        outcome.count(hit, piece.write, piece.bytes);
+        if hit && piece.write {
             cache.dirty.insert(block);
             outcome.absorbed += 1;
         }
         if !hit && cache.best[block] {
-            cache.bring_in(access.block, &mut outcome);
+            cache.bring_in(piece.block, &mut outcome);
         }
     }
     outcome.with_ratio()
@@ -44,7 +44,7 @@ struct Cache {
 }
 
 impl Cache {
-    fn new(slots: u32, warm: &[Mapping], trace: &[Access]) -> Cache {
+    fn new(slots: u32, warm: &[Mapping], trace: &[Piece]) -> Cache {
         let order = most_wanted(trace);
         let warm = || warm.iter().map(|mapping| mapping.block);
         let highest = order.iter().copied().chain(warm()).max();
@@ -90,16 +90,17 @@ fn set_of(count: usize, blocks: &[Block]) -> FixedBitSet {
 mod tests {
     use super::*;
     use crate::belady;
+    use cache_core::policy::Access;
     use proptest::prelude::*;
 
-    fn accesses(blocks: &[Block]) -> Vec<Access> {
+    fn accesses(blocks: &[Block]) -> Vec<Piece> {
         let request = |&block| Access {
             now: 0,
             block,
             write: block % 2 == 0,
             whole: false,
         };
-        blocks.iter().map(request).collect()
+        blocks.iter().map(request).map(Piece::from).collect()
     }
 
     fn held(blocks: &[Block]) -> Vec<Mapping> {

@@ -60,6 +60,8 @@ def _greet(peer: socket.socket, encryption: int) -> int:
 
 def _encrypt(peer: socket.socket, database: Address) -> str | None:
     context = ssl.create_default_context()
+    # As the drivers have it; Debian's Python takes what OpenSSL takes.
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not is_checked(database):
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()

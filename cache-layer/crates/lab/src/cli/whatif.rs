@@ -15,7 +15,7 @@ use storage_model::spec::ModelSpec;
 use virtual_time::Nanos;
 use whatif::belady;
 use whatif::curve::Reader;
-use whatif::hit_ratio::{self, Setup, accesses, blocks, warm_blocks};
+use whatif::hit_ratio::{self, Setup, blocks, pieces, warm_blocks};
 use whatif::policies::{BcacheSettings, Kind};
 use whatif::rates;
 use whatif::timed::{Arrivals, TimedOutcome, simulate_timed};
@@ -300,10 +300,10 @@ pub(crate) fn run_simulate(args: &SimulateArgs) -> anyhow::Result<()> {
         .by_ref()
         .take(args.warm_by)
         .collect::<Result<_, _>>()?;
-    let warm = warm_blocks(&accesses(&past, args.block)?, args.cache_blocks);
+    let warm = warm_blocks(&pieces(&past, args.block)?, args.cache_blocks);
     let mut requests = Progress::new(requests, args.progress);
     let outcome = if let Some(bound) = args.bound {
-        let rest = accesses(&requests.collect::<Result<Vec<_>, _>>()?, args.block)?;
+        let rest = pieces(&requests.collect::<Result<Vec<_>, _>>()?, args.block)?;
         match bound {
             Bound::Future => belady::bound(args.cache_blocks, &warm, &rest),
             Bound::Rates => rates::bound(args.cache_blocks, &warm, &rest),
@@ -363,7 +363,7 @@ fn run_timed(
         slots: args.cache_blocks,
     };
     let (past, trace) = trace.split_at(args.warm_by.min(trace.len()));
-    let warm = warm_blocks(&accesses(past, args.block)?, args.cache_blocks);
+    let warm = warm_blocks(&pieces(past, args.block)?, args.cache_blocks);
     let policy = match args.alone {
         true => Box::new(Nothing::new(geometry)),
         false => policy::make(kind, geometry),

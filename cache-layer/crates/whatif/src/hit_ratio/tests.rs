@@ -5,14 +5,19 @@ use proptest::prelude::*;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-fn reads(blocks: &[Block]) -> Vec<Access> {
+fn reads(blocks: &[Block]) -> Vec<Piece> {
     let request = |(at, &block)| Access {
         now: at as Nanos,
         block,
         write: false,
         whole: false,
     };
-    blocks.iter().enumerate().map(request).collect()
+    blocks
+        .iter()
+        .enumerate()
+        .map(request)
+        .map(Piece::from)
+        .collect()
 }
 
 #[test]
@@ -24,12 +29,13 @@ fn a_request_touches_every_block_it_lies_in() {
         bytes,
     };
     let trace = [request(100, 10), request(90, 200), request(200, 100)];
-    let blocks: Vec<_> = accesses(&trace, 100)
+    let blocks: Vec<_> = pieces(&trace, 100)
         .unwrap()
         .iter()
-        .map(|access| (access.now, access.block, access.write))
+        .map(|piece| (piece.now, piece.block, piece.write, piece.bytes))
         .collect();
-    let expected = [1, 0, 1, 2, 2].map(|block| (5, block, true));
+    let expected = [(1, 10), (0, 10), (1, 100), (2, 90), (2, 100)];
+    let expected = expected.map(|(block, bytes)| (5, block, true, bytes));
     assert_eq!(blocks, expected);
 }
 
@@ -41,9 +47,9 @@ fn a_block_beyond_the_limit_is_refused_with_a_remedy() {
         offset: 1 << 40,
         bytes: 1,
     };
-    let error = accesses(&[far], 4096).unwrap_err().to_string();
+    let error = pieces(&[far], 4096).unwrap_err().to_string();
     assert!(error.contains("--block"), "{error}");
-    assert_eq!(accesses(&[far], 65536).unwrap().len(), 1);
+    assert_eq!(pieces(&[far], 65536).unwrap().len(), 1);
 }
 
 #[test]
@@ -65,7 +71,7 @@ fn lru_is_what_it_says() {
 
 /// A hot set that just fits, asked for all the time; while a scan goes by, too, which touches each
 /// of its blocks eight times in a row.
-fn hot_set_and_scan() -> Vec<Access> {
+fn hot_set_and_scan() -> Vec<Piece> {
     let mut dice = SplitMix64::seed_from_u64(1);
     let mut hot = |_| (dice.next_u64() % 200) as Block;
     let mut blocks: Vec<Block> = (0..4000).map(&mut hot).collect();
@@ -105,11 +111,21 @@ fn both<R>(
 where
     AtOnce<R>: Textbook,
 {
-    let whole = drive(policy, mode, warm, &mut trace.iter().copied());
+    let whole = drive(
+        policy,
+        mode,
+        warm,
+        &mut trace.iter().copied().map(Piece::from),
+    );
     let alone = algorithm(warm);
     [
         whole,
-        textbook(alone, mode, BLOCKS, &mut trace.iter().copied()),
+        textbook(
+            alone,
+            mode,
+            BLOCKS,
+            &mut trace.iter().copied().map(Piece::from),
+        ),
     ]
 }
 
@@ -216,6 +232,32 @@ fn every_policy_runs_a_stream_and_its_figures_agree() {
             }
         }
     }
+}
+
+/// As a database's pages and a copy beside it: what it writes past the cache wears no flash.
+#[test]
+fn bytes_of_writes_that_hit_are_theirs_alone() {
+    let request = |number: u64| match number % 10 {
+        0 => (1 << 24) + number * 65_536..(1 << 24) + number * 65_536 + 65_536,
+        _ => number % 5 * 65_536..number % 5 * 65_536 + 8192,
+    };
+    let trace = (0..1000).map(|number| {
+        let place = request(number);
+        Ok(Request {
+            at: number * 1_000_000,
+            write: true,
+            offset: place.start,
+            bytes: place.end - place.start,
+        })
+    });
+    let setup = Setup {
+        slots: 8,
+        block_bytes: 65_536,
+        ..setup(Kind::S3Fifo, Mode::Writeback)
+    };
+    let outcome = run(&setup, 1 << 27, &[], trace).unwrap();
+    assert!(outcome.write_hits > 800, "{outcome}");
+    assert_eq!(outcome.write_hit_bytes, outcome.write_hits * 8192);
 }
 
 #[test]
