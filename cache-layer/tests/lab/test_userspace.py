@@ -825,8 +825,8 @@ def test_an_origin_that_grew_while_the_tier_was_down_is_taken_up_and_a_shrunk_on
     site.unmount()
 
 
-def wait_until(ready: Callable[[], object]) -> None:
-    assert clock.wait_until(ready, 30, 0.1), "it did not come to be"
+def wait_until(ready: Callable[[], object], limit_s: float = 30) -> None:
+    assert clock.wait_until(ready, limit_s, 0.1), "it did not come to be"
 
 
 def test_a_name_whose_loop_device_is_somebody_elses_by_now(site: Site) -> None:
