@@ -21,7 +21,7 @@ from hotset.tier.base import TierSpec
 from hotset.tier.dmcache.tier import DmCache
 
 _SCRATCH = re.compile(r"/run/hotset/scratch/(disk-[a-z0-9-]+|machine)/[0-9a-f]{12}")
-Answer = str | int | Callable[[], str]
+Answer = str | int | Result | Callable[[], str]
 
 
 def place(spec: TierSpec, origin: str | PurePosixPath = "/dev/origin") -> Place:
@@ -90,6 +90,8 @@ class FakeMachine(Machine):
         given = self._given(call.line)
         if given is None and command.argv[-2:-1] == ("devices",):
             return self._work_on_devices(command)
+        if isinstance(given, Result):
+            return given
         answer = self._kept(call) if given is None else given
         rc, out = (answer, "") if isinstance(answer, int) else (0, answer)
         for line in out.splitlines() if command.on_line else ():
@@ -99,7 +101,7 @@ class FakeMachine(Machine):
         err = "1+0 \n" if rc == 0 and "status=noxfer" in call.argv else ""
         return Result(command.argv, rc, out, err, 0.0)
 
-    def _given(self, line: str) -> str | int | None:
+    def _given(self, line: str) -> str | int | Result | None:
         """What a test has it answer."""
         answer = next((one for start, one in self.answers.items() if line.startswith(start)), None)
         return answer() if callable(answer) else answer

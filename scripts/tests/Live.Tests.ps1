@@ -253,13 +253,13 @@ Describe 'A served API' -Skip:$nowhere {
         $failing = @(
             @{ Id = 'NotReached'; Says = 'no whole answer within 2 s'; Call = { & $ask silent } }
             @{ Id = 'NotReached'; Says = 'no whole answer within 2 s'; Call = { & $ask stuck } }
-            @{ Id = 'NotReached'; Says = 'broke off its answer'; Call = { Get-HotsetJob cut @how } }
+            @{ Id = 'NotReached'; Says = 'broke the connection off'; Call = { Get-HotsetJob cut @how } }
             @{ Id = 'NotHotset'; Says = 'not JSON'; Call = { Get-HotsetJob half @how } }
             @{ Id = 'NotHotset'; Says = 'answered 500'; Call = { Get-HotsetHitRatio failed @how } }
-            @{ Id = 'NotReached'; Says = 'broke off its answer'; Call = { Get-HotsetHitRatio cut -Wait @how } }
+            @{ Id = 'NotReached'; Says = 'broke the connection off'; Call = { Get-HotsetHitRatio cut -Wait @how } }
             @{ Id = 'Timeout'; Says = 'is not known to have ended after 2 s'; Call = { Wait-HotsetJob silent -TimeoutSeconds 2 @wait } }
             @{ Id = 'Timeout'; Says = 'is not known to have ended after 2 s'; Call = { Wait-HotsetJob stuck -TimeoutSeconds 2 @wait } }
-            @{ Id = 'NotReached'; Says = 'broke off its answer'; Call = { Wait-HotsetJob cut -RetrySeconds 0 @wait } }
+            @{ Id = 'NotReached'; Says = 'broke the connection off'; Call = { Wait-HotsetJob cut -RetrySeconds 0 @wait } }
             @{ Id = 'NotHotset'; Says = 'not JSON'; Call = { Wait-HotsetJob half @wait } }
         )
         foreach ($one in $failing) {

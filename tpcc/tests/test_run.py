@@ -361,11 +361,11 @@ def test_a_server_that_turns_read_only_fails_the_run(
 
 
 @both_drivers
-@pytest.mark.parametrize("state", ["42501", "58030"], ids=["read-only file system", "I/O error"])
-def test_what_a_file_system_is_to_a_server_fails_the_run(
+@pytest.mark.parametrize("state", ["58030", "XX001"], ids=["I/O error", "damaged data"])
+def test_a_device_that_fails_a_server_fails_the_run(
     state: str, driver: str, database: PostgresDatabase
 ) -> None:
-    """In PostgreSQL's words for EROFS and EIO: some went on, and some transactions got through."""
+    """In PostgreSQL's words: some went on, and some transactions got through."""
 
     def turn(event: Tick | Phase) -> None:
         if isinstance(event, Tick) and event.second == OPTIONS.rampup_s:

@@ -205,7 +205,8 @@ def users(machine: Machine, device: PurePosixPath, who: Who = "all") -> str:
 
     :raises UsersUnknownError: nobody can tell.
     """
-    result = machine.run([boot(machine), "users", "--who", who, str(device)], check=False)
+    program = place(machine, find_boot())
+    result = machine.run([program, "users", "--who", who, str(device)], check=False)
     if result.rc == _UNKNOWN:
         raise UsersUnknownError(last_message(result.stderr, "hotset"))
     if result.rc:

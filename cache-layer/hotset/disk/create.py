@@ -226,7 +226,7 @@ def _check_files(kind: TierKind, origin: Device, device: Device) -> None:
 def _check_devices(
     machine: Machine, flash: FlashDevice | None, device: Device, origin: Device, yes: bool
 ) -> None:
-    """:raises DeviceRefusedError: one of them may not be used."""
+    """:raises DeviceRefusedError, InUseError: one of them may not be used."""
     devices.check(machine, origin, "origin", yes)
     if flash is not None:
         if not devices.ours(device):

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hotset.block import devicemapper, devices, label, programs
-from hotset.block.programs import InUseError, UsersUnknownError
+from hotset.block.programs import InUseError
 from hotset.core.errors import HotsetError, Remedy, RequestError
-from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine
+from hotset.core.machines.base import CommandError, CommandTimeoutError, Machine, MachineGoneError
 from hotset.core.units import Blocks
 from hotset.tier import pins, regions
 from hotset.tier.base import (
@@ -138,10 +138,12 @@ def _past_the_cache(attached: AttachedDisk) -> tuple[str, str]:
     file = attached.disk.origin
     try:
         used = programs.users(attached.machine, file, "loops")
-    except UsersUnknownError as error:
+    except MachineGoneError:
+        raise
+    except HotsetError as error:
         return "", str(error)
-    how = ", and run `losetup --detach` on it. It is used past its cache: what is read there may"
-    return used and f"{used}{how} be old, and what is written there destroys data", ""
+    past = "It is used past its cache: what is read there may be old, and what is written there"
+    return used and f"{used}. {past} destroys data", ""
 
 
 def _describe_unfinished(disk: Disk) -> str:

@@ -97,7 +97,7 @@ def rename_origin(
     """Have a disk that is down find its origin under another name; returns it as it is then.
 
     :raises DeviceRefusedError: no such device, or nothing proves that it is the same disk.
-    :raises InUseError: somebody writes to it, or nobody can tell.
+    :raises InUseError: somebody has mounted it or writes to it, or nobody can tell.
     :raises FlashError: the disk is active, or another one has that origin.
     """
     machine, disk = attached.machine, attached.disk

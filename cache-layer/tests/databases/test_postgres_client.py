@@ -167,7 +167,7 @@ def test_a_server_without_tls_is_refused_where_the_dsn_asks_for_it(
         ("40001", False, Aborted("serialization", True, "m")),
         ("55P03", False, Aborted("lock timeout", True, "m")),
         ("53100", False, Aborted("disk full", False, "m")),
-        ("42501", False, Aborted("no permission", False, "m")),
+        ("42501", False, Aborted("error 42501", False, "m")),
         ("58030", False, Aborted("I/O error", False, "m")),
         ("XX001", False, Aborted("damaged data", False, "m")),
         ("57014", False, Aborted("error 57014", False, "m")),

@@ -266,7 +266,7 @@ def test_refused_connection_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -
             raised("HYT00", "Query timeout expired", 0),
             Aborted("error HYT00", False, "Query timeout expired"),
         ),
-        (raised("42000", "m", 229), Aborted("no permission", False, "m")),
+        (raised("42000", "m", 229), Aborted("error 229", False, "m")),
         (raised("HY000", "m", 823), Aborted("I/O error", False, "m")),
         (raised("08S01", "link failure", 10054), ServerGone("link failure")),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,4 +76,5 @@ def test_what_a_drive_has_lost_without_the_engines_knowledge_is_noticed() -> Non
     assert done.returncode == 1, done.stdout + done.stderr
     # A wrong sector, or an engine that ended of what it read.
     assert "WrongError: " in done.stdout
-    assert "0 refused, 1 lost" in done.stdout
+    # Drives that lose so much may have an end refused before that.
+    assert re.search(r"^together: .* refused, 1 lost$", done.stdout, re.MULTILINE), done.stdout

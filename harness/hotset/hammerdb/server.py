@@ -11,7 +11,7 @@ from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import Literal, Self, TypeAlias
 
-from hotset.core.sql import LASTING, NO_PERMISSION, Aborted, ServerGone
+from hotset.core.sql import LASTING, Aborted, ServerGone
 from hotset.databases.product import SqlDatabase
 from hotset.load.record import DRAIN_S
 from hotset.reports.model.windows import Unfinished
@@ -130,11 +130,8 @@ class Server(AbstractContextManager["Server"]):
                 try:
                     reading = self._read(orders=edge is not None or bool(self._users))
                 except (Aborted, ServerGone) as error:
-                    # Else the users' own connections tell the reason. Who was never permitted to
-                    # look is another than they are.
-                    is_other = not self._readings and error.cause == NO_PERMISSION
-                    lasts = error.cause in LASTING and not is_other
-                    self.unable = self.unable or (str(error) if lasts else "")
+                    # Else the users' own connections tell the reason.
+                    self.unable = self.unable or (str(error) if error.cause in LASTING else "")
                     self._edges.put(None)
                     return
                 self._readings.append(reading)

@@ -10,6 +10,7 @@ import os
 import re
 import string
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from hotset.core.errors import GIVE_PASSWORD
@@ -99,15 +100,10 @@ def dictionary(connection: SqlDatabase, asked: Tpcc | Tpch) -> Dictionary:
     """
     match prefix := connection.hammerdb:
         case "mssqls" if isinstance(connection, SqlServerConnection):
-            common = _mssqls_connection(connection)
+            common = partial(_mssqls_connection, connection)
             of_tpcc, of_tpch = _mssqls_tpcc, _mssqls_tpch
         case "pg":
-            more = dict(getattr(connection, "more", ()))
-            common = {
-                "host": connection.host,
-                "port": str(_postgres_port(connection)),
-                "sslmode": more.get("sslmode", "prefer"),
-            }
+            common = partial(_pg_connection, connection)
             of_tpcc, of_tpch = _pg_tpcc, _pg_tpch
         case _:
             raise HammerdbRefused(f"engine {connection.engine}: HammerDB is not driven for it")
@@ -118,7 +114,16 @@ def dictionary(connection: SqlDatabase, asked: Tpcc | Tpch) -> Dictionary:
         section, keys = "tpch", of_tpch(connection, asked) | _tpch_driver(asked)
     return {
         name: {f"{prefix}_{key}": value for key, value in values.items()}
-        for name, values in (("connection", common), (section, keys))
+        for name, values in (("connection", common()), (section, keys))
+    }
+
+
+def _pg_connection(connection: SqlDatabase) -> dict[str, str]:
+    more = dict(getattr(connection, "more", ()))
+    return {
+        "host": connection.host,
+        "port": str(_postgres_port(connection)),
+        "sslmode": more.get("sslmode", "prefer"),
     }
 
 

@@ -29,6 +29,7 @@ _SHORT_S = 3600
 CLOSE = 1.2
 """Bounds of a size within this factor of each other tell it."""
 _CLOSEST = 1.01
+"""Sizes of a curve are no farther apart where it is steep (``CLOSEST`` of curve.rs)."""
 _NEW_WANTED = 0.01
 """Share of requests to new blocks from which on the bounds of a size are mostly close."""
 _DOUBLINGS_FIT = 4
@@ -153,12 +154,15 @@ class CacheAdvice(Versioned):
         bounds = f"at least {Bytes(self.least_bytes)}"
         if self.most_bytes is not None:
             bounds += f", at most {Bytes(self.most_bytes)}"
-        longer = (
-            f"It takes a recording of about {duration(self.needed_s)} or more to tell."
-            if self.needed_s
-            else "How long a recording would tell is not known: new blocks keep coming as at its"
-            " beginning. Record a day, or longer."
-        )
+        if self.new_share <= _NEW_WANTED:
+            longer = "What its beginning alone asked for may come back: record until it has."
+        elif self.needed_s:
+            longer = f"It takes a recording of about {duration(self.needed_s)} or more to tell."
+        else:
+            longer = (
+                "How long a recording would tell is not known: new blocks keep coming as at its"
+                " beginning. Record a day, or longer."
+            )
         return (
             f"Which size gives {enough}, is not known: {bounds}. {percent(self.new_share)} of the"
             " later requests went to blocks that the trace had not touched until then, and blocks"

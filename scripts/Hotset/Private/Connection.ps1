@@ -46,10 +46,9 @@ function Get-HotsetOrigin {
     }
     $places = New-Object System.Collections.Generic.List[string]
     foreach ($one in $From) {
-        $isOurs = @($one.PSObject.TypeNames | Where-Object { $_ -like '*Hotset.*' }).Count
         # Without a machine: the server's own.
         $place = [string] $one.$Property
-        if ($isOurs -and -not $places.Contains($place)) { $places.Add($place) }
+        if (($one.PSObject.TypeNames -like '*Hotset.*') -and -not $places.Contains($place)) { $places.Add($place) }
     }
     if ($places.Count -gt 1) {
         $named = @($places | Where-Object { $_ }) -join ', '
@@ -64,7 +63,7 @@ function Get-HotsetOrigin {
 # Refuses an object that is sent to another server than it is from: there its name means another thing.
 function Assert-HotsetPlace {
     param([System.Management.Automation.PSCmdlet] $Caller, [object[]] $Connection, $One)
-    if ($One -isnot [System.Management.Automation.PSCustomObject] -or -not $One.Server) { return }
+    if (-not ($One.PSObject.TypeNames -like '*Hotset.*') -or -not $One.Server) { return }
     foreach ($session in @($Connection | ForEach-Object { Find-HotsetSession $_ })) {
         if ($session.Server -eq $One.Server) { continue }
         Write-HotsetFailure $Caller (Get-HotsetErrorRecord 'OtherServer' 'InvalidArgument' `

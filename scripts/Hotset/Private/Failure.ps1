@@ -115,7 +115,7 @@ function Get-HotsetUnreached {
         return Get-HotsetErrorRecord 'Untrusted' 'SecurityError' `
             "$uri was reached, but its certificate is not trusted: $said Import the certificate into the trusted roots of this computer, or give -Thumbprint with its SHA-256, which the console prints when it starts. With -SkipCertificateCheck whoever answers there gets the token." $Session.Server
     }
-    $how = if ($isCut) { 'broke off its answer' } else { 'was not reached' }
+    $how = if ($isCut) { 'broke the connection off' } else { 'was not reached' }
     Get-HotsetErrorRecord 'NotReached' 'ConnectionError' "$uri $($how): $said" $Session.Server
 }
 

@@ -136,6 +136,13 @@ impl Request {
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
+
+    /// How many of its bytes lie in a block.
+    pub fn bytes_in(&self, block: u64, block_bytes: u64) -> u64 {
+        let begin = block * block_bytes;
+        let end = self.end().min(begin + block_bytes);
+        end.saturating_sub(self.offset.max(begin))
+    }
 }
 
 /// What is known of a trace before its requests are read.

@@ -31,14 +31,18 @@ const TARGETS: [&str; 2] = [
 const UNSEEN: &str = "somebody whom this computer does not show has it open";
 
 /// A device is in use, in words.
-fn in_use(device: &Path, uses: &[String]) -> Error {
+fn in_use(device: &Path, uses: &[String], who: Who) -> Error {
     let more = uses.len().saturating_sub(SHOWN);
     let mut shown = uses[..uses.len() - more].join("; ");
     if more > 0 {
         shown += &format!("; and {more} more");
     }
     let name = device.display();
-    let words = format!("{name} is in use: {shown}: unmount it first, and end what has it open");
+    let remedy = match who {
+        Who::Loops => "unmount what is made of it, and run `losetup --detach` on the loop device",
+        Who::All | Who::Writers => "unmount it first, and end what has it open",
+    };
+    let words = format!("{name} is in use: {shown}: {remedy}");
     failure(Cause::InUse, words)
 }
 
@@ -48,7 +52,7 @@ pub fn still_in_use(device: &Path) -> Error {
     if uses.is_empty() {
         uses.push(UNSEEN.into());
     }
-    in_use(device, &uses)
+    in_use(device, &uses, Who::All)
 }
 
 /// Which users count.
@@ -72,11 +76,9 @@ pub fn none(device: &Path, who: Who) -> Result<()> {
         if uses.is_empty() {
             return Ok(());
         }
-        let is_lasting =
-            |usage: &String| usage.contains("mounted on") || usage.contains("is behind");
-        let stays = uses.iter().any(is_lasting);
-        if stays || since.elapsed() > PASSING {
-            return Err(in_use(device, &uses));
+        let is_mounted = uses.iter().any(|usage| usage.contains("mounted on"));
+        if is_mounted || who == Who::Loops || since.elapsed() > PASSING {
+            return Err(in_use(device, &uses, who));
         }
         sleep(PAUSE);
     }

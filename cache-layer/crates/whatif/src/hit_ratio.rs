@@ -84,14 +84,8 @@ fn piece(request: &Request, block: Block, block_bytes: u64) -> Piece {
     };
     Piece {
         access,
-        bytes: within(request, block, block_bytes),
+        bytes: request.bytes_in(block.into(), block_bytes),
     }
-}
-
-/// How many bytes of a request lie in a block.
-pub(crate) fn within(request: &Request, block: Block, block_bytes: u64) -> u64 {
-    let begin = u64::from(block) * block_bytes;
-    request.end().min(begin + block_bytes) - request.offset.max(begin)
 }
 
 /// The blocks that are asked for, those that are most first.

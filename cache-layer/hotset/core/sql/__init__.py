@@ -49,8 +49,7 @@ class Refused(DatabaseError):
     """The server refused one statement, in its own words; the connection still works."""
 
 
-NO_PERMISSION = "no permission"
-LASTING = ("read-only", "disk full", "out of memory", "I/O error", "damaged data", NO_PERMISSION)
+LASTING = ("read-only", "disk full", "out of memory", "I/O error", "damaged data")
 """Causes of states that do not pass by themselves: what is measured in one is no figure."""
 
 

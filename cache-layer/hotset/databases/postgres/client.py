@@ -24,7 +24,6 @@ from psycopg.types.datetime import DatetimeNoTzDumper
 
 from hotset.core.errors import GIVE_PASSWORD
 from hotset.core.sql import (
-    NO_PERMISSION,
     Aborted,
     Argument,
     CannotConnect,
@@ -48,8 +47,6 @@ INTENDED_ROLLBACK = "HS241"
 _RETRYABLE = {"40P01": "deadlock", "40001": "serialization", "55P03": "lock timeout"}
 _LASTING = {
     **{"25006": "read-only", "53100": "disk full", "53200": "out of memory"},
-    # A file system that has turned read-only as well (errcode_for_file_access of elog.c).
-    "42501": NO_PERMISSION,
     "58030": "I/O error",
     **dict.fromkeys(("XX001", "XX002"), "damaged data"),
 }

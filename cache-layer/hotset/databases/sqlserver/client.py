@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
 from hotset.core.sql import (
-    NO_PERMISSION,
     Aborted,
     Argument,
     DatabaseError,
@@ -32,7 +31,6 @@ _LASTING = {
     # A file group, an extent, the log.
     **dict.fromkeys((1105, 1101, 9002), "disk full"),
     **dict.fromkeys((701, 802), "out of memory"),
-    229: NO_PERMISSION,
     823: "I/O error",
     824: "damaged data",
 }

@@ -50,7 +50,8 @@ def open_target(
     :param confirm: asked before that, where something lies on it.
     :param path_us: time that serving a model adds to a small request here; None: not measured.
     :raises BenchError: neither or both are named, a file is too small, a device too.
-    :raises DeviceRefusedError: the device is in use, or not empty and ``yes`` is not given.
+    :raises InUseError: somebody uses the device.
+    :raises DeviceRefusedError: it is not empty and ``yes`` is not given.
     """
     if (path is None) == (model is None):
         raise BenchError("name a file or device, or a model: one of them", field="model")

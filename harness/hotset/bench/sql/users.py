@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from hotset.core.sql import Aborted, Value
+from hotset.core.sql import LASTING, Aborted, Value
 from hotset.load.record import WindowOptions
 from hotset.load.streams import stream
 from hotset.load.workload import Step, UserFailed
@@ -154,6 +154,9 @@ class SqlUser:
             self._client.execute(statement.parts, values)
         except Aborted as aborted:
             self._client.rollback()
+            if aborted.cause in LASTING:
+                place = f"{self._script.file}:{statement.line}"
+                raise Aborted(aborted.cause, False, f"{place}: {aborted.message}") from None
             raise Aborted(self._cause(statement.line, aborted), False) from None
 
     def _cause(self, line: int, aborted: Aborted) -> str:
@@ -161,10 +164,7 @@ class SqlUser:
         values, and causes are to be counted."""
         place = self._script.file, line, aborted.cause
         if place not in self._causes:
-            detail = (
-                f" ({aborted.message})"
-                if aborted.message and aborted.cause.startswith("error")
-                else ""
-            )
+            is_told = aborted.message and aborted.cause.startswith("error")
+            detail = f" ({aborted.message})" if is_told else ""
             self._causes[place] = f"{self._script.file}:{line}: {aborted.cause}{detail}"
         return self._causes[place]

@@ -26,7 +26,8 @@ def take(
     :param yes: give up what is on them.
     :param say: is told which they are.
     :param confirm: asked before one is overwritten that something lies on.
-    :raises DeviceRefusedError: one is in use, not empty, too small or misnamed; none was touched.
+    :raises InUseError: somebody uses one; none was touched.
+    :raises DeviceRefusedError: one is mounted, not empty, too small or misnamed; none was touched.
     """
     by_node: dict[PurePosixPath, tuple[str, Device]] = {}
     for key, path in spec.devices.items():

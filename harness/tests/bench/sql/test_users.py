@@ -31,6 +31,8 @@ class Recording:
         self.sent.append((tuple(parts), list(values)))
         if "fails" in parts[0]:
             raise Aborted("error 2627", False, "Violation of PRIMARY KEY")
+        if "reads" in parts[0]:
+            raise Aborted("I/O error", False, "a torn page")
 
     def in_transaction(self) -> bool:
         return self.open
@@ -80,6 +82,15 @@ def test_a_failure_has_its_place_and_the_servers_first_words() -> None:
     assert failed.value.cause == "s0.sql:2: error 2627 (Violation of PRIMARY KEY)"
     assert not failed.value.retryable
     assert client.rolled_back == 1
+
+
+def test_a_state_that_does_not_pass_keeps_its_name() -> None:
+    """With its place as its cause it ended no run."""
+    one, _ = user(workload("SELECT 1;\nSELECT reads;"))
+    one.next()
+    with pytest.raises(Aborted) as failed:
+        one.perform()
+    assert (failed.value.cause, failed.value.message) == ("I/O error", "s0.sql:2: a torn page")
 
 
 def test_what_a_script_does_wrong_ends_the_run() -> None:

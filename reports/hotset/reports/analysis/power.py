@@ -184,20 +184,24 @@ def run_notes(arm: PowerArm) -> Iterator[str]:
     run, streams = arm.repeats[-1], arm.throughput
     mean_s = run.geometric_mean_s if len(run.queries) == len(QUERIES) else None
     mean = f"; geometric mean {mean_s:.3f} s" if mean_s else ""
-    yield f"All queries took {run.total_s:.3f} s{mean}."
+    which = "All queries" if run.complete else "What was run, and not all of it ended,"
+    yield f"{which} took {run.total_s:.3f} s{mean}."
     if run.refresh_s is not None:
         yield "RF1 took {:.3f} s, RF2 {:.3f} s.".format(*run.refresh_s)
     if streams is not None:
         count = words.plural(len(streams.streams), "stream")
-        ended = f", and ended early: {streams.cause}" if streams.cause else ""
+        is_whole = all(query.outcome == "ok" for one in streams.streams for query in one.queries)
+        ended = "" if is_whole else ", in which not all queries ended"
+        if streams.cause:
+            ended = f", and ended early: {streams.cause}"
         yield f"{count} took {streams.duration_s:.3f} s{ended}."
     tproc_h = {
         "power": run.tproc_h_power,
         "throughput": streams and streams.tproc_h_throughput,
         "composite": streams and streams.tproc_h_composite,
     }
-    if run.tproc_h_power is not None:
-        figures = [f"{name} {value:,.1f}" for name, value in tproc_h.items() if value is not None]
+    figures = [f"{name} {value:,.1f}" for name, value in tproc_h.items() if value is not None]
+    if figures:
         yield f"TPROC-H {words.enumerate_words(figures)}."
     yield "TPROC-H figures, derived from TPC-H: not audited TPC results, not comparable with such."
 

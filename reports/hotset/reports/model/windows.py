@@ -576,7 +576,7 @@ class PowerRun(Window):
 
     @property
     def complete(self) -> bool:
-        """Every query finished."""
+        """Every query finished, and nothing ended the run before that."""
         finished = all(query.outcome == "ok" for query in self.queries)
         return bool(self.queries) and finished and not self.cause
 
@@ -587,7 +587,7 @@ class PowerRun(Window):
 
     @property
     def geometric_mean_s(self) -> float | None:
-        """Geometric mean of the queries' seconds; None unless all finished."""
+        """Geometric mean of the queries' seconds; None unless it is complete."""
         return geometric_mean(query.seconds for query in self.queries) if self.complete else None
 
 

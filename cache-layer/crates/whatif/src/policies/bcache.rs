@@ -18,7 +18,6 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use virtual_time::{NANOS_PER_S, Nanos};
 
-use crate::hit_ratio::within;
 use crate::outcome::Outcome;
 use crate::trace::Request;
 
@@ -226,7 +225,8 @@ impl Bcache {
                 true => self.write(block, bypass, outcome),
                 false => self.read(block, bypass, turn),
             };
-            outcome.count(hit, request.write, within(request, block, self.block_bytes));
+            let bytes = request.bytes_in(block.into(), self.block_bytes);
+            outcome.count(hit, request.write, bytes);
             outcome.bypassed += u64::from(bypass && (request.write || !hit));
             if hit || !bypass {
                 self.congestion.flash(request, self.settings.flash_us);

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from math import exp, log
 from statistics import median
@@ -156,8 +156,8 @@ def find_trend(
     :param to_know: how to tell a smaller change.
     """
     values = [sample.value for sample in samples]
-    days = [sample.started_at.date() for sample in samples]
-    starts = [0, *change_points(values, days), len(values)]
+    times = [sample.started_at for sample in samples]
+    starts = [0, *change_points(values, times), len(values)]
     segments = [(start, end) for start, end in pairwise(starts) if end > start]
     middles = [median(values[start:end]) for start, end in segments]
     changes = tuple(
@@ -176,10 +176,11 @@ def find_trend(
     return Trend(metric, tuple(samples), levels, changes, visible, to_know)
 
 
-def change_points(values: Sequence[float], days: Sequence[date] = ()) -> list[int]:
+def change_points(values: Sequence[float], times: Sequence[datetime] = ()) -> list[int]:
     """Places at which a new level begins.
 
-    :param days: of the runs; a level of several is not ended by runs of one. None: each is alone.
+    :param times: of the runs; a level of several days is not ended by runs of one. Empty: each
+        has a day of its own.
 
     >>> change_points([100, 101, 99, 100, 102, 101, 99, 100, 80, 81, 79])
     [8]
@@ -195,11 +196,15 @@ def change_points(values: Sequence[float], days: Sequence[date] = ()) -> list[in
         # A level that has just begun may yet span as much as the one before it.
         known = max(span, _span(level))
         low, high = _limits(level, known)
-        one_day = len(set(days[begin:end])) == 1 < len(set(days[start:begin]))
+        one_day = _are_of_a_day(times[begin:end]) and not _are_of_a_day(times[start:begin])
         if not one_day and (max(latest) < low or min(latest) > high):
             steps.append(begin)
             start, span = begin, known
     return steps
+
+
+def _are_of_a_day(times: Sequence[datetime]) -> bool:
+    return bool(times) and times[-1] - times[0] < timedelta(days=1)
 
 
 def _span(level: Sequence[float]) -> float:
