@@ -190,7 +190,8 @@ def run_notes(arm: PowerArm) -> Iterator[str]:
         yield "RF1 took {:.3f} s, RF2 {:.3f} s.".format(*run.refresh_s)
     if streams is not None:
         count = words.plural(len(streams.streams), "stream")
-        is_whole = all(query.outcome == "ok" for one in streams.streams for query in one.queries)
+        queries = [query for stream in streams.streams for query in stream.queries]
+        is_whole = all(query.outcome == "ok" for query in queries)
         ended = "" if is_whole else ", in which not all queries ended"
         if streams.cause:
             ended = f", and ended early: {streams.cause}"
