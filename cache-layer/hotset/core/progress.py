@@ -89,6 +89,15 @@ class Measured:
         left = seconds * (total - done) / done if done > 0 else None
         return cls(done, total, unit, None if left is None else round(max(0.0, left), 1))
 
+    @property
+    def left(self) -> str:
+        """How long it will still take, to be said after what is done; empty where nobody knows.
+
+        >>> Measured.by_rate(25, 100, "bytes", 10.0).left
+        ', ETA 30 s'
+        """
+        return "" if self.eta_s is None else f", ETA {self.eta_s:.0f} s"
+
     def as_dict(self) -> dict[str, Any]:
         """Without what is not known."""
         return {name: value for name, value in asdict(self).items() if value is not None}

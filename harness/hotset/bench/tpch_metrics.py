@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotset.reports.analysis.power import whole_mean_s
 from hotset.reports.model.windows import PowerRun, ThroughputRun, Verdict
 from hotset.tpch.queries import ALL
 
@@ -32,7 +33,7 @@ def judge_queries(
 def values(power: PowerRun, throughput: ThroughputRun | None) -> Values:
     """By metric, times in ms; a total with a query that did not finish is none."""
     unfinished = [query for query in power.queries if query.outcome != "ok"]
-    geometric_mean_s = power.geometric_mean_s if len(power.queries) == len(ALL) else None
+    geometric_mean_s = whole_mean_s(power)
     values: dict[str, float | None] = dict.fromkeys(METRICS)
     values |= {
         "queries": None if unfinished or power.cause else power.total_s * 1000,

@@ -65,12 +65,12 @@ class LoadProgress:
         if step not in ("data", "rows"):
             report.figure(f"{self.seconds:.1f} s, {step}")
             return
-        share = self.bytes_done / self.bytes_total
-        left = f", ETA {self.seconds / share - self.seconds:.0f} s" if share else ""
+        done = self.bytes_done, self.bytes_total
+        measured = _measured_type().by_rate(*done, "bytes", self.seconds)
         report.figure(
             f"{self.seconds:.1f} s, {step}: {Bytes(self.bytes_done)} of"
-            f" {Bytes(self.bytes_total)}{left}",
-            _measured_type().by_rate(self.bytes_done, self.bytes_total, "bytes", self.seconds),
+            f" {Bytes(self.bytes_total)}{measured.left}",
+            measured,
         )
 
 

@@ -234,11 +234,10 @@ def measure(
 
 
 def _progress(cell: Cell, measured: Measured) -> str:
-    left = "" if measured.eta_s is None else f", ETA {measured.eta_s:.0f} s"
     return (
         f"{measured.done:.0f} of {measured.total:.0f} cells: {cell.point.name}"
         f" {cell.measured.iops:,.0f} of {cell.expected.iops:,.0f} IOPS"
-        f" ({deviation(cell.off)}){left}"
+        f" ({deviation(cell.off)}){measured.left}"
     )
 
 

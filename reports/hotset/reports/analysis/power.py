@@ -179,10 +179,15 @@ def run_title(run: PowerRun) -> str:
     return f"TPC-H power run at scale {run.scale:g}, {seed}" if run.scale else "TPC-H power run"
 
 
+def whole_mean_s(run: PowerRun) -> float | None:
+    """Geometric mean of all 22 queries; None where some were left out or did not finish."""
+    return run.geometric_mean_s if len(run.queries) == len(QUERIES) else None
+
+
 def run_notes(arm: PowerArm) -> Iterator[str]:
     """The sums of a measurement's last power run, and of the throughput run after it."""
     run, streams = arm.repeats[-1], arm.throughput
-    mean_s = run.geometric_mean_s if len(run.queries) == len(QUERIES) else None
+    mean_s = whole_mean_s(run)
     mean = f"; geometric mean {mean_s:.3f} s" if mean_s else ""
     which = "All queries" if run.complete else "What was run, and not all of it ended,"
     yield f"{which} took {run.total_s:.3f} s{mean}."
@@ -190,9 +195,7 @@ def run_notes(arm: PowerArm) -> Iterator[str]:
         yield "RF1 took {:.3f} s, RF2 {:.3f} s.".format(*run.refresh_s)
     if streams is not None:
         count = words.plural(len(streams.streams), "stream")
-        queries = [query for stream in streams.streams for query in stream.queries]
-        is_whole = all(query.outcome == "ok" for query in queries)
-        ended = "" if is_whole else ", in which not all queries ended"
+        ended = "" if streams.complete else ", in which not all queries ended"
         if streams.cause:
             ended = f", and ended early: {streams.cause}"
         yield f"{count} took {streams.duration_s:.3f} s{ended}."

@@ -616,3 +616,9 @@ class ThroughputRun(Record):
     """As clause 5.4.2; None: an answer or a refresh function is missing."""
     tproc_h_composite: NonNegativeFloat | None = None
     """As clause 5.4.3, of it and the power run before it."""
+
+    @property
+    def complete(self) -> bool:
+        """Every query of every stream finished, and nothing ended one before that."""
+        queries = (query for stream in self.streams for query in stream.queries)
+        return not self.cause and all(query.outcome == "ok" for query in queries)

@@ -41,12 +41,12 @@ class LoadProgress:
         if self.step != "rows":
             report.figure(f"{self.seconds:.1f} s, {self.step}")
             return
-        share = self.warehouses_done / self.warehouses
-        left = f", ETA {self.seconds / share - self.seconds:.0f} s" if share else ""
+        done = self.warehouses_done, self.warehouses
+        measured = Measured.by_rate(*done, "warehouses", self.seconds)
         report.figure(
             f"{self.seconds:.1f} s, {self.warehouses_done} of {self.warehouses}"
-            f" warehouses, {self.rows:,} rows{left}",
-            Measured.by_rate(self.warehouses_done, self.warehouses, "warehouses", self.seconds),
+            f" warehouses, {self.rows:,} rows{measured.left}",
+            measured,
         )
 
 
